@@ -15,7 +15,7 @@ from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.facts import CaseName, Change
 from kernelgate.ci.history.tonight import Suspicion
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.spread import HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
@@ -45,7 +45,7 @@ class Lived:
 def known_spread(label: SeriesLabel) -> KnownSpread:
     """What the nights so far show of the case's processes."""
     spread_pct = label.spread_pct * math.exp(WANDER**2)
-    return KnownSpread(spread_pct=spread_pct, noise_pct=0.0, df=POLICY.spread.history_memory_df, comparisons=10)
+    return KnownSpread(spread_pct=spread_pct, noise_pct=0.0, df=HISTORY_MEMORY_DF, comparisons=10)
 
 
 def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator) -> PairMeasured:

@@ -35,7 +35,7 @@ def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
     effects = scenarios.effects()
     steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS) + len(selective.MIXES) * len(selective.WAYS)
-    steps += len(spreads.scenes(POLICY)) + len(power.SCENES) + 2
+    steps += len(spreads.scenes()) + len(power.SCENES) + 2
     with track("judging", steps) as advance:
         figures = _measured(draws, effects, advance)
     plot(figures.power, IMAGE)
@@ -83,7 +83,7 @@ def _simulated(draws: int, advance: Advance) -> dict[str, str]:
 
 def _by_spread(records: int, advance: Advance) -> dict[str, Sureness]:
     found = {}
-    for name, scene in spreads.scenes(POLICY).items():
+    for name, scene in spreads.scenes().items():
         found[name] = spreads.measured(scene, records, POLICY, SEED)
         advance(name)
     return found

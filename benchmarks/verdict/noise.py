@@ -15,6 +15,7 @@ from scipy import signal
 
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
 from kernelgate.ci.judge import estimate, location, stats
+from kernelgate.ci.judge.spread import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import Direction, judge
 from kernelgate.ci.policy.policy import Policy
@@ -143,7 +144,7 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         found = location.changes(before, after, setting.paired, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
-        group, _ = estimate.of_changes(found, policy.spread.change_pct, None, policy)
+        group, _ = estimate.of_changes(found, CHANGE_PCT, None, policy)
         pooled = estimate.pooled(group)
         widths.append(pooled.half_width(1 - LEVEL))
         errors.append(pooled.change)

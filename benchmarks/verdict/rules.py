@@ -97,7 +97,7 @@ def _timing(case: str, times: Mapping[str, Array]) -> Timing:
 def overlap(pair: PairedTimes) -> Direction:
     """95% bootstrap intervals of the medians do not overlap, Mann-Whitney p < 0.05, |Cliff's delta| ≥ 0.3."""
     base, head = _pooled(pair)
-    drawn = bootstrap([base], [head], False, 0.95, 2000, 1)
+    drawn = bootstrap([base], [head], False, 0.95, 2000)
     apart = drawn.head[0] > drawn.base[1] or drawn.head[1] < drawn.base[0]
     shown = stats.mann_whitney_p(base, head) < 0.05 and abs(stats.cliffs_delta(base, head)) >= 0.3
     return _sign(base, head) if apart and shown else Direction.NONE

@@ -18,8 +18,8 @@ from kernelgate.ci.judge.early_stop import settled
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
-from kernelgate.ci.judge.spread import KnownSpread
-from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.spread import CHANGE_PCT, HISTORY_DF, KnownSpread
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array
 from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator
@@ -91,14 +91,14 @@ def wandering(rng: Generator, spread_pct: float) -> float:
     return spread_pct * math.exp(rng.normal(0, WANDER)) * wild
 
 
-def past(rng: Generator, days: Iterable[Draw], policy: Policy, processes: int = 2) -> KnownSpread | None:
+def past(rng: Generator, days: Iterable[Draw], processes: int = 2) -> KnownSpread | None:
     """What comparisons of so many processes on these days leave in the history."""
     known: KnownSpread | None = None
     for draw in days:
         values = np.array([located(rng, draw).value for _ in range(processes)])
         new = history.seen(values, np.full(processes, (NOISE_PCT / 100) ** 2), None)
-        known = history.joined(known, new, policy.spread.history_memory_df) if known else new
-    return known if known and known.df >= policy.spread.history_df else None
+        known = history.joined(known, new) if known else new
+    return known if known and known.df >= HISTORY_DF else None
 
 
 def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
@@ -110,7 +110,7 @@ def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
 
 
 def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None, policy: Policy) -> Evidence:
-    group, findings = estimate.of_changes(changes, policy.spread.change_pct, known, policy)
+    group, findings = estimate.of_changes(changes, CHANGE_PCT, known, policy)
     none: tuple[Array, ...] = ()
     return Evidence(CaseKey("", name), none, none, none, True, (group,), 0.0, tuple(findings), known=known)
 
@@ -153,7 +153,7 @@ def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
         wrong += any(claim.certain for claim in found)
         processes += sum(case.groups[0].values.size for case in timed)
         cases += len(timed)
-        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval(policy.certainty.interval_level)
+        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval(INTERVAL_LEVEL)
         covered += low <= 0 <= high
         equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
     return Sureness(
@@ -171,17 +171,17 @@ def unknown(draw: Draw) -> Scene:
     return lambda _: ([draw], [None])
 
 
-def remembered(draw: Draw, policy: Policy) -> Scene:
+def remembered(draw: Draw) -> Scene:
     """After five comparisons with processes like today's."""
-    return lambda rng: ([draw], [past(rng, [draw] * PAST, policy)])
+    return lambda rng: ([draw], [past(rng, [draw] * PAST)])
 
 
-def wandered(spread_pct: float, days: int, policy: Policy) -> Scene:
+def wandered(spread_pct: float, days: int) -> Scene:
     """After so many days, each with a spread of its own, as today has."""
 
     def scene(rng: Generator) -> tuple[Sequence[Draw], Sequence[KnownSpread | None]]:
         spreads = [scattered(wandering(rng, spread_pct)) for _ in range(days + 1)]
-        return [spreads[-1]], [past(rng, spreads[:-1], policy)]
+        return [spreads[-1]], [past(rng, spreads[:-1])]
 
     return scene
 
@@ -191,13 +191,11 @@ def beside(odd_pct: float, others: int, others_pct: float) -> Scene:
     return lambda _: ([scattered(others_pct)] * others + [scattered(odd_pct)], [None] * (others + 1))
 
 
-def scenes(policy: Policy) -> dict[str, Scene]:
+def scenes() -> dict[str, Scene]:
     by_spread = {f"spread {pct:g}%": unknown(scattered(pct)) for pct in SPREADS_PCT}
-    by_history = {
-        f"spread {pct:g}%, five earlier comparisons": remembered(scattered(pct), policy) for pct in SPREADS_PCT
-    }
+    by_history = {f"spread {pct:g}%, five earlier comparisons": remembered(scattered(pct)) for pct in SPREADS_PCT}
     by_wandering = {
-        f"spread around {pct:g}%, another each day, {days} days": wandered(pct, days, policy)
+        f"spread around {pct:g}%, another each day, {days} days": wandered(pct, days)
         for pct in (0.05, 0.2)
         for days in (5, 20)
     }
@@ -205,8 +203,8 @@ def scenes(policy: Policy) -> dict[str, Scene]:
     lotteries = {
         "20% of processes 2% slower, head": unknown(one_side),
         "50% of processes 0.5% slower, each side": unknown(both_sides),
-        "20% of processes 2% slower, head, five earlier comparisons": remembered(one_side, policy),
-        "50% of processes 0.5% slower, each side, five earlier comparisons": remembered(both_sides, policy),
+        "20% of processes 2% slower, head, five earlier comparisons": remembered(one_side),
+        "50% of processes 0.5% slower, each side, five earlier comparisons": remembered(both_sides),
     }
     several = {
         "eleven cases, one 0.5%, ten 0.03%": beside(0.5, 10, 0.03),

@@ -35,6 +35,7 @@ SECTIONS = {
         "report": ("judge", "Render the comment and the page of a run record."),
         "analyze": ("explain", "Name the bottleneck of each kernel in an Nsight Compute report."),
         "decide": ("explain", "Say what to do next, from a speed-up and a time."),
+        "policy": ("policy", "Print every number that decides, with its source."),
         "template": ("steps", "Check a pull request's description."),
     },
     "Over time": {

@@ -88,7 +88,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     stored = record.read(Path(path)) if Path(path).exists() else None
     _must_be_whole(measured, new, None if force or tag else stored)
     if tag:
-        number = put(bot, release(new, gpu, rules, bot.step.run_url, tag))
+        number = put(bot, release(new, gpu, bot.step.run_url, tag))
         bot.step.output(pull_request=str(number))
         return number
     known = past(new)
@@ -98,7 +98,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     if stored is not None:
         beside = Path(ratchet.beside(path, "best"))
         held = record.read(beside) if beside.exists() else None
-        best = ratchet.best(held, stored, as_baseline(new, rules, stored), rules, known)
+        best = ratchet.best(held, stored, as_baseline(new, stored), rules, known)
     before = Before(stored, taken, best, force)
     if not moves(new, verdict, rules, before):
         why = verdict.reason if verdict else ""
@@ -135,9 +135,9 @@ def moves(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: 
     return bool(_moved_cases(new, verdict, rules, before))
 
 
-def release(new: RunRecord, gpu: RunnerGpu, rules: Policy, run_url: str | None, tag: str) -> Offer:
+def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Offer:
     """What a tag's measurement becomes: the release that all later ones are held against."""
-    whole = as_baseline(new, rules)
+    whole = as_baseline(new)
     assert whole.summary is not None  # noqa: S101 - as_baseline makes one
     named = whole.model_copy(update={"summary": whole.summary.model_copy(update={"release": tag})})
     run = f" by [this run]({run_url})." if run_url else "."
@@ -202,7 +202,7 @@ def offer(
     measured = f"The default branch at {commit} was measured on `{gpu.label}`"
     lines = [f"{measured} by [this run]({run_url})." if run_url else f"{measured}.", ""]
     lines += _compared(new, verdict, rules, before)
-    whole = as_baseline(new, rules, before.stored)
+    whole = as_baseline(new, before.stored)
     files: tuple[tuple[str, bytes], ...] = ()
     if before.force or verdict is None or before.stored is None:
         files = (_file(path, whole),)
@@ -252,7 +252,7 @@ def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
     return path, record.to_json(held).encode()
 
 
-def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) -> RunRecord:
+def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
     """The record with the head's samples alone, and a summary that keeps the `stored` baseline's days.
 
     Raises UsageError where the record has no samples of a head.
@@ -278,9 +278,7 @@ def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) 
     short = formatting.ids(case.key for case in kept.cases)
     summary = Summary(
         source=f"commit {new.run.head_sha}, measured {when[:10]}",
-        cases={
-            short[case.key].text: _with_days(_summary(case, rules), case.key, new, stored) for case in timed_cases(kept)
-        },
+        cases={short[case.key].text: _with_days(_summary(case), case.key, new, stored) for case in timed_cases(kept)},
     )
     return kept.model_copy(update={"summary": summary})
 
@@ -299,10 +297,9 @@ def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
     )
 
 
-def _summary(case: TimedCase, rules: Policy) -> BaselineSummary:
+def _summary(case: TimedCase) -> BaselineSummary:
     processes = [np.array(process.samples_us["head"]) for process in case.processes]
-    boot = rules.bootstrap
-    interval = bootstrap(processes, processes, False, SUMMARY_LEVEL, boot.resamples, boot.seed).head
+    interval = bootstrap(processes, processes, False, SUMMARY_LEVEL).head
     middle: Microseconds = median(sample for process in case.processes for sample in process.samples_us["head"])
     return BaselineSummary(
         median_us=round(middle, 4),

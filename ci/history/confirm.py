@@ -17,7 +17,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.judge import spread
 from kernelgate.ci.judge.spread import KnownSpread
-from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
 from kernelgate.ci.policy.policy import Policy
 
 LONGER = 4
@@ -62,8 +62,8 @@ def settled(
 
 def _judged(change: Change, own: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None) -> Change:
     rules, pair = policy.changes, own[0]
-    pooled = together(own, policy, known)
-    half = pooled.half_width(1 - policy.certainty.interval_level)
+    pooled = together(own, known)
+    half = pooled.half_width(1 - INTERVAL_LEVEL)
     low, size, high = (100 * math.expm1(pooled.change + off) for off in (-half, 0.0, half))
     seen = replace(
         change,
@@ -116,11 +116,11 @@ def _length(pair: PairMeasured) -> int:
     return pair.head_place - pair.base_place
 
 
-def together(measured: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None = None) -> Pooled:
+def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Pooled:
     """All processes of all comparisons, as the judge combines them; no more certain than the judge said of any part."""
     values = np.concatenate([_processes(one) for one in measured])
     # What rounds add is part of the spread that is seen.
-    before = spread.prior(policy.spread, policy.spread.change_pct, known)
+    before = spread.prior(spread.CHANGE_PCT, known)
     found = spread.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
     floor = 1 / math.sqrt(sum(1 / max(one.error, 1e-12) ** 2 for one in measured))
     return replace(found, error=max(found.error, floor))
@@ -174,7 +174,7 @@ def narrowed(change: Change, measured: Sequence[PairMeasured], policy: Policy) -
 
 def _shows(change: Change, own: Sequence[PairMeasured], policy: Policy) -> bool | None:
     """Whether most of the change was there already; None where that is not certain."""
-    pooled = together(own, policy)
+    pooled = together(own)
     half = math.log1p(change.change_pct / 100) / 2
     reach = pooled.half_width(policy.changes.confirm_p)
     along = math.copysign(1.0, half)

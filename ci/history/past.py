@@ -23,7 +23,7 @@ from kernelgate.ci.history.index import text
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD, SERIES
 from kernelgate.ci.judge.days import KEPT_DAYS
 from kernelgate.ci.judge.history import MOST_PCT, History, joined
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.spread import HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.policy.policy import Policy
 
 FORGOTTEN = 0.001
@@ -74,7 +74,7 @@ def of_database(index: Database, wanted: AskedCases, policy: Policy) -> History:
         if connection.execute(query.limit(1)).first() is None:
             return History()
         newest = _newest(wanted, policy.history.newest_records)
-        spreads = dict(_spreads(connection, _of(COMPARISON, newest, own), policy.spread.history_memory_df))
+        spreads = dict(_spreads(connection, _of(COMPARISON, newest, own)))
         days = dict(_days(connection, _of(POINT, newest, own)))
     return History(
         {own[case]: known for case, known in spreads.items() if case in own},
@@ -129,7 +129,7 @@ def _of(table: sa.Table, newest: sa.CTE, cases: Iterable[_Case]) -> sa.Select[An
     )
 
 
-def _spreads(connection: sa.Connection, query: sa.Select[Any], memory_df: float) -> Iterator[tuple[_Case, KnownSpread]]:
+def _spreads(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[tuple[_Case, KnownSpread]]:
     """Of each case what its paired comparisons show together, as far as they still count."""
     columns = (COMPARISON.c.spread_pct, COMPARISON.c.noise_pct, COMPARISON.c.processes)
     known = (COMPARISON.c.noise_pct.is_not(None), COMPARISON.c.spread_pct.is_not(None), COMPARISON.c.processes > 1)
@@ -141,10 +141,10 @@ def _spreads(connection: sa.Connection, query: sa.Select[Any], memory_df: float)
         for row in seen:
             if left > FORGOTTEN:
                 kept.append(_known(row))
-                left *= max(0.0, 1 - (row.processes - 1) / memory_df)
+                left *= max(0.0, 1 - (row.processes - 1) / HISTORY_MEMORY_DF)
         *later, whole = kept
         for newer in reversed(later):
-            whole = joined(whole, newer, memory_df)
+            whole = joined(whole, newer)
         yield case, whole
 
 

@@ -72,7 +72,7 @@ def _condense(archive: Archive, name: str) -> tuple[int, int]:
     before += sum(store.size(archive.store, "judgements", one) for one in store.judgements(archive.store, name))
     made = record.from_json(data, name)
     entry = keep.judgement(archive, name, made)
-    short = condensed_record(name, made, entry, archive.policy)
+    short = condensed_record(name, made, entry)
     new = short.model_dump_json(by_alias=True, exclude_defaults=True).encode()
     own = store.name_of(new)
     store.put(archive.store, "condensed", own, new)
@@ -169,27 +169,27 @@ def _measures(connection: sa.Connection, series: int, released: Collection[str],
 # ---- what is kept of samples -----------------------------------------------------------------------------------------
 
 
-def condensed_record(name: str, record: RunRecord, entry: Entry, policy: Policy) -> CondensedRecord:
+def condensed_record(name: str, record: RunRecord, entry: Entry) -> CondensedRecord:
     """What is kept of the record of this name. `entry`: what was made of it."""
     processes = tuple(
-        process.model_copy(update={"timings": tuple(_timing(one, policy) for one in process.timings)})
+        process.model_copy(update={"timings": tuple(_timing(one) for one in process.timings)})
         for process in record.processes
     )
     without = record.model_copy(update={"processes": processes})
     return CondensedRecord(schema_=CONDENSED, raw=name, record=without, entry=entry)
 
 
-def _timing(timing: Timing, policy: Policy) -> Timing:
-    kept = {side: _side(samples, policy) for side, samples in timing.samples_us.items() if samples}
+def _timing(timing: Timing) -> Timing:
+    kept = {side: _side(samples) for side, samples in timing.samples_us.items() if samples}
     return timing.model_copy(update={**{name: {} for name in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}})
 
 
-def _side(samples_us: Sequence[float], policy: Policy) -> Condensed:
+def _side(samples_us: Sequence[float]) -> Condensed:
     logs = np.log(samples_us)
     off = logs - logs.mean()
     variance = float(off @ off / max(1, len(logs) - 1))
     lags = range(1, min(LAGS, len(logs) - 1) + 1) if variance else ()
-    two = modes.two_modes([logs], policy.limits)
+    two = modes.two_modes([logs])
     return Condensed(
         count=len(logs),
         location_us=_rounded(float(np.median(samples_us))),

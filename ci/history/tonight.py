@@ -18,7 +18,9 @@ from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.history.tables import COMMIT, COST, POINT, RECORD, SERIES
 from kernelgate.ci.judge import power
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.judge.spread import CHANGE_PCT
+from kernelgate.ci.judge.stats import POWER
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 
 NIGHT = timedelta(hours=12)
@@ -70,12 +72,12 @@ def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str,
 
 def needed(suspicion: Suspicion, policy: Policy) -> int:
     """Processes that show a change of the suspected size; the policy's limit where no fewer would."""
-    spread_pct = suspicion.spread_pct if suspicion.spread_pct is not None else policy.spread.change_pct
+    spread_pct = suspicion.spread_pct if suspicion.spread_pct is not None else CHANGE_PCT
     size = abs(math.log1p(suspicion.change.change_pct / 100))
-    least, most = policy.processes.to_direct, policy.processes.limit
+    least, most = TO_DIRECT, policy.processes.limit
     for processes in range(least, most):
-        error = max(spread_pct, policy.spread.change_pct) / 100 / math.sqrt(processes)
-        if power.smallest(error, processes - 1, policy.changes.confirm_p / 2, policy.certainty.power) <= size:
+        error = max(spread_pct, CHANGE_PCT) / 100 / math.sqrt(processes)
+        if power.smallest(error, processes - 1, policy.changes.confirm_p / 2, POWER) <= size:
             return processes
     return most
 
@@ -181,7 +183,7 @@ def next_pair(
     for pair in of_index(connection, found, policy, since).pairs:
         if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
             return NextPair(runner, pair)
-    processes = policy.processes.to_direct
+    processes = TO_DIRECT
     seconds = policy.changes.process_seconds * processes
     for one in culprits.of_index(connection, found, policy).searches:
         runner = _runner(connection, kept, one.gpu, policy)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +21,19 @@ from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import AccuracyRules
+
+LEVEL: Final = 0.001
+"""The probability that a record of equally accurate kernels is called less, or more, accurate anywhere."""
+MAXIMUM_PCT: Final = 100.0
+"""The margin for the largest error, which one element in a million decides: twice as large says that something happens
+to single elements that the mean does not show."""
+BIAS_ULP: Final = 0.1
+"""Outputs that are too large or too small on average, by this much more than the base's and by BIAS_SHARE of the mean
+error: such errors add up where many outputs are summed, while others cancel. Cutting instead of rounding makes 0.3 to
+0.5 ulp."""
+BIAS_SHARE: Final = 0.1
+FLOOR_ULP: Final = 0.01
+"""Errors below this are alike: of two kernels that are nearly exact, none is the less accurate one."""
 
 
 class Standing(StrEnum):
@@ -89,7 +103,7 @@ def checks(record: RunRecord) -> tuple[Check, ...]:
 def judge(record: RunRecord, rules: AccuracyRules) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
     listed = [(check.card, one) for check in checks(record) for one in check.accuracies if one.base.draws]
-    alpha = rules.level / max(1, len(listed) * len(ErrorMeasure))
+    alpha = LEVEL / max(1, len(listed) * len(ErrorMeasure))
     verdicts = [_verdict(card, one, alpha, rules) for card, one in listed]
     return tuple(sorted(verdicts, key=_severity))
 
@@ -142,31 +156,30 @@ def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules)
 
 def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[ErrorMeasure]:
     base, head = one.base, one.head
-    if _low(_ratios(base.mean, head.mean, rules), alpha) > math.log1p(rules.margin_pct / 100):
+    if _low(_ratios(base.mean, head.mean), alpha) > math.log1p(rules.margin_pct / 100):
         yield ErrorMeasure.MEAN
-    limit = max(rules.bias_ulp, rules.bias_share * float(np.mean(head.mean)))
+    limit = max(BIAS_ULP, BIAS_SHARE * float(np.mean(head.mean)))
     for measure, before, after in (
         (ErrorMeasure.OUTWARD, base.outward, head.outward),
         (ErrorMeasure.BIAS, base.bias, head.bias),
     ):
         if _low(_size(after) - _size(before), alpha) > limit:
             yield measure
-    if _low(_ratios(base.maximum, head.maximum, rules), alpha) > math.log1p(rules.maximum_pct / 100):
+    if _low(_ratios(base.maximum, head.maximum), alpha) > math.log1p(MAXIMUM_PCT / 100):
         yield ErrorMeasure.MAXIMUM
 
 
 def _not_worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Standing:
-    ratios, margin = _ratios(one.base.mean, one.head.mean, rules), math.log1p(rules.margin_pct / 100)
+    ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(rules.margin_pct / 100)
     low, high = _low(ratios, alpha), -_low(-ratios, alpha)
     if high < -margin:
         return Standing.MORE
     return Standing.ALIKE if -margin <= low and high <= margin else Standing.UNCLEAR
 
 
-def _ratios(base: Sequence[float], head: Sequence[float], rules: AccuracyRules) -> Array:
+def _ratios(base: Sequence[float], head: Sequence[float]) -> Array:
     """The logarithms of head over base, draw by draw."""
-    floor = rules.floor_ulp
-    return np.log(np.maximum(head, floor)) - np.log(np.maximum(base, floor))
+    return np.log(np.maximum(head, FLOOR_ULP)) - np.log(np.maximum(base, FLOOR_ULP))
 
 
 def _size(biases: Sequence[float]) -> Array:

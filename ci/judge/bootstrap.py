@@ -6,12 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.stats import Array
+
+RESAMPLES: Final = 10_000
+"""Of processes, then of rounds within them."""
+SEED: Final = 20260801
+"""Fixed, so that a record always gets the same verdict."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class BootstrapIntervals:
 
 
 def bootstrap(
-    base: Sequence[Array], head: Sequence[Array], paired: bool, level: float, resamples: int, seed: int
+    base: Sequence[Array], head: Sequence[Array], paired: bool, level: float, resamples: int = RESAMPLES
 ) -> BootstrapIntervals:
     """Hierarchical bootstrap of the medians of both sides: processes resampled above rounds.
 
@@ -40,12 +46,12 @@ def bootstrap(
     else:
         base, head = (sorted(side, key=lambda samples: float(samples.sum())) for side in (base, head))
     correlation = _median_correlation(base, head) if paired else 0.0
-    one, other = _draws(resamples, seed)
+    one, other = _draws(resamples, SEED)
     more, less = math.sqrt(1 + correlation), math.sqrt(1 - correlation)
     base_draws = ((more + less) * one + (more - less) * other) / 2
     head_draws = ((more - less) * one + (more + less) * other) / 2
-    medians_base = _resampled_medians(base, _process_counts(len(base), resamples, seed), base_draws)
-    medians_head = _resampled_medians(head, _process_counts(len(head), resamples, seed + (not paired)), head_draws)
+    medians_base = _resampled_medians(base, _process_counts(len(base), resamples, SEED), base_draws)
+    medians_head = _resampled_medians(head, _process_counts(len(head), resamples, SEED + (not paired)), head_draws)
     tails = ((1 - level) / 2, (1 + level) / 2)
 
     def interval(values: Array) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import RecordError
@@ -17,7 +17,7 @@ from kernelgate.ci.judge.history import Past, no_past
 from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
 
-SEVERITY = (1, 3, 2, 0)
+SEVERITY: Final = (1, 3, 2, 0)
 """Exit codes of single records, the worst first."""
 
 

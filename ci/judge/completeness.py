@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kernelgate.bench.record import (
     COMPARED,
@@ -26,9 +27,9 @@ SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
 """The code of the note that says why."""
 NO_REFERENCE = "no_reference"
-MAX_NAMED = 3
+MAX_NAMED: Final = 3
 """Cases that a sentence names; of more it gives the number."""
-SPARE_CASES = 32
+SPARE_CASES: Final = 32
 """More than a plan has: a command may name some, and a change may bring cards of its own."""
 REPLANNED: Line = ("the cards of the default branch changed between plan and report, so this must be measured again",)
 

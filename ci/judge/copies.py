@@ -7,21 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 
 from kernelgate.bench.record import RunRecord, TimedCase, timed_cases
 from kernelgate.ci.judge.stats import Array
 
-CHANCE = 1e-12
+CHANCE: Final = 1e-12
 """Two processes hold the same stretch of times with no more than this probability, or nothing is said of it."""
-SHORTEST = 12
+SHORTEST: Final = 12
 """Fewer times in a row say nothing: a pasted process has many more."""
-ASKED = 1000
+ASKED: Final = 1000
 SIDES = ("base", "head")
 
 
-LOCKSTEP = 1e-5
+LOCKSTEP: Final = 1e-5
 """Head and base that keep their ratio to such a share of it, round by round, were not both timed."""
 
 

@@ -9,24 +9,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from scipy import fft
 
 from kernelgate.ci.judge.stats import Array
 
-GAIN = 8.0
+GAIN: Final = 8.0
 """Twice the gain in log likelihood from which rounds count as correlated; independent rounds pass it in about 1%."""
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1.0)
+SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1.0)
 """How much of the noise's variance has a memory; the rest is white."""
-SHORTEST = 0.5
-STEP = 1.6
+SHORTEST: Final = 0.5
+STEP: Final = 1.6
 """Lengths of the memory in rounds: from the shortest, in this ratio, to all rounds of a process."""
-OCTAVES_BEYOND = 3
+OCTAVES_BEYOND: Final = 3
 """Noise without a length of its own (1/f) is taken to go on for so many octaves beyond a process."""
-LEAST_DF = 4.0
+LEAST_DF: Final = 4.0
 """With fewer, two processes of rounds that are hardly alike could say nothing at all; simulated, coverage holds."""
-LEAST_VARIANCE = 1e-4
+LEAST_VARIANCE: Final = 1e-4
 
 
 @dataclass(frozen=True)

@@ -9,30 +9,47 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correlation, location, stats, validity
+from kernelgate.ci.judge.spread import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
-from kernelgate.ci.policy.policy import Policy, ValidityLimits
 
 CARRY_OVER = "carry_over"
 CLOCK_DEPENDENT = "clock_dependent"
 CLOCK_BY_SIDE = "clock_by_side"
-CELL = 8
+DEPENDENCE_P: Final = 2e-6
+"""What the ratio of base and head depends on: what ran before a sample, the SM clock, the clock by side. Named if
+chance explains it with a probability below this (each case asks about seven times: fewer than one in a thousand
+records of 27 healthy cases has such a finding) and it makes at least DEPENDENCE_PCT of time. It widens the interval
+by as much as was measured, or there is no verdict if that is beyond the margin and half of the change."""
+DEPENDENCE_PCT: Final = 0.1
+CARRY_OVER_PCT: Final = 0.5
+"""A process whose own samples show that what ran before moved its change by more than this (half of the margin) is
+excluded, if enough others show nothing of it."""
+SIDE_CLOCK_PCT: Final = 0.5
+"""An SM clock that differs by this much between the samples of base and head is named. Measured: below 0.05% between
+identical kernels on an H200, 1.3% between two implementations."""
+DISAGREE_P: Final = 1e-4
+"""If chance explains the scatter of the processes, given everything known beforehand, with a probability below this,
+they are judged by their own scatter alone, and the verdict says so. No verdict if they are DISAGREE_PCT apart."""
+DISAGREE_PCT: Final = 1.0
+CELL: Final = 8
 """Fewer rounds of one order tell nothing of it."""
-MOVED = 0.75
+MOVED: Final = 0.75
 """Where the order within rounds is random, a side follows the other one in three of four rounds."""
-CLIP = 3.0
+CLIP: Final = 3.0
 """Robust standard deviations beyond which a round's ratio counts as being there."""
-SEEN_CLOCKS = (0.1, 0.9)
+SEEN_CLOCKS: Final = (0.1, 0.9)
 """The change is stated for the clocks between these quantiles of all rounds."""
-LEVEL = 0.95
+LEVEL: Final = 0.95
 """Of the bounds on effects that were found."""
-PROCESSES = 10
+PROCESSES: Final = 10
 """As many of one case share what a single test of the case may err."""
 
 
@@ -60,8 +77,8 @@ class CarryOver:
         """The same, as small as it may be: what no direction may rest on, however uncertain the rest of it."""
         return max(0.0, abs(self.moved) - MOVED * self.both.error * stats.normal_half_width(LEVEL))
 
-    def shown(self, p: float, limits: ValidityLimits) -> bool:
-        return any(_shown(effect, p, limits) for effect in (self.base, self.head, self.both))
+    def shown(self, p: float) -> bool:
+        return any(_shown(effect, p) for effect in (self.base, self.head, self.both))
 
     def sentence(self) -> str:
         """Of the side on which it is more certain."""
@@ -72,8 +89,8 @@ class CarryOver:
         return f"after the {other}, the {side} is {formatting.percent(percent(abs(slower)))} {word} than after itself"
 
 
-def _shown(effect: Pooled, p: float, limits: ValidityLimits) -> bool:
-    return abs(effect.change) > math.log1p(limits.dependence_pct / 100) and effect.p() < p
+def _shown(effect: Pooled, p: float) -> bool:
+    return abs(effect.change) > math.log1p(DEPENDENCE_PCT / 100) and effect.p() < p
 
 
 @dataclass(frozen=True)
@@ -85,25 +102,24 @@ class Dependence:
     moved: tuple[Moved, ...] = ()
 
 
-def judged(processes: Sequence[TimedProcess], policy: Policy) -> Dependence:
+def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     """Of the processes of one case, with interleaved rounds of both sides."""
-    limits = policy.limits
     own = [carry_over(process) for process in processes]
-    odd = {index: found for index, found in enumerate(own) if found and _spoils(found, limits)}
-    if len(processes) - len(odd) < policy.processes.minimum:
+    odd = {index: found for index, found in enumerate(own) if found and _spoils(found)}
+    if len(processes) - len(odd) < minimum:
         odd = {}  # it is no process's own, but the two kernels'
     said = [
         Finding(CARRY_OVER, f"process {index + 1} is left out: there, {found.sentence()}", False)
         for index, found in odd.items()
     ]
-    apart = dict(_throttled_apart(processes, policy)) if not odd else {}
+    apart = dict(_throttled_apart(processes, minimum)) if not odd else {}
     said += [Finding("throttled", f"process {index + 1} is left out: {why}", False) for index, why in apart.items()]
     out = frozenset((*odd, *apart))
     rest = [process for index, process in enumerate(processes) if index not in out]
     shared = _together([found for index, found in enumerate(own) if found and index not in out])
-    slope = on_clock(rest, limits)
-    moved = [Moved(0.0, (*said, *clock_by_side(rest, limits)))]
-    if shared and shared.shown(limits.dependence_p, limits):
+    slope = on_clock(rest)
+    moved = [Moved(0.0, (*said, *clock_by_side(rest)))]
+    if shared and shared.shown(DEPENDENCE_P):
         moved.append(_widened(CARRY_OVER, shared.sentence(), shared.bound))
     elif shared:
         moved.append(Moved(shared.least))
@@ -112,10 +128,10 @@ def judged(processes: Sequence[TimedProcess], policy: Policy) -> Dependence:
     return Dependence(out, tuple(moved))
 
 
-def _spoils(found: CarryOver, limits: ValidityLimits) -> bool:
+def _spoils(found: CarryOver) -> bool:
     """A case has several processes, which together get as much of the chance of an error as the case's own tests."""
-    far = math.log1p(limits.carry_over_pct / 100)
-    return abs(found.moved) > far and found.shown(limits.dependence_p / PROCESSES, limits)
+    far = math.log1p(CARRY_OVER_PCT / 100)
+    return abs(found.moved) > far and found.shown(DEPENDENCE_P / PROCESSES)
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
@@ -123,15 +139,14 @@ def _widened(code: str, sentence: str, bound: float) -> Moved:
     return Moved(bound, (Finding(code, text, False),))
 
 
-def _throttled_apart(processes: Sequence[TimedProcess], policy: Policy) -> Iterator[tuple[int, str]]:
+def _throttled_apart(processes: Sequence[TimedProcess], minimum: int) -> Iterator[tuple[int, str]]:
     """Throttled processes whose change is another than that of the others, which agree, and why they are left out."""
-    limits = policy.limits
-    slowed = {index: why for index, process in enumerate(processes) if (why := validity.throttled(process, limits))}
+    slowed = {index: why for index, process in enumerate(processes) if (why := validity.throttled(process))}
     others = [index for index in range(len(processes)) if index not in slowed]
-    if not slowed or len(others) < policy.processes.minimum or not all(len(_log_ratios(one)) for one in processes):
+    if not slowed or len(others) < minimum or not all(len(_log_ratios(one)) for one in processes):
         return
     found = location.levels([_log_ratios(process) for process in processes], max(map(_log_step, processes)))
-    prior = math.log1p(policy.spread.change_pct / 100)
+    prior = math.log1p(CHANGE_PCT / 100)
     values, variances = (np.array(column) for column in zip(*((one.value, one.variance) for one in found), strict=True))
     weights = 1 / (prior**2 + variances[others])
     middle = float(weights @ values[others] / weights.sum())
@@ -139,7 +154,7 @@ def _throttled_apart(processes: Sequence[TimedProcess], policy: Policy) -> Itera
     for index, why in slowed.items():
         far = values[index] - middle
         p = stats.scatter_p(far**2 / (variances[index] + prior**2 + 1 / weights.sum()) / scatter, 1)
-        if p < limits.disagree_p and abs(percent(far)) > limits.disagree_pct:
+        if p < DISAGREE_P and abs(percent(far)) > DISAGREE_PCT:
             off = formatting.percent(percent(far), sign=True)
             yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
 
@@ -239,7 +254,7 @@ class OnClock:
         return f"the change depends on the SM clock: {low}, {high}"
 
 
-def on_clock(processes: Sequence[TimedProcess], limits: ValidityLimits) -> OnClock | None:
+def on_clock(processes: Sequence[TimedProcess]) -> OnClock | None:
     """The dependence of the rounds' ratios on the clock, where there is one.
 
     A round's clock is taken from the rounds before and after it: what disturbs a sample disturbs the reading of its own
@@ -265,16 +280,16 @@ def on_clock(processes: Sequence[TimedProcess], limits: ValidityLimits) -> OnClo
     found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))
     rounds = sum(map(len, x))
     effect = Pooled(slope * found.half, max(error * found.half, 1e-12), rounds / inflation - len(x))
-    return found if effect.df > 0 and _shown(effect, limits.dependence_p, limits) else None
+    return found if effect.df > 0 and _shown(effect, DEPENDENCE_P) else None
 
 
-def clock_by_side(processes: Sequence[TimedProcess], limits: ValidityLimits) -> Iterator[Finding]:
+def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
     """The clock was another during the head's samples than during the base's."""
     apart = [ratios for process in processes if len(ratios := _clock_ratios(process)) >= CELL]
     if not apart:
         return
     found = _weighted([_of(location.levels([ratios], 0.0)[0]) for ratios in apart])
-    if found.p() < limits.dependence_p and abs(found.change) > math.log1p(limits.side_clock_pct / 100):
+    if found.p() < DEPENDENCE_P and abs(found.change) > math.log1p(SIDE_CLOCK_PCT / 100):
         word = "lower" if found.change < 0 else "higher"
         much = formatting.percent(percent(abs(found.change)))
         text = f"the SM clock is {much} {word} during the head's samples than during the base's in the same rounds"

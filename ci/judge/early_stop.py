@@ -26,7 +26,7 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     whichever others are timed with it: the levels of `judge` hold however often this was asked.
     """
     timed = {case.key: len(case.processes) for case in cards.compared(record)}
-    if unfit(record, policy):
+    if unfit(record):
         return frozenset()
     evidences = estimate.of_record(record, policy, history)
     claimed = claims(evidences, policy)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.spread import HISTORY_DF, HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent
-from kernelgate.ci.policy.policy import Spread
 
-MOST_PCT = 1000.0
+MOST_PCT: Final = 1000.0
 """Of a spread: such processes tell nothing, however much further they scatter."""
 
 
@@ -41,10 +41,10 @@ def no_past(_: RunRecord) -> History:
     return NO_HISTORY
 
 
-def known_spread(history: History, device: Device, key: CaseKey, rules: Spread) -> KnownSpread | None:
+def known_spread(history: History, device: Device, key: CaseKey) -> KnownSpread | None:
     """What is known of a case on this kind of device; None where that is too little to rest on."""
     found = history.spreads.get((device.name or "", key))
-    return found if found is not None and found.df >= rules.history_df else None
+    return found if found is not None and found.df >= HISTORY_DF else None
 
 
 def known_days(history: History, device: Device, key: CaseKey) -> tuple[BaselineDay, ...]:
@@ -63,9 +63,9 @@ def seen(values: Array, variances: Array, made: str | None) -> KnownSpread:
     )
 
 
-def joined(old: KnownSpread, new: KnownSpread, memory_df: float) -> KnownSpread:
-    """Mean squares, weighted by degrees of freedom. Of the past no more than `memory_df` in all stays."""
-    kept = max(0.0, min(old.df, memory_df - new.df))
+def joined(old: KnownSpread, new: KnownSpread) -> KnownSpread:
+    """Mean squares, weighted by degrees of freedom. Of the past no more than HISTORY_MEMORY_DF in all stays."""
+    kept = max(0.0, min(old.df, HISTORY_MEMORY_DF - new.df))
     df = kept + new.df
 
     def together(before: float, now: float) -> float:

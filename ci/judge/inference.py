@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kernelgate.ci.judge import spread, stats
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.stats import Pooled
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.judge.spread import HISTORY_TO_DIRECT_DF
+from kernelgate.ci.judge.stats import MISS, POWER, Pooled
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy
+
+BASELINE_ALPHA: Final = 0.005
+"""What alpha is for a comparison with a stored baseline, which was measured in other processes."""
+EQUIVALENCE_ALPHA: Final = 0.01
+"""The probability that a change at or beyond the margin is called equivalent, per case."""
+SPENDING_SHAPE: Final = 0.5
+"""How alpha is spent over the looks after each process: 0 spends hardly any on early looks (O'Brien and Fleming), 0.5
+spends the same on each (Pocock), which takes the fewest processes where nothing changed."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +40,6 @@ class Inference:
     p: float | None
     """Two-sided, of no difference, adjusted over the family; None where the case is disqualified."""
     look: Look
-    miss: float
-    """How often measuring may stop on the wrong side of a threshold."""
     family: int
     """How many cases share the level."""
 
@@ -50,12 +58,12 @@ class Inference:
         return -margin < low and high < margin
 
     def likely_interval(self) -> tuple[float, float]:
-        """Either end is passed with probability `miss`: enough to stop on, not to claim."""
-        return self._around(self.pooled.half_width(2 * self.miss))
+        """Either end is passed with probability MISS: enough to stop on, not to claim."""
+        return self._around(self.pooled.half_width(2 * MISS))
 
-    def detectable(self, power: float) -> float:
-        """The smallest log change that a run like this one shows with probability `power`."""
-        return self.pooled.detectable(self.look.alpha / self.family, power)
+    def detectable(self) -> float:
+        """The smallest log change that a run like this one shows with probability POWER."""
+        return self.pooled.detectable(self.look.alpha / self.family, POWER)
 
     def _around(self, width: float) -> tuple[float, float]:
         return self.pooled.change - width, self.pooled.change + width
@@ -63,16 +71,14 @@ class Inference:
 
 def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | None]:
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
-    usual = _usual(evidences, policy)
+    usual = _usual(evidences)
     pooled = [case.pooled(usual.get(index)) if case.groups else None for index, case in enumerate(evidences)]
     looks = [look([case], policy) for case in evidences]
     sound = [index for index, change in enumerate(pooled) if change and not evidences[index].disqualified]
     own = shared([pooled[index] for index in sound], [looks[index] for index in sound])
     adjusted = dict(zip(sound, own, strict=True))
     return [
-        Inference(change, adjusted.get(index), looks[index], policy.certainty.miss, max(1, len(sound)))
-        if change
-        else None
+        Inference(change, adjusted.get(index), looks[index], max(1, len(sound))) if change else None
         for index, change in enumerate(pooled)
     ]
 
@@ -96,27 +102,27 @@ def look(cases: Sequence[Evidence], policy: Policy) -> Look:
     that needs the most for it may have any."""
     certainty, rules = policy.certainty, policy.processes
     processes = max(case.processes for case in cases)
-    first = max(_first_look(case, policy) for case in cases)
-    direction = certainty.baseline_alpha if cases[0].against_baseline else certainty.alpha
+    first = max(_first_look(case, rules.minimum) for case in cases)
+    direction = BASELINE_ALPHA if cases[0].against_baseline else certainty.alpha
 
     def spent(alpha: float, since: int) -> float:
-        return stats.look_alpha(alpha, processes, since, rules.limit, certainty.spending_shape)
+        return stats.look_alpha(alpha, processes, since, rules.limit, SPENDING_SHAPE)
 
-    return Look(spent(direction, first), spent(certainty.equivalence_alpha, rules.minimum), processes < first)
+    return Look(spent(direction, first), spent(EQUIVALENCE_ALPHA, rules.minimum), processes < first)
 
 
-def _first_look(case: Evidence, policy: Policy) -> int:
+def _first_look(case: Evidence, minimum: int) -> int:
     """The processes that a direction takes: fewer where a history excludes that placement is a lottery."""
-    known = case.known is not None and case.known.df >= policy.spread.history_to_direct_df
+    known = case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF
     free = case.against_baseline or known
-    return policy.processes.minimum if free else max(policy.processes.minimum, policy.processes.to_direct)
+    return minimum if free else max(minimum, TO_DIRECT)
 
 
-def _usual(evidences: Sequence[Evidence], policy: Policy) -> dict[int, float]:
+def _usual(evidences: Sequence[Evidence]) -> dict[int, float]:
     """By its place, how likely each paired case is a usual one, as the record's other cases show it."""
     fits = {
         index: found
         for index, case in enumerate(evidences)
         if not case.against_baseline and case.groups and (found := case.groups[0].fit())
     }
-    return dict(zip(fits, spread.shares(list(fits.values()), policy.spread.prior_cases), strict=True))
+    return dict(zip(fits, spread.shares(list(fits.values())), strict=True))

@@ -8,36 +8,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from kernelgate.ci.judge import correlation, stats
 from kernelgate.ci.judge.stats import Array, kolmogorov_smirnov_p
 
-HUBER_K = 1.5
+HUBER_K: Final = 1.5
 """Huber's usual tuning: 96% efficient where noise is normal, bounded influence where it is not (Huber 1964)."""
-SHARED_ROUNDS = 50
+SHARED_ROUNDS: Final = 50
 """How many rounds the other processes' noise counts as, in what is known of one process's noise."""
-STEPS = 30
+STEPS: Final = 30
 """Iterations of an M-estimate; it converges in three to six."""
-SHAPE_SAMPLES = 170
+SHAPE_SAMPLES: Final = 170
 """Fewer samples in the other processes do not show the shape of the noise."""
-SHAPE_BINS = 512
-SHAPE_REACH = 8.0
+SHAPE_BINS: Final = 512
+SHAPE_REACH: Final = 8.0
 """The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
-SHAPE_WIDENINGS = (3.0, 1.7, 1.0, 1.0)
+SHAPE_WIDENINGS: Final = (3.0, 1.7, 1.0, 1.0)
 """Bandwidths of the passes in which processes are aligned, in multiples of the last."""
-SHAPE_UNEVEN = 2.0
+SHAPE_UNEVEN: Final = 2.0
 """One shape serves both sides as long as neither is wider than the other by more than this factor …"""
-SHAPE_ALIKE_P = 0.01
+SHAPE_ALIKE_P: Final = 0.01
 """… and chance explains how far their shapes are apart once they are aligned (Kolmogorov and Smirnov)."""
-SHAPE_COST = 6
+SHAPE_COST: Final = 6
 """Rounds of a process that its alignment costs: simulated, its variance falls short by so many of few rounds."""
-SHAPE_GAIN = 0.8
+SHAPE_GAIN: Final = 0.8
 """The shape is used where the standard error falls below this part of Huber's …"""
-SHAPE_AGREES = 3.0
+SHAPE_AGREES: Final = 3.0
 """… and its answer lies within so many standard errors of Huber's."""
-DENSEST = 0.4
+DENSEST: Final = 0.4
 """The share of samples whose shortest stretch shows the clock's step."""
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line
 from kernelgate.ci.policy.policy import Gates
+
+MEMORY_INCREASE_PCT: Final = 1.0
+"""A call that takes this much more memory than the base's is said; torch's allocator rounds each tensor up to 512
+bytes."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,9 @@ def above(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:
     return tuple(sorted(found, key=lambda one: -(one.times or 0.0)))
 
 
-def grown(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:
-    """The cases whose head certainly takes more than the base, by more than `memory_increase_pct`; the worst first."""
-    allowed = 1 + gates.memory_increase_pct / 100
+def grown(record: RunRecord) -> tuple[CaseMemory, ...]:
+    """The cases whose head certainly takes more than the base, by more than MEMORY_INCREASE_PCT; the worst first."""
+    allowed = 1 + MEMORY_INCREASE_PCT / 100
     pairs = [(one, one.base, one.head) for one in of_record(record) if one.base is not None and one.head is not None]
     found = [(head.least - base.most, one) for one, base, head in pairs if head.least > allowed * base.most]
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))

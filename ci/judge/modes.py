@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -15,10 +16,17 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correlation, stats
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
-from kernelgate.ci.policy.policy import ValidityLimits
 
 BIMODAL = "bimodal"
-SCATTER_PRIOR = 30
+MODE_DISTANCE_PCT: Final = 3.0
+"""Two modes are named if they are at least this far apart, each with at least MODE_SHARE of a side's samples, and
+with at most MODE_OVERLAP in the middle half between them. They matter only if base and head are in the slow mode
+unequally often (probability by chance below MODE_SHARE_P). Then the interval is wider by as much, or there is no
+verdict if that is beyond the margin and half of the change."""
+MODE_SHARE: Final = 0.15
+MODE_OVERLAP: Final = 0.05
+MODE_SHARE_P: Final = 1e-3
+SCATTER_PRIOR: Final = 30
 """So many processes' worth of belief that shares scatter as their rounds say: most modes are drawn round by round."""
 
 
@@ -36,9 +44,9 @@ class TwoModes:
         """By process, of samples in the slow mode."""
         return [float(samples.mean()) for samples in self.slow]
 
-    def keeps(self, limits: ValidityLimits) -> bool:
+    def keeps(self) -> bool:
         """Whether each process keeps to one mode."""
-        return all(min(share, 1 - share) < limits.mode_share for share in self.shares)
+        return all(min(share, 1 - share) < MODE_SHARE for share in self.shares)
 
     def named(self, side: str, verb: str) -> str:
         return f"the {side} {verb} {math.exp(self.low):.4g} and {math.exp(self.high):.4g} µs"
@@ -57,43 +65,43 @@ class Share:
         return self.distance * min(1.0, abs(self.difference.change) + self.difference.half_width(0.05))
 
 
-def of_side(side: str, processes: Sequence[Array], limits: ValidityLimits) -> list[Finding]:
+def of_side(side: str, processes: Sequence[Array]) -> list[Finding]:
     """What is to be said of one side's modes. They forbid a verdict: how often the other was in which is unknown."""
-    two = two_modes([np.log(samples) for samples in processes], limits)
+    two = two_modes([np.log(samples) for samples in processes])
     if two is None:
         return []
-    return [_kept(side, two)] if two.keeps(limits) else [Finding(BIMODAL, two.named(side, "jumps between"), True)]
+    return [_kept(side, two)] if two.keeps() else [Finding(BIMODAL, two.named(side, "jumps between"), True)]
 
 
-def of_sides(base: Sequence[Array], head: Sequence[Array], limits: ValidityLimits) -> Moved:
+def of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     """What is to be said of the modes of both sides, and how far they may have moved the change."""
     logs = {side: [np.log(samples) for samples in processes] for side, processes in (("base", base), ("head", head))}
-    modes = {side: two for side, processes in logs.items() if (two := two_modes(processes, limits))}
-    kept = tuple(_kept(side, two) for side, two in modes.items() if two.keeps(limits))
-    jumping = {side: two for side, two in modes.items() if not two.keeps(limits)}
+    modes = {side: two for side, processes in logs.items() if (two := two_modes(processes))}
+    kept = tuple(_kept(side, two) for side, two in modes.items() if two.keeps())
+    jumping = {side: two for side, two in modes.items() if not two.keeps()}
     if not jumping:
         return Moved(0.0, kept)
     share = _compared(logs, jumping)
-    if share.difference.p() < limits.mode_share_p:
+    if share.difference.p() < MODE_SHARE_P:
         return Moved(share.bound, (*kept, _differing(jumping, share)))
     return Moved(0.0, (*kept, *_equal(jumping)))
 
 
-def two_modes(processes: Sequence[Array], limits: ValidityLimits) -> TwoModes | None:
+def two_modes(processes: Sequence[Array]) -> TwoModes | None:
     """The two modes of a side's log times; None where they are one, or too close to be worth a word."""
     together = np.concatenate(processes)
     split = stats.modes(together)
-    apart = split.high - split.low > math.log1p(limits.mode_distance_pct / 100)
-    if not apart or split.smaller_share < limits.mode_share or split.middle_share > limits.mode_overlap:
+    apart = split.high - split.low > math.log1p(MODE_DISTANCE_PCT / 100)
+    if not apart or split.smaller_share < MODE_SHARE or split.middle_share > MODE_OVERLAP:
         return None
     middle = (split.low + split.high) / 2
     return TwoModes(split.low, split.high, tuple((samples > middle).astype(float) for samples in processes))
 
 
-def speeds_us(processes: Sequence[Array], limits: ValidityLimits) -> tuple[float, ...]:
+def speeds_us(processes: Sequence[Array]) -> tuple[float, ...]:
     """A side's typical times in microseconds: of both modes, the faster first, or of all where they are one."""
     logs = [np.log(samples) for samples in processes]
-    two = two_modes(logs, limits)
+    two = two_modes(logs)
     return (math.exp(two.low), math.exp(two.high)) if two else (math.exp(float(np.median(np.concatenate(logs)))),)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Mark
 from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, Status, worst_first
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 STATUS: Mapping[Status, tuple[Mark, str]] = {
     Status.REGRESSED: (Mark.SLOWER, "regressed"),
@@ -42,7 +43,7 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
             return f"no change: within {margin(policy.gates)}, {between}{would}"
-        return f"cannot tell: {_undecided(case, digits, policy)}"
+        return f"cannot tell: {_undecided(case, digits)}"
     size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:
         return f"{size}: certain, and within {margin(policy.gates)}{would}"
@@ -51,14 +52,11 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     return f"{size}{would}"
 
 
-def _undecided(case: CaseVerdict, digits: int, policy: Policy) -> str:
+def _undecided(case: CaseVerdict, digits: int) -> str:
     """Where the change lies, and what it would take to be sure of it."""
     low, high = case.interval_pct or (0.0, 0.0)
     between, seen = formatting.between((low, high), digits), case.minimum_detectable_pct
-    if seen is None:
-        why = f"it takes {policy.processes.to_direct} processes to show a direction"
-    else:
-        why = unseen(seen, digits)
+    why = f"it takes {TO_DIRECT} processes to show a direction" if seen is None else unseen(seen, digits)
     if low <= 0 <= high:
         return f"{between}; {why}"
     likely = f"likely {between} {Direction.SLOWER if low > 0 else Direction.FASTER}, but not certain"
@@ -103,7 +101,7 @@ def _is_past(case: CaseVerdict, gates: Gates) -> bool:
 
 # ---- what could be seen ----------------------------------------------------------------------------------------------
 
-DOUBLING = 100.0
+DOUBLING: Final = 100.0
 """Percent. Where no smaller change could be seen, its size says nothing any more."""
 
 

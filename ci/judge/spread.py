@@ -11,20 +11,43 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 
 from kernelgate.ci.judge.stats import Array, Pooled
-from kernelgate.ci.policy import bounds, policy
+from kernelgate.ci.policy import bounds
 from kernelgate.ci.policy.bounds import PolicySection
 
-STEPS = 64
+CHANGE_PCT: Final = 0.045
+"""Standard deviation, between processes, of the change between two libraries in one process. What is known of it
+before a case's history: a share QUIET_SHARE of cases is quiet, around this (a standard deviation of x/÷ QUIET_FACTOR;
+measured: 0.01 to 0.05% on an H200). The others may have any spread, each order of magnitude alike, from it up to
+LARGEST_PCT."""
+QUIET_FACTOR: Final = 1.35
+QUIET_SHARE: Final = 0.4
+"""A larger one takes fewer processes, until too few of the 95% intervals of two processes hold the truth where they
+scatter by 0.3% (docs/statistics.md, the table by spread)."""
+LARGEST_PCT: Final = 10.0
+PRIOR_CASES: Final = 4
+"""How many of the record's other cases QUIET_SHARE weighs as much as: a noisy machine shows in all of them."""
+HISTORY_DF: Final = 4.0
+"""A history of the case (docs/history.md) counts from so many degrees of freedom on, and weighs no more. Spreads wander
+from day to day (x/÷ 1.65, a tenfold one day in twenty), so more would be believed where it is wrong."""
+HISTORY_SHARE: Final = 0.97
+"""In this share of days a case is as its history has it; in the rest, as if it had none."""
+HISTORY_MEMORY_DF: Final = 10.0
+"""What is remembered of the past, in degrees of freedom; older comparisons fade."""
+HISTORY_TO_DIRECT_DF: Final = 8.0
+"""A history of so many degrees of freedom excludes a lottery of placement, so that two processes may show a
+direction: it stays hidden from eight comparisons of two processes in 5% (20% of processes 2% slower) or 0.04% (half,
+0.5%)."""
+STEPS: Final = 64
 """Spreads on the grid: neighbours are 12% apart, and twice as many change no figure by a hundredth."""
-MOST_STEPS = 200
-SETTLED = 1e-6
+MOST_STEPS: Final = 200
+SETTLED: Final = 1e-6
 """Steps of the EM algorithm, and the change of a share from which on it has ended."""
-REACH = 3.0
+REACH: Final = 3.0
 """The grid begins so many of its own deviations below what is quiet."""
 
 
@@ -54,26 +77,26 @@ class Prior:
 
 
 @lru_cache(maxsize=1024)
-def prior(rules: policy.Spread, quiet_pct: float, known: KnownSpread | None = None) -> Prior:
+def prior(quiet_pct: float, known: KnownSpread | None = None) -> Prior:
     """What is known before the processes of a case are seen. `quiet_pct`: the spread of a quiet case of this role.
 
     Without a history a usual case is quiet, and others have any spread. With one, a usual case is as its history says,
     and on other days as if it had none.
     """
-    width = math.log(rules.quiet_factor)
-    lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(rules.largest_pct, quiet_pct) / 100)
+    width = math.log(QUIET_FACTOR)
+    lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(LARGEST_PCT, quiet_pct) / 100)
     logs = np.linspace(lowest, highest, STEPS)
     spreads = np.exp(logs)
     quiet = _normalised(np.exp(-(((logs - math.log(quiet_pct / 100)) / width) ** 2) / 2))
     any_ = _normalised((logs >= math.log(quiet_pct / 100)).astype(float))
     if known is None:
-        return Prior(spreads, quiet, any_, rules.quiet_share)
-    unknown = rules.quiet_share * quiet + (1 - rules.quiet_share) * any_
-    df = min(known.df, rules.history_df)
+        return Prior(spreads, quiet, any_, QUIET_SHARE)
+    unknown = QUIET_SHARE * quiet + (1 - QUIET_SHARE) * any_
+    df = min(known.df, HISTORY_DF)
     variances = spreads**2 + (known.noise_pct / 100) ** 2
     log_likelihood = -df / 2 * (np.log(variances) + (known.spread_pct / 100) ** 2 / variances)
     usual = _normalised(any_ * np.exp(log_likelihood - log_likelihood.max()))
-    return Prior(spreads, usual, unknown, rules.history_share)
+    return Prior(spreads, usual, unknown, HISTORY_SHARE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +133,10 @@ def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
     return Fit(means, 1 / np.sqrt(sums), likelihood * before.usual, likelihood * before.other, before.share)
 
 
-def shares(fits: Sequence[Fit], prior_cases: int) -> list[float]:
+def shares(fits: Sequence[Fit]) -> list[float]:
     """For each case, how likely it is a usual one as the *other* cases of the record show it.
 
-    An EM algorithm, run to its end, in which the prior weighs `prior_cases` cases: a machine on which all is quiet, or
+    An EM algorithm, run to its end, in which the prior weighs PRIOR_CASES cases: a machine on which all is quiet, or
     nothing is, shows in all cases. A case's own processes have no part in its share, so that none is counted twice.
     """
     before = np.array([one.share for one in fits])
@@ -123,7 +146,7 @@ def shares(fits: Sequence[Fit], prior_cases: int) -> list[float]:
         # From the share before the data to the chance, as a part of the way to 1, or (negative) to 0.
         chances = found * usual / (found * usual + (1 - found) * other)
         moves = (chances - before) / np.where(chances > before, 1 - before, before)
-        parts = (moves.sum() - moves) / (prior_cases + len(fits) - 1)
+        parts = (moves.sum() - moves) / (PRIOR_CASES + len(fits) - 1)
         last, found = found, before + parts * np.where(parts > 0, 1 - before, before)
         if np.abs(found - last).max(initial=0.0) < SETTLED:
             break

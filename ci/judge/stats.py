@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,17 @@ from kernelgate.ci.judge.power import smallest
 
 Array: TypeAlias = NDArray[np.float64]
 
-OUTLIER_REACH = 5.0
+INTERVAL_LEVEL: Final = 0.95
+"""The level of the intervals that are shown."""
+POWER: Final = 0.95
+""""A change of x% would have been seen" holds with this probability."""
+MISS: Final = 0.01
+"""The probability that `kernelgate bench` stops on the wrong side of a gate."""
+GATES_P: Final = 0.05
+"""Both gates require p below this, adjusted over the cases of the record (Holm)."""
+OUTLIER_REACH: Final = 5.0
 """Robust standard deviations beyond which a sample is no part of a mode."""
-MODE_MIDDLE = (0.25, 0.75)
+MODE_MIDDLE: Final = (0.25, 0.75)
 """Two modes are apart where hardly a sample lies in the middle half of the way between them."""
 
 

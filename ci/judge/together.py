@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -18,13 +19,13 @@ from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference
-from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, Array, Pooled
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy.policy import Policy
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20
 """Between cases of one process; beforehand, each is as likely."""
-DRAWINGS = 1024
+DRAWINGS: Final = 1024
 """Of the cases' errors, so that one in a thousand is among them."""
 
 
@@ -78,7 +79,7 @@ def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], pol
     pooled = [joint(members) for _, members, _ in found]
     looks = [inference.look([member.case for member in members], policy) for _, members, _ in found]
     return [
-        Mean(card, members, of, Inference(mean, p, look, policy.certainty.miss, len(found)))
+        Mean(card, members, of, Inference(mean, p, look, len(found)))
         for (card, members, of), mean, p, look in zip(
             found, pooled, inference.shared(pooled, looks), looks, strict=True
         )
@@ -205,7 +206,7 @@ def _likelihood(residuals: Array, shared: Array) -> Array:
 
 
 def _judged(mean: Mean, policy: Policy) -> MeanVerdict:
-    low, high = mean.claim.interval(policy.certainty.interval_level)
+    low, high = mean.claim.interval(INTERVAL_LEVEL)
     change = mean.claim.pooled.change
     certain = Direction.SLOWER if change > 0 else Direction.FASTER
     verdict = MeanVerdict(
@@ -226,7 +227,7 @@ def _judged(mean: Mean, policy: Policy) -> MeanVerdict:
 def _status(mean: Mean, policy: Policy) -> Status:
     """The gates, asked only of a difference that is itself certain."""
     claim = mean.claim
-    shown = claim.certain and claim.p is not None and claim.p < policy.gates.p
+    shown = claim.certain and claim.p is not None and claim.p < GATES_P
     past = _past_gate(mean, policy) if shown else None
     if past is not None:
         return past

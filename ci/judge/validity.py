@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,35 @@ from kernelgate.bench.record import Case, Device, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.policy.policy import Policy, ValidityLimits
+from kernelgate.ci.policy.policy import Gates
+
+WARN_CV_PCT: Final = 12.0
+"""A warning only: medians remain valid even if single samples are 100 times too long."""
+WARN_TEMPERATURE_C: Final = 80.0
+HARMLESS_THROTTLE_REASONS: Final = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
+"""NVML's reasons for a clock that is as configured."""
+THROTTLED_SHARE: Final = 0.5
+"""A process was throttled if another reason was active for this share of it and lowered the clock by more than
+CLOCK_CHANGE_PCT, or by an unknown amount. Where both sides share the clock round by round, that is a warning; where
+they do not, the process is excluded."""
+CLOCK_CHANGE_PCT: Final = 2.0
+"""SM clocks further apart than this are different clocks: a warning, or no verdict if the two sides may have had
+different ones."""
+DISTINCT_VALUES: Final = 3
+"""A side with fewer different times shows the clock's step rather than the kernel's time: a warning, or no verdict if
+half a step on either side is more than the margin."""
+DRIFT_PCT: Final = 1.0
+"""Drift: the last third of a process differs by this much from its first third, and chance explains that with a
+probability below DRIFT_P (Mann-Whitney). A warning, or no verdict if base and head do not drift together."""
+DRIFT_P: Final = 1e-6
+FLOOR_TOLERANCE: Final = 0.05
+"""Times that are lower, by more than this, than the device's arithmetic or memory bandwidth allow are rejected."""
+UNKNOWN_DEVICE: Final = 2.0
+"""A device that kernelgate does not know may be so many times as fast as the fastest known one of its compute
+capability."""
+BEYOND_REFERENCE: Final = 100.0
+"""A head that is more than so many times as fast as base and reference is rejected: it can hardly have done their
+work."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +65,19 @@ class Moved:
     findings: tuple[Finding, ...] = ()
     """The last one is about the bias, where there is one."""
 
-    def against(self, change: float, policy: Policy) -> tuple[Finding, ...]:
+    def against(self, change: float, gates: Gates) -> tuple[Finding, ...]:
         """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters.
 
         Otherwise it widens the interval by what was measured of it, and the verdict follows from that.
         """
-        margin = math.log1p(policy.gates.margin_pct / 100)
+        margin = math.log1p(gates.margin_pct / 100)
         if not self.findings or self.bias <= max(margin, abs(change) / 2):
             return self.findings
         return (*self.findings[:-1], replace(self.findings[-1], disqualifies=True))
 
 
 LEFT_OUT, SHARED = ", which are left out", ", base and head alike"
-LARGEST_LOG = 25.0
+LARGEST_LOG: Final = 25.0
 """Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
 
 
@@ -57,38 +86,36 @@ def percent(logarithm: float) -> float:
     return 100 * math.expm1(min(logarithm, LARGEST_LOG))
 
 
-def throttled(process: TimedProcess, limits: ValidityLimits) -> tuple[str, ...]:
+def throttled(process: TimedProcess) -> tuple[str, ...]:
     """The reasons for which the device was slowed down for much of this process, by more than a clock's step."""
-    if _at_full_clock(process, limits):
+    if _at_full_clock(process):
         return ()
-    return tuple(reason for reason, share in _slowed(process, limits) if share >= limits.throttled_share)
+    return tuple(reason for reason, share in _slowed(process) if share >= THROTTLED_SHARE)
 
 
-def _at_full_clock(process: TimedProcess, limits: ValidityLimits) -> bool:
+def _at_full_clock(process: TimedProcess) -> bool:
     """The clock is known to have stayed where it belongs, whatever the driver's reasons: a power limit takes a step."""
     seen = process.telemetry
     if seen is None or seen.sm_mhz is None or seen.max_sm_mhz is None:
         return False
-    return seen.sm_mhz * (1 + limits.clock_change_pct / 100) >= seen.max_sm_mhz
+    return seen.sm_mhz * (1 + CLOCK_CHANGE_PCT / 100) >= seen.max_sm_mhz
 
 
-def _slowed(process: TimedProcess, limits: ValidityLimits) -> Iterator[tuple[str, float]]:
+def _slowed(process: TimedProcess) -> Iterator[tuple[str, float]]:
     """Each reason that is no harmless one, and for which share of the process it held."""
     if process.telemetry:
         shares = process.telemetry.throttle_shares
         for reason in process.telemetry.throttle_reasons:
-            if reason not in limits.harmless_throttle_reasons:
+            if reason not in HARMLESS_THROTTLE_REASONS:
                 yield reason, shares.get(reason, 1.0)
 
 
-def of_telemetry(
-    processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool, slowed_are: str = LEFT_OUT
-) -> Iterator[Finding]:
+def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
     """What the device's own readings say: throttling, clocks, temperature.
 
     `slowed_are`: what is to be said of throttled processes. Where both sides share the clock, they are not left out.
     """
-    slowed = [(process, reasons) for process in processes if (reasons := throttled(process, limits))]
+    slowed = [(process, reasons) for process in processes if (reasons := throttled(process))]
     if slowed:
         why = f"{_named([reasons for _, reasons in slowed])}{_clocks([process for process, _ in slowed])}"
         where = f"in {len(slowed)} of {len(processes)} processes{slowed_are}"
@@ -96,14 +123,14 @@ def of_telemetry(
     briefly = [
         reasons
         for process in processes
-        if not throttled(process, limits) and (reasons := tuple(reason for reason, _ in _slowed(process, limits)))
+        if not throttled(process) and (reasons := tuple(reason for reason, _ in _slowed(process)))
     ]
     if briefly:
         where = f"for a moment or by a step of the clock in {len(briefly)} of {len(processes)} processes"
         yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
     readings = [process.telemetry for process in processes if process.telemetry]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz]
-    if clocks and max(clocks) > min(clocks) * (1 + limits.clock_change_pct / 100):
+    if clocks and max(clocks) > min(clocks) * (1 + CLOCK_CHANGE_PCT / 100):
         apart = "" if interleaved else ", and base and head were not timed in the same rounds"
         yield Finding(
             "clock_change",
@@ -113,8 +140,8 @@ def of_telemetry(
     hottest = max(
         (reading.temperature_c for reading in readings if reading.temperature_c is not None), default=-math.inf
     )
-    if hottest > limits.warn_temperature_c:
-        yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {limits.warn_temperature_c:g} °C)", False)
+    if hottest > WARN_TEMPERATURE_C:
+        yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {WARN_TEMPERATURE_C:g} °C)", False)
 
 
 def _clocks(processes: Sequence[TimedProcess]) -> str:
@@ -132,9 +159,7 @@ def _named(processes: Sequence[tuple[str, ...]]) -> str:
     return ", ".join(sorted({reason for reasons in processes for reason in reasons}))
 
 
-def clocks_apart(
-    base: Sequence[TimedProcess], head: Sequence[TimedProcess], limits: ValidityLimits
-) -> Iterator[Finding]:
+def clocks_apart(base: Sequence[TimedProcess], head: Sequence[TimedProcess]) -> Iterator[Finding]:
     """The two sides of a comparison between processes ran at different clocks."""
     sides = [
         [process.telemetry.sm_mhz for process in side if process.telemetry and process.telemetry.sm_mhz]
@@ -143,7 +168,7 @@ def clocks_apart(
     if not all(sides):
         return
     was, now = (float(np.median(side)) for side in sides)
-    if max(was, now) > min(was, now) * (1 + limits.clock_change_pct / 100):
+    if max(was, now) > min(was, now) * (1 + CLOCK_CHANGE_PCT / 100):
         yield Finding("clock_change", f"the SM clock was {was:.0f} MHz for the baseline and {now:.0f} MHz now", True)
 
 
@@ -151,23 +176,23 @@ Sides = Mapping[str, Sequence[Array]]
 """Times in microseconds by process, of each side by its name."""
 
 
-def of_samples(sides: Sides, paired: bool, coarse: bool, limits: ValidityLimits) -> Iterator[Finding]:
+def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
     """What the times themselves show: too coarse a clock, drift, noise. modes.py has modes.
 
     Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
     `coarse`: the clock's steps alone could take a change across the margin.
     """
-    yield from _few_values(sides, coarse, limits)
-    yield from _drift(sides, paired, limits)
-    yield from _noise(sides, limits)
+    yield from _few_values(sides, coarse)
+    yield from _drift(sides, paired)
+    yield from _noise(sides)
 
 
-def _few_values(sides: Sides, coarse: bool, limits: ValidityLimits) -> Iterator[Finding]:
+def _few_values(sides: Sides, coarse: bool) -> Iterator[Finding]:
     for side, processes in sides.items():
         times = np.sort(np.concatenate(processes))
         cut = len(times) // 20
         different = len(np.unique(times[cut : len(times) - cut]))
-        if different < limits.distinct_values:
+        if different < DISTINCT_VALUES:
             values = "value" if different == 1 else "values"
             only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
@@ -177,14 +202,14 @@ def _ratios(sides: Sides) -> list[Array]:
     return [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
 
 
-def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Finding]:
-    allowed = math.log1p(limits.drift_pct / 100)
+def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
+    allowed = math.log1p(DRIFT_PCT / 100)
 
     def first_drift(processes: Sequence[Array]) -> tuple[int, float] | None:
         for index, samples in enumerate(processes, 1):
             times = np.log(samples)
             change = stats.drift(times)
-            if abs(change) > allowed and stats.drift_p(times) < limits.drift_p:
+            if abs(change) > allowed and stats.drift_p(times) < DRIFT_P:
                 return index, change
         return None
 
@@ -204,13 +229,13 @@ def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Findi
             yield Finding("drift", f"the {side} drifted by {drift} within process {process}{tail}", not paired)
 
 
-def _noise(sides: Sides, limits: ValidityLimits) -> Iterator[Finding]:
+def _noise(sides: Sides) -> Iterator[Finding]:
     worst = max(100 * float(samples.std() / samples.mean()) for processes in sides.values() for samples in processes)
-    if worst > limits.warn_cv_pct:
-        yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {limits.warn_cv_pct:g}%)", False)
+    if worst > WARN_CV_PCT:
+        yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {WARN_CV_PCT:g}%)", False)
 
 
-def below_floor(times_us: dict[str, float], case: Case, device: Device, limits: ValidityLimits) -> Iterator[Finding]:
+def below_floor(times_us: dict[str, float], case: Case, device: Device) -> Iterator[Finding]:
     """A median time that the device's arithmetic and bandwidth do not allow: the work was not done."""
     floors = floors_us(case, device)
     if not floors:
@@ -218,9 +243,9 @@ def below_floor(times_us: dict[str, float], case: Case, device: Device, limits: 
     # The device may be the fastest of those that it can be, or one that the table does not have yet.
     limit, floor = min(floors, key=lambda item: item[1])
     if hardware.candidates(device.name, device.compute_capability) != (hardware.of_device(device.name),):
-        floor /= limits.unknown_device
+        floor /= UNKNOWN_DEVICE
     for side, time in times_us.items():
-        if time < floor * (1 - limits.floor_tolerance):
+        if time < floor * (1 - FLOOR_TOLERANCE):
             message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
             yield Finding("below_floor", message, True)
 
@@ -244,9 +269,7 @@ def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def beyond_reference(
-    times_us: dict[str, float], reference_us: float | None, limits: ValidityLimits
-) -> Iterator[Finding]:
+def beyond_reference(times_us: dict[str, float], reference_us: float | None) -> Iterator[Finding]:
     """A head so much faster than base and reference that it can hardly have done the same work.
 
     Faster than one of them says little: an oracle may be a loop, and a slow base may have been put right.
@@ -254,9 +277,9 @@ def beyond_reference(
     if reference_us is None or not {"base", "head"} <= times_us.keys():
         return
     head, usual = times_us["head"], min(times_us["base"], reference_us)
-    if head * limits.beyond_reference < usual:
+    if head * BEYOND_REFERENCE < usual:
         times = f"{head:.4g} µs, base and reference at least {usual:.4g} µs"
-        message = f"the head takes {times}: more than {limits.beyond_reference:g} times as fast is not plausible"
+        message = f"the head takes {times}: more than {BEYOND_REFERENCE:g} times as fast is not plausible"
         yield Finding("beyond_reference", message, True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.history import NO_HISTORY, History, known_days
 from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL
 from kernelgate.ci.judge.validity import Finding, percent
 from kernelgate.ci.policy.policy import Policy
 
@@ -42,6 +44,11 @@ __all__ = [
     "worst_first",
 ]
 
+CLIFFS_DELTA: Final = 0.3
+"""Both gates require an effect of at least this size: Cliff's delta of single samples."""
+SHORTEST_US: Final = 1e-3
+LONGEST_US: Final = 1e10
+"""A record with a time outside of these limits is refused."""
 NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
 
 # ---- one record ------------------------------------------------------------------------------------------------------
@@ -63,7 +70,7 @@ def judge(
     """
     stored = dict(_stored(record, baseline)) if baseline else {}
     timed = cards.compared(record)
-    refused = unfit(record, policy) or (_mismatch(record, baseline, policy) if baseline else None)
+    refused = unfit(record) or (_mismatch(record, baseline) if baseline else None)
     if refused is None and not timed:
         return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
     if refused is None:
@@ -87,7 +94,7 @@ def judge(
     )
     means = together.verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
-    notes = _notes(record, baseline, policy, history) if baseline else []
+    notes = _notes(record, baseline, history) if baseline else []
     reason = "; ".join([sentences.of_record(outcome, cases, means), *notes])
     return RecordVerdict(name, outcome, reason, cases, None, against, means)
 
@@ -97,7 +104,7 @@ def exit_code(verdict: RecordVerdict) -> int:
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1, Outcome.INCONCLUSIVE: 3}.get(verdict.verdict, 2)
 
 
-def unfit(record: RunRecord, policy: Policy) -> str | None:
+def unfit(record: RunRecord) -> str | None:
     """Why nothing in the record may be judged."""
     if not cards.compared(record) and not cards.nothing_differs(record):
         return "the record holds no cases"
@@ -107,12 +114,12 @@ def unfit(record: RunRecord, policy: Policy) -> str | None:
         return f"wrong result: {count}; speed was not judged"
     for key, finding in outputs.wrong_outputs(record).items():
         return f"wrong result: {key.id}: {finding.message}; speed was not judged"
-    return _absurd(record, policy) or copies.copied(record)
+    return _absurd(record) or copies.copied(record)
 
 
-def _absurd(record: RunRecord, policy: Policy) -> str | None:
+def _absurd(record: RunRecord) -> str | None:
     """The first time that no kernel and no clock give."""
-    shortest, longest = policy.limits.shortest_us, policy.limits.longest_us
+    shortest, longest = SHORTEST_US, LONGEST_US
     for case in timed_cases(record):
         for samples in (samples for process in case.processes for samples in process.samples_us.values() if samples):
             if not shortest <= min(samples) <= max(samples) <= longest:
@@ -122,7 +129,7 @@ def _absurd(record: RunRecord, policy: Policy) -> str | None:
     return None
 
 
-def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | None:
+def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
     """Why the record cannot be compared with this baseline."""
     now, was = record.environment.device.name, baseline.environment.device.name
     if now and was and now != was:
@@ -135,7 +142,7 @@ def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | N
     if not list(_stored(record, baseline)):
         ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
-    odd = _absurd(baseline, policy) or copies.copied(baseline)
+    odd = _absurd(baseline) or copies.copied(baseline)
     return odd and f"the baseline's {odd}"
 
 
@@ -161,7 +168,7 @@ def _days(baseline: RunRecord, key: CaseKey, device: Device, history: History) -
     return days.tell_most(days.of_case(baseline, key), known_days(history, device, key))
 
 
-def _notes(record: RunRecord, baseline: RunRecord, policy: Policy, history: History) -> list[str]:
+def _notes(record: RunRecord, baseline: RunRecord, history: History) -> list[str]:
     """What limits a comparison with a baseline, for people."""
     known = dict(_stored(record, baseline))
     missing = [case.id for case in cards.compared(record) if case.key not in known]
@@ -170,7 +177,7 @@ def _notes(record: RunRecord, baseline: RunRecord, policy: Policy, history: Hist
         notes.append("whether both were measured on one kind of device is not known")
     device = record.environment.device
     held = [_days(baseline, key, device, history) for key in known]
-    return notes + days.notes(held, policy.spread)
+    return notes + days.notes(held)
 
 
 # ---- the cases of a record -------------------------------------------------------------------------------------------
@@ -206,13 +213,10 @@ def _is_alone(case: Evidence) -> bool:
 
 
 def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict:
-    certainty, resampling = policy.certainty, policy.bootstrap
     base, head = np.concatenate(case.base), np.concatenate(case.head)
     delta = stats.cliffs_delta(base, head)
-    medians = bootstrap(
-        case.base, case.head, case.paired, certainty.interval_level, resampling.resamples, resampling.seed
-    )
-    low, high = claim.interval(certainty.interval_level)
+    medians = bootstrap(case.base, case.head, case.paired, INTERVAL_LEVEL)
+    low, high = claim.interval(INTERVAL_LEVEL)
     base_us, head_us = estimate.typical_times(case, claim.pooled.change)
     verdict = CaseVerdict(
         card=case.key.card,
@@ -224,7 +228,7 @@ def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict
         interval_pct=(percent(low), percent(high)),
         p=claim.p,
         cliffs_delta=delta,
-        minimum_detectable_pct=None if claim.look.early else percent(claim.detectable(certainty.power)),
+        minimum_detectable_pct=None if claim.look.early else percent(claim.detectable()),
         mann_whitney_p=stats.mann_whitney_p(base, head),
         bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
         base_us=base_us,
@@ -232,21 +236,18 @@ def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict
         reference_us=_median(case.reference),
         processes=len(case.head),
         rounds=len(head),
-        per_process=_per_process(case, certainty.interval_level),
+        per_process=_per_process(case, INTERVAL_LEVEL),
         findings=case.findings,
-        speeds=_speeds(case, policy),
+        speeds=_speeds(case),
     )
     return replace(verdict, sentence=sentences.of_case(verdict, policy))
 
 
-def _speeds(case: Evidence, policy: Policy) -> tuple[Speeds, ...]:
+def _speeds(case: Evidence) -> tuple[Speeds, ...]:
     """Where two modes are why nothing can be told: those of both sides."""
     if not any(found.code == modes.BIMODAL and found.disqualifies for found in case.findings):
         return ()
-    return tuple(
-        Speeds(side, modes.speeds_us(times, policy.limits))
-        for side, times in (("base", case.base), ("head", case.head))
-    )
+    return tuple(Speeds(side, modes.speeds_us(times)) for side, times in (("base", case.base), ("head", case.head)))
 
 
 def _direction(claim: Inference) -> Direction:
@@ -261,11 +262,11 @@ def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIn
         return Status.UNDECIDED
     gates = policy.gates
     change = percent(claim.pooled.change)
-    shown = claim.certain and claim.p is not None and claim.p < gates.p
-    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta:
+    shown = claim.certain and claim.p is not None and claim.p < GATES_P
+    if shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
         return Status.REGRESSED if confirmed(case, policy) else Status.UNCONFIRMED
     apart = medians.head[1] < medians.base[0]
-    if shown and change <= -gates.improvement_pct and -delta >= gates.cliffs_delta and apart:
+    if shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
     if claim.within(math.log1p(gates.margin_pct / 100)):
         return Status.UNCHANGED

@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from kernelgate.ci.judge.bootstrap import RESAMPLES, SEED
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.lab.advice_model import Floats, PooledModel, Prediction
 from kernelgate.ci.lab.outcomes import TryResult, gain_pct
 from kernelgate.ci.policy.policy import Policy
@@ -95,7 +97,7 @@ def calibrate(outcomes: Sequence[TryResult], policy: Policy) -> Calibration:
         brier=float(squares.mean()) if enough else None,
         base_brier=float(base_squares.mean()) if enough else None,
         skill=float(1 - squares.sum() / base_squares.sum()) if enough else None,
-        skill_interval=_interval(names, squares, base_squares, policy) if enough else None,
+        skill_interval=_interval(names, squares, base_squares) if enough else None,
         bins=_bins(chances, helped) if enough else (),
         covered=_covered(made) if enough else None,
         nvidia=_nvidia(outcomes),
@@ -103,7 +105,7 @@ def calibrate(outcomes: Sequence[TryResult], policy: Policy) -> Calibration:
 
 
 def model(outcomes: Sequence[TryResult], policy: Policy) -> PooledModel:
-    return PooledModel(tuple(outcomes), policy.advice.strengths, policy.certainty.interval_level)
+    return PooledModel(tuple(outcomes), policy.advice.strengths, INTERVAL_LEVEL)
 
 
 def forecasts(outcomes: Sequence[TryResult], policy: Policy) -> tuple[Forecast, ...]:
@@ -117,15 +119,15 @@ def forecasts(outcomes: Sequence[TryResult], policy: Policy) -> tuple[Forecast, 
     return tuple(made)
 
 
-def _interval(names: Sequence[str], squares: Floats, base_squares: Floats, policy: Policy) -> tuple[float, float]:
+def _interval(names: Sequence[str], squares: Floats, base_squares: Floats) -> tuple[float, float]:
     """Of the skill: sessions are resampled, for tries of one session share a base and a kernel."""
     order = list(dict.fromkeys(names))
     at = np.array([order.index(name) for name in names])
     sums, base_sums = (np.bincount(at, weights=one) for one in (squares, base_squares))
-    rng = np.random.default_rng(policy.bootstrap.seed)
-    drawn = rng.integers(len(order), size=(policy.bootstrap.resamples, len(order)))
+    rng = np.random.default_rng(SEED)
+    drawn = rng.integers(len(order), size=(RESAMPLES, len(order)))
     skills = 1 - sums[drawn].sum(axis=1) / base_sums[drawn].sum(axis=1)
-    outside = (1 - policy.certainty.interval_level) / 2
+    outside = (1 - INTERVAL_LEVEL) / 2
     low, high = np.quantile(skills, [outside, 1 - outside])
     return float(low), float(high)
 

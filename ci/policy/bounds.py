@@ -44,7 +44,7 @@ ProcessCount = Annotated[int, between(2, MOST_PROCESSES)]
 
 
 class PolicySection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def ordered(section: PolicySection, lower: str, upper: str) -> None:

@@ -5,34 +5,31 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
+from kernelgate.ci.policy import constants
 from kernelgate.ci.policy.advice_rules import AdviceRules
 from kernelgate.ci.policy.agent_rules import AgentRules
 from kernelgate.ci.policy.bottleneck_rules import BottleneckRules
 from kernelgate.ci.policy.bounds import (
-    Chance,
-    DegreesOfFreedom,
+    MOST_PROCESSES,
     Improbable,
     PartialShare,
     Percent,
-    PercentOrNone,
     PolicySection,
-    Positive,
-    Probable,
     ProcessCount,
-    Share,
     Speedup,
     Times,
     between,
     ordered,
 )
 from kernelgate.ci.policy.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules, RetentionRules
+from kernelgate.ci.policy.constants import DecidingNumber
 from kernelgate.ci.policy.pattern_rules import PatternRules
 from kernelgate.ci.policy.pull_request_rules import Measure, Template
 from kernelgate.ci.policy.session_rules import SessionRules
@@ -40,6 +37,10 @@ from kernelgate.ci.policy.session_rules import SessionRules
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
 BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+TO_DIRECT: Final = 4
+"""A direction takes so many processes: where each process draws its placement, 0.5% on either side in half of them, all
+fall the same way in 12.5% of runs of two processes and in 0.8% of runs of four. Fewer, down to the minimum, where the
+case's history excludes such a lottery."""
 MOST_FAULTS = 3
 """That one message names."""
 MOST_SHOWN = 60
@@ -55,8 +56,6 @@ class Gates(PolicySection):
 
     regression_pct: Percent = 3.0
     improvement_pct: Speedup = 10.0
-    p: Chance = 0.05
-    cliffs_delta: Share = 0.3
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0
     mean_improvement_pct: Speedup = 3.0
@@ -64,7 +63,6 @@ class Gates(PolicySection):
     below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
     memory_max: Times = 2.0
     above_memory_max: Literal["fail", "warn", "ignore"] = "ignore"
-    memory_increase_pct: PercentOrNone = 1.0
     sanitizer: Literal["fail", "warn", "ignore"] = "fail"
 
     @model_validator(mode="after")
@@ -78,107 +76,20 @@ class Certainty(PolicySection):
     """How sure the judge must be before it says something."""
 
     alpha: Improbable = 0.001
-    baseline_alpha: Improbable = 0.005
-    equivalence_alpha: Improbable = 0.01
-    interval_level: Probable = 0.95
-    power: Probable = 0.95
     resolution_pct: Percent = 0.4
-    miss: Improbable = 0.01
-    spending_shape: Annotated[float, between(0.0, 0.5)] = 0.5
 
 
 class Processes(PolicySection):
     """How many processes and rounds a judgement needs."""
 
     minimum: ProcessCount = 2
-    to_direct: ProcessCount = 4
     to_block: ProcessCount = 3
-    limit: ProcessCount = 7
-    minimum_rounds: Annotated[int, between(8, 10_000)] = 20
+    limit: Annotated[int, between(TO_DIRECT, MOST_PROCESSES)] = 7
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for lower, upper in (("minimum", "to_block"), ("to_block", "limit"), ("to_direct", "limit")):
+        for lower, upper in (("minimum", "to_block"), ("to_block", "limit")):
             ordered(self, lower, upper)
-        return self
-
-
-class Spread(PolicySection):
-    """What is known beforehand of how far processes scatter, and of errors that no number of rounds removes."""
-
-    change_pct: Percent = 0.045
-    quiet_factor: Annotated[float, between(1.001, 100.0)] = 1.35
-    quiet_share: PartialShare = 0.4
-    largest_pct: Percent = 10.0
-    prior_cases: Positive = 4
-    history_df: DegreesOfFreedom = 4.0
-    history_share: PartialShare = 0.97
-    history_memory_df: DegreesOfFreedom = 10.0
-    history_to_direct_df: DegreesOfFreedom = 8.0
-    level_pct: Percent = 0.15
-    level_prior_processes: Positive = 10
-    baseline_drift_pct: Percent = 1.0
-    baseline_drift_df: Positive = 10
-    baseline_days: Annotated[int, between(2, 1000)] = 4
-    baseline_days_df: Positive = 5
-    block_change_pct: Percent = 0.1
-    block_bias_pct: PercentOrNone = 0.3
-    alternating_bias_pct: PercentOrNone = 0.8
-
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> Self:
-        for usual in ("change_pct", "block_change_pct", "level_pct"):
-            ordered(self, usual, "largest_pct")
-        for needed in ("history_df", "history_to_direct_df"):
-            ordered(self, needed, "history_memory_df")
-        return self
-
-
-class WitnessRules(PolicySection):
-    """When the times of base and head in processes of their own contradict the comparison."""
-
-    tolerance_pct: Percent = 3.0
-    cpu_tolerance_pct: Percent = 25.0
-    cpu_spread_pct: Percent = 3.0
-    prior_turns: Positive = 4
-
-
-class Bootstrap(PolicySection):
-    resamples: Annotated[int, between(100, 100_000)] = 10_000
-    seed: Annotated[int, between(0, 2**32 - 1)] = 20260801
-
-
-class ValidityLimits(PolicySection):
-    """Where something that is not a difference is named (`warn`), and where it forbids a verdict."""
-
-    warn_cv_pct: Percent = 12.0
-    warn_temperature_c: Annotated[float, between(0.0, 200.0)] = 80.0
-    harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
-    throttled_share: Share = 0.5
-    clock_change_pct: Percent = 2.0
-    dependence_p: Chance = 2e-6
-    dependence_pct: PercentOrNone = 0.1
-    carry_over_pct: Percent = 0.5
-    side_clock_pct: Percent = 0.5
-    distinct_values: Positive = 3
-    mode_distance_pct: Percent = 3.0
-    mode_share: Annotated[float, between(0.0, 0.5)] = 0.15
-    mode_overlap: Share = 0.05
-    mode_share_p: Chance = 1e-3
-    drift_pct: Percent = 1.0
-    drift_p: Chance = 1e-6
-    disagree_p: Chance = 1e-4
-    disagree_pct: Percent = 1.0
-    lone_share: Share = 0.25
-    floor_tolerance: Share = 0.05
-    unknown_device: Annotated[float, between(1.0, 100.0)] = 2.0
-    beyond_reference: Annotated[float, between(1.001, 1e6)] = 100.0
-    shortest_us: Annotated[float, between(1e-6, 1e12)] = 1e-3
-    longest_us: Annotated[float, between(1e-6, 1e12)] = 1e10
-
-    @model_validator(mode="after")
-    def _leave_times_between(self) -> Self:
-        ordered(self, "shortest_us", "longest_us")
         return self
 
 
@@ -235,12 +146,7 @@ class AccuracyRules(PolicySection):
     """When the head is less accurate than the base, though both are within the tolerance."""
 
     action: Literal["fail", "warn"] = "warn"
-    level: Improbable = 0.001
     margin_pct: Percent = 20.0
-    maximum_pct: Percent = 100.0
-    bias_ulp: Annotated[float, between(0.0, 1e3)] = 0.1
-    bias_share: Share = 0.1
-    floor_ulp: Annotated[float, between(1e-6, 1e3)] = 0.01
 
 
 class Profiling(PolicySection):
@@ -262,10 +168,6 @@ class Policy(PolicySection):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
     processes: Processes = Processes()
-    spread: Spread = Spread()
-    witness: WitnessRules = WitnessRules()
-    bootstrap: Bootstrap = Bootstrap()
-    limits: ValidityLimits = ValidityLimits()
     timing: TimingRules = TimingRules()
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
@@ -322,6 +224,36 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
 
 def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in TOML `text`: sections of `Policy`, and `presets.<name>` with the sections that it changes."""
+    content, presets = _read(text, name)
+    plain = _validated(content, name, text)
+    complete = {known: _validated(_merged(content, changes), name, text, known) for known, changes in presets.items()}
+    if preset == DEFAULT_PRESET:
+        return complete.get(preset, plain)
+    if preset not in complete:
+        raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *sorted(complete)])}")
+    return complete[preset]
+
+
+def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[DecidingNumber, ...]:
+    """Everything that decides, with its source: the policy's keys, then the constants. Raises as `load` does."""
+    chosen = path or POLICY_FILE
+    rules = load(path, preset)
+    content, presets = _read(chosen.read_text(encoding="utf-8") if chosen.exists() else "", str(chosen))
+    changed = {(section, key) for section, keys in presets.get(preset, {}).items() for key in keys}
+    found = []
+    for section, values in rules.model_dump(mode="json").items():
+        for key, value in values.items():
+            field = type(getattr(rules, section)).model_fields[key]
+            source = "default" if key not in content.get(section, {}) else str(chosen)
+            source = f"preset {preset}" if (section, key) in changed else source
+            found.append(
+                DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=field.description or "")
+            )
+    return (*found, *constants.every())
+
+
+def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sections, and the presets' sections."""
     try:
         content = tomllib.loads(text)
     except ValueError as error:  # also of a number with thousands of digits
@@ -331,13 +263,7 @@ def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Poli
     presets = content.pop("presets", BUILT_IN_PRESETS)
     if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):
         raise PolicyError(f"{name}: presets must be tables, such as [presets.strict.gates]")
-    plain = _validated(content, name, text)
-    complete = {known: _validated(_merged(content, changes), name, text, known) for known, changes in presets.items()}
-    if preset == DEFAULT_PRESET:
-        return complete.get(preset, plain)
-    if preset not in complete:
-        raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *sorted(complete)])}")
-    return complete[preset]
+    return content, presets
 
 
 def _merged(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -354,10 +280,17 @@ def _validated(content: dict[str, Any], name: str, text: str, preset: str | None
         return Policy.model_validate(content)
     except ValidationError as error:
         where = f"{name}, preset {preset}" if preset else name
-        found = error.errors(include_url=False)
+        found = [one for fault in error.errors(include_url=False) for one in _by_key(fault)]
         faults = "; ".join(_said(fault, text, preset) for fault in found[:MOST_FAULTS])
         rest = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
         raise PolicyError(f"{where} does not fit: {faults}{rest}") from None
+
+
+def _by_key(fault: ErrorDetails) -> list[ErrorDetails]:
+    """Of a section that is unknown, each of its keys."""
+    if fault["type"] != "extra_forbidden" or not isinstance(fault["input"], dict) or not fault["input"]:
+        return [fault]
+    return [{**fault, "loc": (*fault["loc"], key), "input": value} for key, value in fault["input"].items()]
 
 
 def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
@@ -367,8 +300,13 @@ def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
     value = fault["input"]
     shown = "" if isinstance(value, dict | PolicySection) else f" is {repr(value)[:MOST_SHOWN]}"
     place = f"{key}{f' (line {line})' if line else ''}{shown}"
-    why = "there is no such key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+    why = _unknown(key) if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
     return f"{place}: {why}".removeprefix(": ")
+
+
+def _unknown(key: str) -> str:
+    found = ", or ".join(f"{one.name}, {one.value}, in {one.source}" for one in constants.of_key(key))
+    return f"a constant now: {found}" if found else "there is no such key"
 
 
 def _line(text: str, key: str) -> int | None:

@@ -177,7 +177,7 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
     lines: list[Line] = []
     for above, cases in (
         (True, call_memory.above(record, gates) if gates.above_memory_max != "ignore" else ()),
-        (False, call_memory.grown(record, gates)),
+        (False, call_memory.grown(record)),
     ):
         if not cases:
             continue

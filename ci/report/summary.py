@@ -13,6 +13,7 @@ from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, Speeds, Status
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
@@ -62,7 +63,7 @@ def behind(gpu: GpuReport, policy: Policy) -> Line:
 
 def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], policy: Policy) -> Line:
     """How sure the words of the first line are; of several cases, of the one that it names."""
-    level = docs(f"{100 * policy.certainty.interval_level:g}% interval", "statistics.md#the-model")
+    level = docs(f"{100 * INTERVAL_LEVEL:g}% interval", "statistics.md#the-model")
     if about is None:
         return _shown([one.case for one in cases], level)
     opening = "Sure: " if about.status is not Status.UNCONFIRMED else "Not sure enough to block: "

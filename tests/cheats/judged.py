@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.library import Library
-from kernelgate.ci.policy import policy
+from kernelgate.ci.judge.stats import GATES_P
 from tests.cheats import libraries
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat, Ending
@@ -114,7 +114,7 @@ class Judgement:
     @property
     def shows_nothing(self) -> bool:
         """On a busy machine a comparison may show no difference at all, so that there is nothing to contradict."""
-        return self.case is not None and not self.codes and float(self.case["p"]) >= policy.Gates().p
+        return self.case is not None and not self.codes and float(self.case["p"]) >= GATES_P
 
     @property
     def change_pct(self) -> float | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy import constants, policy
 from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[2]
@@ -132,12 +132,13 @@ def _lines(rules: Policy) -> Iterator[str]:
 
 def value(rules: Policy, key: str) -> float:
     section, name = key.split(".")
-    return float(getattr(getattr(rules, section), name))
+    known = getattr(getattr(rules, section), name, None)
+    return float(constants.of_key(key)[0].value if known is None else known)
 
 
 def parts(verb: str) -> tuple[str, ...]:
     """The parts of a command that has some, such as `session`."""
-    found = cli.cli.commands[verb]
+    found = cli.cli.get_command(click.Context(cli.cli), verb)
     return tuple(found.commands) if isinstance(found, click.Group) else ()
 
 

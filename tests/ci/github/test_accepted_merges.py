@@ -56,7 +56,7 @@ def merged(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     shown = desk.github.pulls[1]
     shown.state, shown.merged_at, shown.merge_commit_sha = "closed", "2026-11-21T09:00:00Z", MERGED
     desk.github.merge_bases[MERGED, STORED_AT] = STORED_AT
-    before = as_baseline(alone(0.0), RULES)
+    before = as_baseline(alone(0.0))
     record.write(before.model_copy(update={"run": Run(head_sha=STORED_AT)}), tmp_path / "stored.json")
     return desk
 

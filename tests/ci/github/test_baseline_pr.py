@@ -41,11 +41,11 @@ def run_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_baseline_keeps_the_days_of_the_one_it_replaces(rules: Policy) -> None:
+def test_a_baseline_keeps_the_days_of_the_one_it_replaces() -> None:
     """Of the same code on the same kind of device; a day measured twice counts once."""
-    first = as_baseline(measured(), rules)
-    second = as_baseline(_on("2026-11-21"), rules, first)
-    again = as_baseline(_on("2026-11-21"), rules, second)
+    first = as_baseline(measured())
+    second = as_baseline(_on("2026-11-21"), first)
+    again = as_baseline(_on("2026-11-21"), second)
     assert first.summary
     assert second.summary
     assert again.summary
@@ -55,7 +55,7 @@ def test_a_baseline_keeps_the_days_of_the_one_it_replaces(rules: Policy) -> None
         assert {day.median_us for day in held.days} == {held.median_us}
     assert again.summary.cases == second.summary.cases
     elsewhere = first.model_copy(update={"environments": run_record((), on("NVIDIA A100")).environments})
-    moved = as_baseline(_on("2026-11-21"), rules, elsewhere)
+    moved = as_baseline(_on("2026-11-21"), elsewhere)
     assert moved.summary
     assert {len(held.days) for held in moved.summary.cases.values()} == {1}
 
@@ -151,8 +151,8 @@ def test_bad_days_only_take_longer(
     assert len(desk.slept) == 1
 
 
-def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
-    made = as_baseline(measured(), rules)
+def test_the_numbers_in_short_are_those_of_the_samples() -> None:
+    made = as_baseline(measured())
     assert made.summary is not None
     for case in timed_cases(made):
         short = made.summary.cases[case.id]
@@ -220,8 +220,8 @@ def test_another_driver_makes_no_improvement(
 def test_a_confirmed_best_is_offered_and_a_forced_regression_leaves_it(
     desk: Desk, run_json: Path, rules: Policy
 ) -> None:
-    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18"), rules), Path("best_stored.json"))
-    record.write(as_baseline(scaled(measured(), 1.0, "2026-11-19"), rules), Path("stored.json"))
+    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18")), Path("best_stored.json"))
+    record.write(as_baseline(scaled(measured(), 1.0, "2026-11-19")), Path("stored.json"))
     record.write(scaled(measured(), 1.5), run_json)
     assert refresh(desk.bot, run_json, "l4", rules, force=False) is None
     refresh(desk.bot, run_json, "l4", rules, force=True)
@@ -232,7 +232,7 @@ def test_a_confirmed_best_is_offered_and_a_forced_regression_leaves_it(
 
 
 def test_a_tag_moves_the_release_alone(desk: Desk, run_json: Path, rules: Policy) -> None:
-    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18"), rules), Path("stored.json"))
+    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18")), Path("stored.json"))
     desk.bot.step.environment.update({"GITHUB_REF_TYPE": "tag", "GITHUB_REF_NAME": "v1.4"})  # type: ignore[attr-defined]
     number = refresh(desk.bot, run_json, "l4", rules, force=False)
     assert desk.github.pulls[number or 0].title == "Hold l4 against release v1.4"

@@ -11,9 +11,9 @@ import pytest
 from kernelgate.ci.history import database, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.keep import Archive
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 
-QUICK = Policy(bootstrap=Bootstrap(resamples=100))
+QUICK = Policy()
 """Judges a record in a tenth of the time."""
 
 

@@ -100,8 +100,8 @@ def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
     put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
     held = known(index_at).days[PLACE]
     assert [one.measured for one in held] == [f"2026-08-0{day}" for day in range(1, 5)]
-    assert days.shown(held, POLICY.spread)
-    assert days.drift(held, POLICY.spread).error < 0.003
+    assert days.shown(held)
+    assert days.drift(held).error < 0.003
 
 
 def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:

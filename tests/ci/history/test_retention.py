@@ -122,7 +122,7 @@ def test_what_is_kept_of_samples_is_true_of_them(seed: int) -> None:
     made = RunRecord.model_validate(
         {"cases": [{"id": "one"}], "processes": [{"id": "0", "timings": [timing.model_dump()]}]}
     )
-    whole = retention.condensed_record("a", made, Entry(name="a"), RULES)
+    whole = retention.condensed_record("a", made, Entry(name="a"))
     [found] = [timing.condensed["head"] for process in whole.record.processes for timing in process.timings]
     assert (found.count, found.location_us) == (len(samples), pytest.approx(np.median(samples), rel=1e-6))
     assert found.quantiles_us["95"] == pytest.approx(np.percentile(samples, 95), rel=1e-6)

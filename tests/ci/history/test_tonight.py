@@ -17,7 +17,7 @@ from kernelgate.ci.history.facts import CaseName, Change, NightPlan
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.history.tonight import Suspicion, ThisNight
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from tests.ci.history.entries import an_entry, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, found, sha, stepped, times
 
@@ -53,7 +53,7 @@ def test_small_changes_and_noisy_cases_take_more_processes() -> None:
     large = replace(ONE, change=replace(CHANGE, change_pct=9.0))
     small = replace(ONE, change=replace(CHANGE, change_pct=0.2))
     counts = [tonight.needed(one, POLICY) for one in (large, small, replace(ONE, spread_pct=0.5))]
-    assert counts[0] == POLICY.processes.to_direct
+    assert counts[0] == TO_DIRECT
     assert counts[1] > counts[0]
     assert counts[2] == POLICY.processes.limit
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kernelgate.ci.judge import copies
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import Samples, draw, noise, paired_record
 
-FAST = Policy(bootstrap=Bootstrap(resamples=100))
+FAST = Policy()
 SEEDS = st.integers(0, 2**32 - 1)
 
 

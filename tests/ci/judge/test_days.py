@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from benchmarks.verdict.noise import said
 from kernelgate.bench.record import BaselineDay
 from kernelgate.ci.judge import days
-from kernelgate.ci.policy.policy import Policy
-
-SPREAD = Policy().spread
 
 
 def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay:
@@ -23,29 +20,29 @@ def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay
 
 def test_few_days_leave_the_drift_to_what_is_assumed() -> None:
     for held in ((), (day(1),), (day(1), day(2), day(3))):
-        found = days.drift(held, SPREAD)
+        found = days.drift(held)
         assert (found.change, found.error, found.df) == (0.0, math.log1p(0.01), 10)
 
 
 def test_few_days_that_differ_more_are_believed() -> None:
-    assert days.drift((day(1, 100), day(2, 110)), SPREAD).error == pytest.approx(math.log(1.1))
+    assert days.drift((day(1, 100), day(2, 110))).error == pytest.approx(math.log(1.1))
 
 
 def test_enough_days_show_the_drift_themselves() -> None:
     levels = np.array([100.0, 100.2, 99.9, 100.1])
-    found = days.drift([day(n, float(level)) for n, level in enumerate(levels, 1)], SPREAD)
+    found = days.drift([day(n, float(level)) for n, level in enumerate(levels, 1)])
     assert found.error == pytest.approx(math.sqrt(2) * np.log(levels).std(ddof=1))
     assert found.df == 3
 
 
 def test_many_days_weigh_no_more_than_a_few() -> None:
-    assert days.drift([day(n, 100 + n / 10) for n in range(1, 21)], SPREAD).df == 5
+    assert days.drift([day(n, 100 + n / 10) for n in range(1, 21)]).df == 5
 
 
 def test_a_change_of_the_code_is_no_drift() -> None:
     held = [day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")]
-    assert days.drift(held, SPREAD).df == 3
-    assert days.drift(held, SPREAD).error < 0.002
+    assert days.drift(held).df == 3
+    assert days.drift(held).error < 0.002
 
 
 @given(st.lists(st.integers(1, 28), max_size=40))
@@ -60,12 +57,12 @@ def test_a_day_of_one_code_counts_once(numbers: list[int]) -> None:
 
 def test_people_are_told_where_the_drift_is_assumed() -> None:
     known, unknown = [day(n) for n in range(1, 5)], [day(1)]
-    assert days.notes([known, known], SPREAD) == []
-    (note,) = days.notes([unknown], SPREAD)
+    assert days.notes([known, known]) == []
+    (note,) = days.notes([unknown])
     assert note.startswith(
         "how far times drift from day to day is assumed (sd 1%), not known: the baseline holds fewer"
     )
-    (note,) = days.notes([known, unknown], SPREAD)
+    (note,) = days.notes([known, unknown])
     assert "of 1 of 2 cases" in note
 
 

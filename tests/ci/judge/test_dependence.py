@@ -17,10 +17,10 @@ from kernelgate.bench.record import TimedProcess, timed_cases
 from kernelgate.ci.judge import dependence
 from kernelgate.ci.judge.dependence import Dependence
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.runs import changed
 
-FAST = Policy(bootstrap=Bootstrap(resamples=100))
+FAST = Policy()
 STEADY = Gpu(wander=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -87,7 +87,7 @@ def test_neither_the_unit_nor_the_change_itself_matters(seed: int, unit: float, 
 def test_where_nothing_is_known_of_single_samples_nothing_is_said() -> None:
     processes = drawn(1, replace(STEADY, carry_over=0.1, clocks=False))
     assert [dependence.carry_over(process) for process in processes] == [None] * 3
-    assert said(dependence.judged(processes, FAST)) == []
+    assert said(dependence.judged(processes, 2)) == []
 
 
 def test_an_order_that_never_changes_shows_nothing() -> None:
@@ -98,7 +98,7 @@ def test_an_order_that_never_changes_shows_nothing() -> None:
 
 
 def test_the_process_in_which_it_shows_is_left_out_and_the_sentence_says_what_it_is() -> None:
-    found = dependence.judged(drawn(2, replace(STEADY, carry_over=0.02, poisoned=(2,))), FAST)
+    found = dependence.judged(drawn(2, replace(STEADY, carry_over=0.02, poisoned=(2,))), 2)
     assert found.left_out == {1}
     (message,) = said(found)
     assert message.startswith("process 2 is left out: there, after the ")
@@ -107,7 +107,7 @@ def test_the_process_in_which_it_shows_is_left_out_and_the_sentence_says_what_it
 
 def test_a_small_one_is_kept_and_widens_the_interval() -> None:
     gpu = replace(STEADY, carry_over=0.003)
-    found = dependence.judged(drawn(3, gpu, 5), FAST)
+    found = dependence.judged(drawn(3, gpu, 5), 2)
     assert found.left_out == frozenset()
     (message,) = said(found)
     assert "than after itself, which can make 0." in message
@@ -130,7 +130,7 @@ def test_a_large_one_in_every_process_forbids_a_verdict() -> None:
 
 def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
     processes = drawn(5, Gpu(head_bound=0.8, wander=0.03), 5)
-    found = dependence.on_clock(processes, FAST.limits)
+    found = dependence.on_clock(processes)
     assert found is not None
     assert found.slope == pytest.approx(0.2, abs=0.07), "head over base: the head gains less from a faster clock"
     low, high = found.clocks_mhz
@@ -141,7 +141,7 @@ def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
 
 def test_a_change_that_is_the_same_at_every_clock_does_not() -> None:
     for seed in range(5):
-        assert dependence.on_clock(drawn(seed, Gpu(change=0.05)), FAST.limits) is None
+        assert dependence.on_clock(drawn(seed, Gpu(change=0.05))) is None
 
 
 def test_noise_that_wanders_as_the_clock_does_is_not_taken_for_dependence() -> None:
@@ -154,11 +154,11 @@ def test_noise_that_wanders_as_the_clock_does_is_not_taken_for_dependence() -> N
             for at, kick in enumerate(rng.normal(0, 0.005, len(head) - 1), 1):
                 walk[at] = 0.95 * walk[at - 1] + kick
             wandering.append(changed(process, samples_us={**process.samples_us, "head": tuple(head * np.exp(walk))}))
-        assert said(dependence.judged(wandering, FAST)) == []
+        assert said(dependence.judged(wandering, 2)) == []
 
 
 def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
-    found = dependence.judged(drawn(6, Gpu(droop=0.02)), FAST)
+    found = dependence.judged(drawn(6, Gpu(droop=0.02)), 2)
     assert sum(moved.bias for moved in found.moved) < 1e-3
     (message,) = said(found)
     assert re.match(r"the SM clock is (1\.9|2\.0|2\.1)% lower during the head's samples", message)
@@ -169,8 +169,8 @@ def test_clocks_that_cannot_be_are_not_used() -> None:
     (process,) = drawn(7, Gpu(), 1)
     rounds = len(process.samples_us["base"])
     dark = changed(process, sm_mhz={"base": (0.0,) * rounds, "head": (0.0,) * rounds})
-    assert dependence.on_clock([dark], FAST.limits) is None
-    assert list(dependence.clock_by_side([dark], FAST.limits)) == []
+    assert dependence.on_clock([dark]) is None
+    assert list(dependence.clock_by_side([dark])) == []
 
 
 # ---- how often, over records -----------------------------------------------------------------------------------------

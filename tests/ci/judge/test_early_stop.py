@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import CaseKey, Check
-from kernelgate.ci.judge import early_stop, spread
+from kernelgate.ci.judge import early_stop, inference, spread
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
@@ -25,8 +25,8 @@ POLICY = Policy()
 LOOSE = Policy(certainty=Certainty(alpha=0.05, resolution_pct=0.12))
 """False alarms often enough to be counted, and a resolution that two processes seldom reach."""
 CASES = 6
-PRIOR = math.log1p(POLICY.spread.change_pct / 100)
-KNOWN = spread.prior(POLICY.spread, POLICY.spread.change_pct)
+PRIOR = math.log1p(spread.CHANGE_PCT / 100)
+KNOWN = spread.prior(spread.CHANGE_PCT)
 RECORDS = 150
 
 
@@ -69,7 +69,7 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
     drawn = [0.05, 0.0501, 0.0499]
     for processes, answered in ((2, False), (3, True)):
         slower = evidence("slower", np.array(drawn[:processes]))
-        group = replace(slower.groups[0], spread=spread.prior(POLICY.spread, POLICY.spread.change_pct, known))
+        group = replace(slower.groups[0], spread=spread.prior(spread.CHANGE_PCT, known))
         slower = replace(slower, groups=(group,), known=known)
         (claim,) = claims([slower], POLICY)
         assert claim is not None
@@ -159,10 +159,10 @@ def test_only_undecided_cases_cost_processes() -> None:
     assert spent[as_bench] < 0.9 * spent[everything]
 
 
-def test_each_case_is_held_against_the_level_of_its_own_looks() -> None:
+def test_each_case_is_held_against_the_level_of_its_own_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """With O'Brien and Fleming's shape, a p between the levels of four and of seven looks is certain at seven alone."""
-    rules = LOOSE.model_copy(update={"certainty": Certainty(alpha=0.05, spending_shape=0.0)})
-    few, many = claims([evidence("4", np.zeros(4)), evidence("7", np.zeros(7))], rules)
+    monkeypatch.setattr(inference, "SPENDING_SHAPE", 0.0)
+    few, many = claims([evidence("4", np.zeros(4)), evidence("7", np.zeros(7))], LOOSE)
     assert few is not None
     assert many is not None
     assert few.look.alpha < many.look.alpha

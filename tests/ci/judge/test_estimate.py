@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
-from kernelgate.ci.judge import days, estimate, stats
+from kernelgate.ci.judge import days, dependence, estimate, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding, percent
@@ -48,9 +48,12 @@ def against(
     return estimate.of_baseline(case("x", processes, work=work), case("x", stored), Device(name="NVIDIA L4"), rules)
 
 
-def changed(changes: Sequence[float], rules: Policy = POLICY) -> Evidence:
-    """Processes with these changes in percent."""
-    return paired([timed(seed, change) for seed, change in enumerate(changes)], rules)
+def changed(changes: Sequence[float], rules: Policy = POLICY, **limits: float) -> Evidence:
+    """Processes with these changes in percent; `limits`: other constants than the judge's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(estimate if name == "lone_share" else dependence, name.upper(), limit)
+        return paired([timed(seed, change) for seed, change in enumerate(changes)], rules)
 
 
 def finding(evidence: Evidence, code: str) -> Finding | None:
@@ -186,10 +189,10 @@ def test_the_physical_floor_is_asked_of_both_sides() -> None:
 @pytest.mark.parametrize("settled", [True, False])
 def test_processes_disagree_where_chance_hardly_does_it(settled: bool) -> None:
     changes = (0.0, 0.15, 0.3)
-    p = changed(changes, policy(limits={"disagree_p": 1e-300})).groups[0].scatter_p
+    p = changed(changes, disagree_p=1e-300).groups[0].scatter_p
     assert 1e-300 < p < 1e-2
     limit = p if settled else float(np.nextafter(p, 1))
-    evidence = changed(changes, policy(limits={"disagree_p": limit}))
+    evidence = changed(changes, disagree_p=limit)
     assert (finding(evidence, "processes_disagree") is None) == settled
 
 
@@ -197,7 +200,7 @@ def test_processes_disagree_where_chance_hardly_does_it(settled: bool) -> None:
 def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) -> None:
     changes = (0.0, 0.6, 1.2)
     reach = percent(float(np.ptp(changed(changes).groups[0].values)))
-    named = finding(changed(changes, policy(limits={"disagree_pct": reach * factor})), "processes_disagree")
+    named = finding(changed(changes, disagree_pct=reach * factor), "processes_disagree")
     assert named is not None
     assert named.disqualifies == fatal
     assert named.message == "processes disagree by 1.2%, more than their rounds explain"
@@ -209,7 +212,7 @@ def test_one_process_stands_alone_where_the_others_are_close_together(factor: fl
     values = changed(changes).groups[0].values
     others, reach = float(np.ptp(values[:3])), float(np.ptp(values))
     share = limit_at(others, lambda limit: limit * reach, others / reach)
-    evidence = changed(changes, policy(limits={"lone_share": share * factor}))
+    evidence = changed(changes, lone_share=share * factor)
     assert (finding(evidence, "lone_process") is not None) == lone
     assert (finding(evidence, "processes_disagree") is not None) == (not lone)
 
@@ -267,11 +270,11 @@ def test_a_lone_process_is_not_left_out_where_the_others_disagree_too() -> None:
 @pytest.mark.parametrize("left_out", [True, False])
 def test_a_lone_process_is_left_out_where_chance_may_scatter_the_others_so(left_out: bool) -> None:
     changes = (0.15, 0.2, 0.25, 0.9)
-    (group,) = changed(changes, policy(limits={"disagree_p": 1e-300})).groups
+    (group,) = changed(changes, disagree_p=1e-300).groups
     p = replace(group, left_out=3).scatter_p
     assert group.scatter_p < p < 1
     limit = p if left_out else float(np.nextafter(p, 1))
-    assert (changed(changes, policy(limits={"disagree_p": limit})).groups[0].left_out == 3) == left_out
+    assert (changed(changes, disagree_p=limit).groups[0].left_out == 3) == left_out
 
 
 def test_two_sides_are_not_cleared_of_lone_processes() -> None:
@@ -297,7 +300,7 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
     assert not paired([timed(0), timed(1)]).against_baseline
     assert evidence.pooled().change == pytest.approx(math.log(1.05), abs=1e-3)
     assert evidence.bias == pytest.approx(0.0, abs=1e-9)
-    assert evidence.drift == days.drift((), POLICY.spread)
+    assert evidence.drift == days.drift(())
     assert [group.prior for group in evidence.groups] == pytest.approx([math.log1p(0.0015)] * 2)
     assert [group.prior_df for group in evidence.groups] == [10, 10]
     none = against(heads(1.05, 1.05), [])
@@ -331,7 +334,7 @@ def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:
     assert (first, second) == pytest.approx((math.log(1.02), math.log(1.04)), abs=1e-3)
     base = stats.pool(*evidence.groups[0].kept, evidence.groups[0].prior, evidence.groups[0].prior_df)
     prior = math.log1p(0.0015)
-    drift = days.drift((), POLICY.spread).error
+    drift = days.drift(()).error
     assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + prior**2 + drift**2))
     (change, error), _ = paired([timed(0, 2.0), timed(1, 2.0)]).by_process()
     assert change == pytest.approx(math.log(1.02), abs=1e-4)

@@ -10,14 +10,13 @@ import pytest
 from kernelgate.bench.record import CaseKey, Device, RunRecord
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.history import MOST_PCT, History, joined, known_spread, seen
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.spread import HISTORY_DF, HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.judge.verdict import Direction, judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case, noise
 from tests.runs import on, run_record
 
 POLICY = Policy()
-RULES = POLICY.spread
 L4 = Device(name="NVIDIA L4")
 KEY = CaseKey("", "one")
 QUIET = KnownSpread(spread_pct=0.03, noise_pct=0.01, df=8, comparisons=8, last_seen="2026-08-01")
@@ -42,8 +41,8 @@ def of_one(known: KnownSpread) -> History:
 def test_mean_squares_are_weighted_and_the_past_fades() -> None:
     old = KnownSpread(spread_pct=0.3, noise_pct=0.0, df=10, comparisons=20, last_seen="2026-08-01")
     new = KnownSpread(spread_pct=0.1, noise_pct=0.0, df=2, comparisons=1, last_seen="2026-08-02")
-    one = joined(old, new, RULES.history_memory_df)
-    assert one.df == RULES.history_memory_df
+    one = joined(old, new)
+    assert one.df == HISTORY_MEMORY_DF
     assert one.spread_pct == pytest.approx(np.sqrt((8 * 0.3**2 + 2 * 0.1**2) / 10), rel=0.001)
     assert (one.comparisons, one.last_seen) == (21, "2026-08-02")
 
@@ -55,16 +54,16 @@ def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
 # ---- believing -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("df", "believed"), [(RULES.history_df - 0.1, False), (RULES.history_df, True)])
+@pytest.mark.parametrize(("df", "believed"), [(HISTORY_DF - 0.1, False), (HISTORY_DF, True)])
 def test_a_history_counts_once_there_is_enough_of_it(df: float, believed: bool) -> None:
     known = QUIET.model_copy(update={"df": df})
-    assert known_spread(of_one(known), L4, KEY, RULES) == (known if believed else None)
+    assert known_spread(of_one(known), L4, KEY) == (known if believed else None)
 
 
 def test_a_history_is_of_one_kind_of_gpu_and_of_one_case() -> None:
-    assert known_spread(of_one(QUIET), Device(name="NVIDIA H200"), KEY, RULES) is None
-    assert known_spread(of_one(QUIET), Device(), KEY, RULES) is None
-    assert known_spread(of_one(QUIET), L4, CaseKey("norm", "one"), RULES) is None
+    assert known_spread(of_one(QUIET), Device(name="NVIDIA H200"), KEY) is None
+    assert known_spread(of_one(QUIET), Device(), KEY) is None
+    assert known_spread(of_one(QUIET), L4, CaseKey("norm", "one")) is None
 
 
 def test_with_a_history_two_processes_are_enough_and_the_verdict_says_why() -> None:

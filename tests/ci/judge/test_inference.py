@@ -20,15 +20,15 @@ from kernelgate.ci.policy.policy import Policy
 POLICY = Policy()
 POOLED = Pooled(change=0.02, error=0.004, df=12.0, bias=0.001)
 LOOK = Look(alpha=0.01, equivalence_alpha=0.02, early=False)
-CLAIM = Inference(POOLED, p=0.01, look=LOOK, miss=0.05, family=3)
-PRIOR = math.log1p(POLICY.spread.change_pct / 100)
+CLAIM = Inference(POOLED, p=0.01, look=LOOK, family=3)
+PRIOR = math.log1p(spread.CHANGE_PCT / 100)
 
 
 def evidence(*values: float, findings: tuple[Finding, ...] = (), sides: int = 1, prior: float = PRIOR) -> Evidence:
     """A case whose processes changed so much, in log time, and whose rounds say nothing of their scatter."""
     group = Group(np.array(values), np.zeros(len(values)), prior, 10.0)
     if sides == 1:
-        known = spread.prior(POLICY.spread, POLICY.spread.change_pct)
+        known = spread.prior(spread.CHANGE_PCT)
         group = replace(group, prior_df=1000.0, spread=known)
     return Evidence(CaseKey("", "x"), (), (), (), sides == 1, (group,) * sides, 0.0, findings)
 
@@ -52,7 +52,7 @@ def test_intervals_lie_around_the_change_at_their_own_level() -> None:
     assert (low + high) / 2 == pytest.approx(POOLED.change)
     assert (high - low) / 2 == pytest.approx(POOLED.half_width(0.1))
     low, high = CLAIM.likely_interval()
-    assert (high - low) / 2 == pytest.approx(POOLED.half_width(2 * 0.05)), "either end is passed with `miss`"
+    assert (high - low) / 2 == pytest.approx(POOLED.half_width(2 * 0.01))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -65,7 +65,7 @@ def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
 
 
 def test_what_would_have_been_seen_takes_the_share_of_the_family() -> None:
-    assert CLAIM.detectable(0.9) == pytest.approx(POOLED.detectable(0.01 / 3, 0.9))
+    assert CLAIM.detectable() == pytest.approx(POOLED.detectable(0.01 / 3, 0.95))
 
 
 # ---- the claims of a record ------------------------------------------------------------------------------------------
@@ -98,16 +98,15 @@ def test_a_record_of_spoilt_cases_alone_is_a_family_of_one() -> None:
     assert claim.family == 1
 
 
-@pytest.mark.parametrize(("sides", "alpha"), [(1, POLICY.certainty.alpha), (2, POLICY.certainty.baseline_alpha)])
+@pytest.mark.parametrize(("sides", "alpha"), [(1, POLICY.certainty.alpha), (2, 0.005)])
 @pytest.mark.parametrize("processes", [2, 3, 5, 6])
 def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: int) -> None:
     (claim,) = claims([evidence(*[0.01] * processes, sides=sides)], POLICY)
     assert claim is not None
-    looks = [(alpha, 4 if sides == 1 else 2), (POLICY.certainty.equivalence_alpha, 2)]
+    looks = [(alpha, 4 if sides == 1 else 2), (0.01, 2)]
     spent = [stats.look_alpha(level, processes, first, 7, 0.5) for level, first in looks]
     assert [claim.look.alpha, claim.look.equivalence_alpha] == pytest.approx(spent)
     assert claim.look.early == (sides == 1 and processes < 4)
-    assert claim.miss == POLICY.certainty.miss
 
 
 # ---- the first look at a direction -----------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from benchmarks.verdict.two_modes import KINDS, Jumps
 from kernelgate.ci.judge import modes, stats, validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Bootstrap, Policy, ValidityLimits
+from kernelgate.ci.policy.policy import Policy
 
-FAST = Policy(bootstrap=Bootstrap(resamples=100))
+FAST = Policy()
 
 
 def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
@@ -30,11 +30,14 @@ def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) ->
 
 
 def alone(*processes: Array, **limits: float) -> list[Finding]:
-    return modes.of_side("head", processes, ValidityLimits(**limits))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(modes, name.upper(), limit)
+        return modes.of_side("head", processes)
 
 
 def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
-    return modes.of_sides(base, head, ValidityLimits())
+    return modes.of_sides(base, head)
 
 
 # ---- what two modes are ----------------------------------------------------------------------------------------------
@@ -104,7 +107,7 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
     often = f"the head is 50% of the rounds {more} in the slow mode"
     assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
     assert said.message.endswith("% of change")
-    assert [finding.disqualifies for finding in found.against(0.0, FAST)] == [True]
+    assert [finding.disqualifies for finding in found.against(0.0, FAST.gates)] == [True]
 
 
 def test_a_share_too_small_to_be_found_is_compared_all_the_same() -> None:

@@ -16,13 +16,13 @@ from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge import ratchet
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import Status, judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from tests import runs
 from tests.ci.records import case, noise
 from tests.runs import process, run_record
 
-POLICY = Policy(bootstrap=Bootstrap(resamples=100))
+POLICY = Policy()
 ONE, TWO = CaseKey("", "one"), CaseKey("", "two")
 
 
@@ -42,7 +42,7 @@ def night(day: int, changes: Mapping[str, float], driver: str = "580.1") -> RunR
 
 
 def stored(day: int, changes: Mapping[str, float], driver: str = "580.1") -> RunRecord:
-    return as_baseline(night(day, changes, driver), POLICY)
+    return as_baseline(night(day, changes, driver))
 
 
 def times(held: RunRecord | None) -> dict[str, float]:
@@ -61,7 +61,7 @@ def test_only_what_is_certainly_faster_moves() -> None:
     before, now = stored(1, {"one": 0, "two": 0, "three": 0}), night(9, {"one": -0.2, "two": 0.2, "three": 0.003})
     keys = ratchet.faster(judge(now, POLICY, before), POLICY)
     assert keys == {ONE}
-    after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, POLICY, before), keys)))
+    after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, before), keys)))
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
     assert after.summary is not None
     assert {name: one.measured for name, one in after.summary.cases.items()} == {
@@ -97,7 +97,7 @@ def test_another_machine_keeps_its_name() -> None:
 
 
 def best(held: RunRecord | None, before: RunRecord, now: RunRecord, known: History = NO_HISTORY) -> RunRecord | None:
-    return ratchet.best(held, before, as_baseline(now, POLICY, before), POLICY, known)
+    return ratchet.best(held, before, as_baseline(now, before), POLICY, known)
 
 
 def test_a_lucky_night_is_not_the_best_ever() -> None:

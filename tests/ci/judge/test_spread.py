@@ -18,12 +18,11 @@ from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
-RULES = POLICY.spread
-UNKNOWN = spread.prior(RULES, RULES.change_pct)
+UNKNOWN = spread.prior(spread.CHANGE_PCT)
 
 
 def known(spread_pct: float, df: float = 5.0) -> Prior:
-    return spread.prior(RULES, RULES.change_pct, KnownSpread(spread_pct=spread_pct, noise_pct=0, df=df, comparisons=5))
+    return spread.prior(spread.CHANGE_PCT, KnownSpread(spread_pct=spread_pct, noise_pct=0, df=df, comparisons=5))
 
 
 def pooled(values: Array, prior: Prior = UNKNOWN, noise: float = 1e-4) -> Pooled:
@@ -38,14 +37,15 @@ def test_probabilities_add_up() -> None:
     for prior in (UNKNOWN, known(0.03), known(3.0)):
         assert prior.usual.sum() == pytest.approx(1)
         assert prior.other.sum() == pytest.approx(1)
-        assert prior.spreads[-1] == pytest.approx(RULES.largest_pct / 100)
+        assert prior.spreads[-1] == pytest.approx(spread.LARGEST_PCT / 100)
 
 
 @pytest.mark.parametrize("df", [3.0, 8.0])
-def test_a_history_alone_is_a_t_test(df: float) -> None:
+def test_a_history_alone_is_a_t_test(df: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of as many degrees of freedom as the history and the processes have together (Smyth 2004)."""
-    rules = RULES.model_copy(update={"history_df": df, "history_share": 1 - 1e-12, "largest_pct": 1000.0})
-    prior = spread.prior(rules, 0.001, KnownSpread(spread_pct=1.0, noise_pct=0, df=df, comparisons=5))
+    for name, value in (("HISTORY_DF", df), ("HISTORY_SHARE", 1 - 1e-12), ("LARGEST_PCT", 1000.0)):
+        monkeypatch.setattr(spread, name, value)
+    prior = spread.prior.__wrapped__(0.001, KnownSpread(spread_pct=1.0, noise_pct=0, df=df, comparisons=5))
     values = np.array([-0.012, 0.001, 0.009])
     found = spread.fit(values, np.zeros(3), prior).pooled(1.0, 1e9)
     variance = (df * 0.01**2 + 2 * values.var(ddof=1)) / (df + 2)
@@ -85,7 +85,7 @@ def test_the_grid_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     coarse = pooled(values).half_width(0.001)
     monkeypatch.setattr(spread, "STEPS", 4 * spread.STEPS)
     spread.prior.cache_clear()
-    fine = pooled(values, spread.prior(RULES, RULES.change_pct)).half_width(0.001)
+    fine = pooled(values, spread.prior(spread.CHANGE_PCT)).half_width(0.001)
     spread.prior.cache_clear()
     assert coarse == pytest.approx(fine, rel=0.03)
 
@@ -94,12 +94,12 @@ def test_other_cases_move_a_share_by_no_more_than_they_weigh() -> None:
     calm, wild = (
         spread.fit(np.array(values), np.full(3, 1e-12), UNKNOWN) for values in ((0.0, 1e-4, -1e-4), (0.0, 0.02, -0.02))
     )
-    assert spread.shares([calm], RULES.prior_cases) == [UNKNOWN.share]
-    few, many = (spread.shares([calm] * cases, RULES.prior_cases)[0] for cases in (3, 30))
+    assert spread.shares([calm]) == [UNKNOWN.share]
+    few, many = (spread.shares([calm] * cases)[0] for cases in (3, 30))
     assert UNKNOWN.share < few < many < 1
-    assert 0 < spread.shares([calm, *[wild] * 30], RULES.prior_cases)[0] < 0.2 * UNKNOWN.share
+    assert 0 < spread.shares([calm, *[wild] * 30])[0] < 0.2 * UNKNOWN.share
     usual = spread.fit(np.array([0.0, 1e-4]), np.full(2, 1e-12), known(0.03))
-    assert spread.shares([usual, *[calm] * 30], RULES.prior_cases)[0] < 1
+    assert spread.shares([usual, *[calm] * 30])[0] < 1
 
 
 # ---- how sure, by the true spread ------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_two_processes_have_an_interval_that_holds(spread_pct: float) -> None:
 
 def test_a_quiet_case_is_settled_by_few_processes_and_with_a_history_by_two() -> None:
     assert measured(0.05).processes < 3.3
-    scene = spreads.remembered(spreads.scattered(0.05), POLICY)
+    scene = spreads.remembered(spreads.scattered(0.05))
     assert spreads.measured(scene, RECORDS, POLICY, 9).processes <= 2.1
 
 
@@ -141,7 +141,7 @@ def test_a_lottery_of_placement_gives_no_direction(
     share: float, slower_pct: float, both: bool, remembered: bool
 ) -> None:
     draw = spreads.lottery(share, slower_pct, both)
-    scene = spreads.remembered(draw, POLICY) if remembered else spreads.unknown(draw)
+    scene = spreads.remembered(draw) if remembered else spreads.unknown(draw)
     assert spreads.measured(scene, RECORDS, POLICY, 10).direction.value <= 2 / RECORDS
 
 
@@ -150,9 +150,9 @@ def test_one_wild_case_among_ten_quiet_ones_gets_no_direction() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", spreads.scenes(POLICY))
+@pytest.mark.parametrize("name", spreads.scenes())
 def test_every_scene_has_its_error_rates(name: str) -> None:
-    found = spreads.measured(spreads.scenes(POLICY)[name], 300, POLICY, 12)
+    found = spreads.measured(spreads.scenes()[name], 300, POLICY, 12)
     assert found.direction.value <= 0.01 + 2 * found.direction.error
     assert found.covered.value >= 0.85
     assert found.equivalent.value <= 0.015 + 2 * found.equivalent.error

@@ -295,7 +295,7 @@ def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> No
         noise, own, level = rng.normal(size=100), rng.normal(size=100), rng.normal(0, 0.002)
         base.append(100 * np.exp(level + 0.01 * noise))
         head.append(101 * np.exp(level + 0.01 * (correlation * noise + math.sqrt(1 - correlation**2) * own)))
-    drawn = bootstrap(base, head, True, 0.95, 10_000, 1)
+    drawn = bootstrap(base, head, True, 0.95, 10_000)
     expected = np.quantile(brute_force(rng, base, head, 4000), (0.025, 0.975))
     width = expected[1] - expected[0]
     assert drawn.change == pytest.approx(expected, abs=0.15 * width)
@@ -310,7 +310,7 @@ def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(process_sp
     for _ in range(300):
         base = [100 * np.exp(rng.normal(0, 0.01, 60)) for _ in range(20)]
         head = [103 * np.exp(rng.normal(rng.normal(0, process_spread), 0.01, 60)) for _ in range(20)]
-        low, high = bootstrap(base, head, True, 0.95, 1000, 1).change
+        low, high = bootstrap(base, head, True, 0.95, 1000).change
         held.append(low <= math.log(1.03) <= high)
     assert np.mean(held) == pytest.approx(expected, abs=0.02)
 
@@ -319,11 +319,11 @@ def test_the_bootstrap_mirrors_and_ignores_the_order_of_processes() -> None:
     rng = np.random.default_rng(12)
     base = [rng.normal(100, 1, 50) for _ in range(4)]
     head = [rng.normal(102, 1, 50) for _ in range(4)]
-    one = bootstrap(base, head, True, 0.95, 2000, 1)
-    swapped = bootstrap(head, base, True, 0.95, 2000, 1)
+    one = bootstrap(base, head, True, 0.95, 2000)
+    swapped = bootstrap(head, base, True, 0.95, 2000)
     assert swapped.change == pytest.approx((-one.change[1], -one.change[0]))
     assert (swapped.base, swapped.head) == (one.head, one.base)
-    turned = bootstrap(base[::-1], head[::-1], True, 0.95, 2000, 1)
+    turned = bootstrap(base[::-1], head[::-1], True, 0.95, 2000)
     assert turned == one
 
 

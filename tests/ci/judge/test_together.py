@@ -14,7 +14,7 @@ import pytest
 from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.commands.cli import run
-from kernelgate.ci.judge import sentences, together
+from kernelgate.ci.judge import sentences, spread, together
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.early_stop import undecided
@@ -25,14 +25,14 @@ from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.together import Member, joint
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy, parse
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy, parse
 from tests.ci.records import case, noise, remembered
 from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
 from tests.runs import run_record
 
 POLICY = Policy()
-FAST = Policy(bootstrap=Bootstrap(resamples=100))
-PRIOR = math.log1p(POLICY.spread.change_pct / 100)
+FAST = Policy()
+PRIOR = math.log1p(spread.CHANGE_PCT / 100)
 QUIET = 1e-3
 
 
@@ -120,7 +120,7 @@ def test_a_bias_of_every_case_is_one_of_the_mean() -> None:
 
 def changed(*percents: float, processes: int = 4, card: str = "") -> list[Evidence]:
     """Cases that changed so much. Fewer processes than a direction takes are those of cases with a history."""
-    jitter, known = 1e-5 * np.arange(processes), HISTORY if processes < POLICY.processes.to_direct else None
+    jitter, known = 1e-5 * np.arange(processes), HISTORY if processes < TO_DIRECT else None
     return [
         replace(evidence(math.log1p(percent / 100) + jitter, str(number), 1e-5, card), known=known)
         for number, percent in enumerate(percents)

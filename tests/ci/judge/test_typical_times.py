@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import draw, heads, noise, paired_record
 
-FAST = Policy().model_copy(update={"bootstrap": Bootstrap(resamples=100)})
+FAST = Policy()
 
 
 @pytest.mark.parametrize("name", ["quiet_fma_inter", "quiet_copy_inter", "contended_copy_inter"])

@@ -13,11 +13,9 @@ from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import stats, validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Policy, ValidityLimits
+from kernelgate.ci.policy.policy import Gates
 from tests.ci.judge.limits import limit_at
 from tests.runs import process
-
-LIMITS = ValidityLimits()
 
 
 def reading(**telemetry: Any) -> TimedProcess:
@@ -67,9 +65,9 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
 ) -> None:
     said = (Finding("other", "", False), Finding("moved", "", False))
     moved = validity.Moved(math.log1p(bias_pct / 100), said)
-    found = moved.against(math.log1p(change_pct / 100), Policy())
+    found = moved.against(math.log1p(change_pct / 100), Gates())
     assert [finding.disqualifies for finding in found] == [False, fatal]
-    assert validity.Moved(1.0).against(0.0, Policy()) == ()
+    assert validity.Moved(1.0).against(0.0, Gates()) == ()
 
 
 # ---- telemetry -------------------------------------------------------------------------------------------------------
@@ -79,9 +77,9 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
 @pytest.mark.parametrize("left_out", [True, False])
 def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool, left_out: bool) -> None:
     found = slowed(share)
-    assert validity.throttled(found, LIMITS) == (("sw_power_cap",) if much else ())
+    assert validity.throttled(found) == (("sw_power_cap",) if much else ())
     are = validity.LEFT_OUT if left_out else validity.SHARED
-    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True, slowed_are=are))
+    said = list(validity.of_telemetry([found, reading()], interleaved=True, slowed_are=are))
     assert codes(said) == ["throttled" if much else "throttled_briefly"]
     if much:
         assert ("left out" in said[0].message) == left_out
@@ -104,15 +102,15 @@ def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much:
 )
 def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[dict[str, float]], named: str) -> None:
     processes = [slowed(1.0, **each) for each in clocks]
-    found = one(validity.of_telemetry(processes, LIMITS, interleaved=True, slowed_are=validity.SHARED), "throttled")
+    found = one(validity.of_telemetry(processes, interleaved=True, slowed_are=validity.SHARED), "throttled")
     assert found is not None
     assert named in found.message
 
 
-@pytest.mark.parametrize("reason", LIMITS.harmless_throttle_reasons)
+@pytest.mark.parametrize("reason", validity.HARMLESS_THROTTLE_REASONS)
 def test_a_harmless_reason_is_not_named(reason: str) -> None:
-    assert validity.throttled(slowed(1.0, reason), LIMITS) == ()
-    assert codes(validity.of_telemetry([slowed(1.0, reason)], LIMITS, interleaved=True)) == []
+    assert validity.throttled(slowed(1.0, reason)) == ()
+    assert codes(validity.of_telemetry([slowed(1.0, reason)], interleaved=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -126,19 +124,19 @@ def test_a_harmless_reason_is_not_named(reason: str) -> None:
     ],
 )
 def test_a_clock_within_a_step_of_its_maximum_is_not_throttled(clocks: dict[str, float | None], left_out: bool) -> None:
-    assert bool(validity.throttled(slowed(1.0, **clocks), LIMITS)) == left_out
+    assert bool(validity.throttled(slowed(1.0, **clocks))) == left_out
 
 
 def test_without_telemetry_nothing_is_throttled() -> None:
-    assert validity.throttled(process({"head": [1.0]}), LIMITS) == ()
-    assert codes(validity.of_telemetry([process({"head": [1.0]})], LIMITS, interleaved=False)) == []
+    assert validity.throttled(process({"head": [1.0]})) == ()
+    assert codes(validity.of_telemetry([process({"head": [1.0]})], interleaved=False)) == []
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
 @pytest.mark.parametrize(("clock", "changed"), [(1019.9, False), (1020.0, False), (1020.1, True)])
 def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, interleaved: bool) -> None:
     readings = [reading(sm_mhz=mhz) for mhz in (1010.0, 1000.0, clock)] + [reading()]
-    found = one(validity.of_telemetry(readings, LIMITS, interleaved), "clock_change")
+    found = one(validity.of_telemetry(readings, interleaved), "clock_change")
     assert (found is not None) == changed
     if found:
         assert found.disqualifies == (not interleaved)
@@ -149,7 +147,7 @@ def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, int
 @pytest.mark.parametrize(("temperature", "hot"), [(79.9, False), (80.0, False), (80.1, True)])
 def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
     readings = [reading(temperature_c=temperature), reading(temperature_c=20.0), reading()]
-    found = one(validity.of_telemetry(readings, LIMITS, interleaved=True), "hot")
+    found = one(validity.of_telemetry(readings, interleaved=True), "hot")
     assert (found is not None) == hot
     assert not (found and found.disqualifies)
 
@@ -159,7 +157,7 @@ def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
 def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: bool, swapped: bool) -> None:
     sides = [[1000.0, 1000.0, 1900.0], [clock, clock, 500.0]]
     base, head = ([reading(sm_mhz=mhz) for mhz in side] for side in (reversed(sides) if swapped else sides))
-    found = list(validity.clocks_apart(base, head, LIMITS))
+    found = list(validity.clocks_apart(base, head))
     assert (codes(found), [finding.disqualifies for finding in found]) == (
         (["clock_change"], [True]) if apart else ([], [])
     )
@@ -167,9 +165,9 @@ def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: 
 
 def test_clocks_that_one_side_does_not_have_are_not_compared() -> None:
     known, unknown = [reading(sm_mhz=1000.0)], [reading(), process({"head": [1.0]})]
-    assert list(validity.clocks_apart(known, unknown, LIMITS)) == []
-    assert list(validity.clocks_apart(unknown, known, LIMITS)) == []
-    assert codes(validity.clocks_apart(known, [*unknown, reading(sm_mhz=500.0)], LIMITS)) == ["clock_change"]
+    assert list(validity.clocks_apart(known, unknown)) == []
+    assert list(validity.clocks_apart(unknown, known)) == []
+    assert codes(validity.clocks_apart(known, [*unknown, reading(sm_mhz=500.0)])) == ["clock_change"]
 
 
 # ---- too few values --------------------------------------------------------------------------------------------------
@@ -178,8 +176,10 @@ def test_clocks_that_one_side_does_not_have_are_not_compared() -> None:
 def of_samples(
     sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False, **limits: float
 ) -> list[Finding]:
-    found = validity.of_samples(sides, paired, coarse, ValidityLimits(**limits))  # type: ignore[arg-type]
-    return [finding for finding in found if finding.code == code]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(validity, name.upper(), limit)
+        return [finding for finding in validity.of_samples(sides, paired, coarse) if finding.code == code]
 
 
 @pytest.mark.parametrize("coarse", [False, True])
@@ -260,10 +260,11 @@ def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> 
 
 
 def floor(time_us: float, work: Work | None, device: str | None = "NVIDIA L4", **limits: float) -> list[str]:
-    found = validity.below_floor(
-        {"head": time_us}, Case(id="one", work=work), Device(name=device), ValidityLimits(**limits)
-    )  # type: ignore[arg-type]
-    return [finding.message for finding in found if finding.disqualifies]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(validity, name.upper(), limit)
+        found = validity.below_floor({"head": time_us}, Case(id="one", work=work), Device(name=device))
+        return [finding.message for finding in found if finding.disqualifies]
 
 
 ARITHMETIC = Work(flops=1.21e10)
@@ -291,16 +292,14 @@ def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
     case = Case(id="one", axes={"dtype": dtype}, work=ARITHMETIC)
 
     def found(time_us: float) -> list[Finding]:
-        return list(validity.below_floor({"head": time_us}, case, Device(name="NVIDIA L4"), LIMITS))
+        return list(validity.below_floor({"head": time_us}, case, Device(name="NVIDIA L4")))
 
     assert (len(found(0.949 * floor_us)), found(0.951 * floor_us)) == (1, [])
 
 
 def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
     both = Work(flops=1.21e10, bytes=6e7)
-    found = validity.below_floor(
-        {"base": 150.0, "head": 250.0}, Case(id="one", work=both), Device(name="NVIDIA L4"), LIMITS
-    )
+    found = validity.below_floor({"base": 150.0, "head": 250.0}, Case(id="one", work=both), Device(name="NVIDIA L4"))
     assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
 
 

@@ -28,8 +28,10 @@ from kernelgate.bench.record import (
     Work,
     timed_cases,
 )
+from kernelgate.ci.judge import estimate, witness
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import (
+    CLIFFS_DELTA,
     CaseVerdict,
     Direction,
     Outcome,
@@ -39,13 +41,13 @@ from kernelgate.ci.judge.verdict import (
     judge,
     worst_first,
 )
-from kernelgate.ci.policy.policy import Bootstrap, Policy, Processes
+from kernelgate.ci.policy.policy import Policy, Processes
 from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
 from tests.runs import changed, process, run_record, with_telemetry
 
 POLICY = Policy()
-FAST = POLICY.model_copy(update={"bootstrap": Bootstrap(resamples=200)})
+FAST = Policy()
 """The bootstrap decides one gate of improvements; the rest of a verdict does not wait for it."""
 STRICT = POLICY.model_copy(update={"gates": POLICY.gates.model_copy(update={"regression_pct": 1.0})})
 SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")
@@ -139,7 +141,7 @@ def test_processes_that_take_turns_are_trusted_least() -> None:
         assert one.interval_pct is not None
         widths.append(one.interval_pct[1] - one.interval_pct[0])
     assert widths == sorted(widths)
-    assert widths[2] > 2 * POLICY.spread.alternating_bias_pct
+    assert widths[2] > 2 * witness.ALTERNATING_BIAS_PCT
 
 
 # ---- against a baseline ----------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_a_baseline_of_one_process_gets_its_spread_from_the_policy() -> None:
     base, head = draw(np.random.default_rng(9), "quiet_fma_inter", 0, processes=6)
     one = only(judge(heads(head[1:]), FAST, heads(base[:1])))
     assert one.interval_pct is not None
-    assert one.interval_pct[1] - one.interval_pct[0] > 2 * POLICY.spread.level_pct
+    assert one.interval_pct[1] - one.interval_pct[0] > 2 * estimate.LEVEL_PCT
 
 
 def test_a_baseline_from_another_device_is_refused_by_name() -> None:
@@ -458,7 +460,7 @@ def test_a_record_without_cases_is_refused() -> None:
 
 @pytest.mark.parametrize(("processes", "rounds"), [(1, 100), (0, 0), (5, 19)])
 def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
-    long = processes if rounds >= POLICY.processes.minimum_rounds else 0
+    long = processes if rounds >= estimate.MINIMUM_ROUNDS else 0
     assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == (
         f"too few samples: one has processes of base and head with at least 20 rounds: {long}; it takes 2"
     )
@@ -640,7 +642,7 @@ def test_single_times_that_overlap_too_much_do_not_block() -> None:
     one = judged(base, head)
     assert one.direction is Direction.SLOWER
     assert one.cliffs_delta is not None
-    assert one.cliffs_delta < POLICY.gates.cliffs_delta
+    assert one.cliffs_delta < CLIFFS_DELTA
     assert one.verdict is Outcome.SLOWER
     assert "single times of base and head overlap too much" in one.sentence
 
@@ -650,7 +652,7 @@ def test_what_blocks_is_confirmed_by_another_process() -> None:
     three = judged(base[:3], head[:3])
     assert (three.verdict, three.direction) == (Outcome.INCONCLUSIVE, Direction.NONE), "placement may be a lottery"
     assert judged(base[:4], head[:4]).verdict is Outcome.REGRESSED
-    five = judged(base[:4], head[:4], Policy(processes=Processes(to_block=5), bootstrap=FAST.bootstrap))
+    five = judged(base[:4], head[:4], Policy(processes=Processes(to_block=5)))
     assert (five.verdict, five.direction) == (Outcome.INCONCLUSIVE, Direction.SLOWER)
     assert "(it takes 5 processes to block)" in five.sentence
 

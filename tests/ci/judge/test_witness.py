@@ -27,13 +27,13 @@ from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import of_record
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.verdict import exit_code, judge
-from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import case, heads, noise
 from tests.runs import process, run_record
 
-POLICY = Policy(bootstrap=Bootstrap(resamples=200))
-TOLERANCE = math.log1p(POLICY.witness.tolerance_pct / 100)
+POLICY = Policy()
+TOLERANCE = math.log1p(witness.TOLERANCE_PCT / 100)
 
 
 def alone(change_pct: float, spread: float = 0.001, samples: int = 12, seed: int = 7) -> TimedProcess:
@@ -154,8 +154,9 @@ SHARP = Pooled(change=0.0, error=1e-9, df=10)
 EXACT = np.zeros(12)
 
 
-def contradicts(compared: Pooled, ratios: Any, family: int = 1, policy: Policy = POLICY) -> bool:
-    return witness.contradiction(compared, True, stats.median_of(np.asarray(ratios)), family, policy) is not None
+def contradicts(compared: Pooled, ratios: Any, family: int = 1, tolerated: float = TOLERANCE) -> bool:
+    alpha = POLICY.certainty.alpha / family
+    return witness.contradiction(compared, True, stats.median_of(np.asarray(ratios)), alpha, tolerated) is not None
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -181,11 +182,10 @@ def test_more_cases_share_the_chance_of_a_false_alarm() -> None:
 
 def test_the_bias_of_clock_and_placement_is_allowed_for() -> None:
     """Beside noise: the tolerance is larger than either."""
-    narrow = POLICY.model_copy(update={"witness": POLICY.witness.model_copy(update={"tolerance_pct": 0.1})})
-    placement = math.log1p(POLICY.spread.alternating_bias_pct / 100)
+    placement = math.log1p(witness.ALTERNATING_BIAS_PCT / 100)
     compared = replace(SHARP, bias=0.01)
-    assert not contradicts(replace(compared, change=0.01 + placement), EXACT, policy=narrow)
-    assert contradicts(replace(compared, change=0.0101 + placement), EXACT, policy=narrow)
+    assert not contradicts(replace(compared, change=0.01 + placement), EXACT, tolerated=0.001)
+    assert contradicts(replace(compared, change=0.0101 + placement), EXACT, tolerated=0.001)
 
 
 def test_identical_code_is_hardly_ever_accused() -> None:
@@ -203,9 +203,9 @@ def test_identical_code_is_hardly_ever_accused() -> None:
 def test_what_the_comparison_itself_does_not_show_needs_no_witness(error: float, held_against: bool) -> None:
     """On a busy CPU a head like its base came out as 19% faster, give or take 30%, and was told to prove it."""
     compared, blind = Pooled(-0.214, error, 10), Pooled(-0.05, 0.1, 6)
-    found = witness.unconfirmed(compared, blind, POLICY)
+    found = witness.unconfirmed(compared, blind, POLICY.gates)
     assert (found is not None) == held_against
-    assert (compared.p() < POLICY.gates.p) == held_against
+    assert (compared.p() < stats.GATES_P) == held_against
 
 
 # ---- the samples -----------------------------------------------------------------------------------------------------
@@ -279,17 +279,17 @@ def test_a_record_of_run_1_names_no_card() -> None:
 def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
     """On a machine that is used for other work, levels differ by process; on a quiet one that adds nothing."""
     ratios, near, far = np.full(8, 0.1), [np.full(9, 100.0), np.full(9, 101.0)], [np.full(9, 100.0), np.full(9, 180.0)]
-    assert witness.apart([ratios], near, near, Policy()).error == 0
-    assert witness.apart([ratios], near, far, Policy()).error > 0.3
-    assert witness.apart([ratios], near[:1], far[:1], Policy()).error == 0, "one process shows no scatter"
+    assert witness.apart([ratios], near, near, TOLERANCE).error == 0
+    assert witness.apart([ratios], near, far, TOLERANCE).error > 0.3
+    assert witness.apart([ratios], near[:1], far[:1], TOLERANCE).error == 0, "one process shows no scatter"
 
 
 def test_turns_that_lie_apart_are_judged_by_that() -> None:
     """What differs between processes is the same for every batch of one: it shows in further turns alone."""
     rng = np.random.default_rng(13)
     near, far = ([level + rng.normal(0, 0.001, 8) for level in levels] for levels in ((0, 0, 0), (0, 0.3, 0)))
-    quiet, noisy = witness.apart(near, [], [], Policy()), witness.apart(far, [], [], Policy())
+    quiet, noisy = witness.apart(near, [], [], TOLERANCE), witness.apart(far, [], [], TOLERANCE)
     assert abs(quiet.change) < 0.001
-    assert quiet.error == pytest.approx(math.log1p(Policy().witness.cpu_spread_pct / 100) / math.sqrt(3), rel=0.3)
+    assert quiet.error == pytest.approx(math.log1p(witness.CPU_SPREAD_PCT / 100) / math.sqrt(3), rel=0.3)
     assert noisy.error > 3 * quiet.error
-    assert witness.apart(near[:1], [], [], Policy()).error < 0.001
+    assert witness.apart(near[:1], [], [], TOLERANCE).error < 0.001
