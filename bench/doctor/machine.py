@@ -82,7 +82,6 @@ class GpuFacts:
     name: str | None
     driver: str | None
     reading: nvml.Reading
-    max_sm_mhz: float | None
     persistence_mode: bool | None
     process_ids: tuple[int, ...]
     uncorrected_ecc_errors: int | None
@@ -96,7 +95,6 @@ def gpu_facts() -> GpuFacts | NoDeviceError:
                 name=gpu.name(),
                 driver=nvml.driver_version(),
                 reading=gpu.reading(),
-                max_sm_mhz=gpu.max_sm_mhz(),
                 persistence_mode=gpu.persistence_mode(),
                 process_ids=gpu.process_ids(),
                 uncorrected_ecc_errors=gpu.uncorrected_ecc_errors(),
@@ -119,13 +117,16 @@ def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Machin
 
 
 def gpu_checks(gpu: GpuFacts, root: Path) -> list[MachineCheck]:
+    now = gpu.reading
     return [
         MachineCheck("GPU", Level.PASSED, f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}"),
         persistence_check(gpu.persistence_mode),
         processes_check(gpu.process_ids),
-        throttle_check(gpu.reading.throttle_reasons),
-        temperature_check(gpu.reading.temperature_c),
-        MachineCheck("clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.max_sm_mhz)} at most"),
+        throttle_check(now.throttle_reasons),
+        temperature_check(now.temperature_c),
+        MachineCheck(
+            "clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.reading.max_sm_mhz)} at most"
+        ),
         ecc_check(gpu.uncorrected_ecc_errors),
         ncu_check(root),
         counters_check(root, os.geteuid()),

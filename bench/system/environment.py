@@ -65,22 +65,9 @@ def _gpu(properties: Any) -> record.Device:
     )
     try:
         with nvml.opened(seen.uuid) as gpu:
-            return seen.model_copy(update=of_driver(gpu))
+            return seen.model_copy(update=gpu.of_device())
     except NoDeviceError:
         return seen
-
-
-def of_driver(gpu: nvml.NvmlGpu) -> dict[str, object]:
-    """The fields of a Device that only the driver knows; None where it does not offer one."""
-    return {
-        "driver": nvml.driver_version(),
-        "power_limit_w": gpu.power_limit_w(),
-        "max_sm_mhz": gpu.max_sm_mhz(),
-        "max_memory_mhz": gpu.max_memory_mhz(),
-        "ecc": gpu.ecc(),
-        "mig": gpu.mig(),
-        "pcie": gpu.pcie(),
-    }
 
 
 def cpu(root: Path) -> record.Device:

@@ -11,9 +11,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from typing import IO, Any, TypeVar, cast
@@ -65,23 +65,20 @@ class NvmlGpu:
         power = _ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
         return Reading(
             sm_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
-            max_sm_mhz=self._max_sm_mhz,
+            max_sm_mhz=self.max_sm_mhz,
             memory_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))),
             temperature_c=_ask(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
             power_w=None if power is None else power / 1000,
             throttle_reasons=reasons(mask),
         )
 
-    def name(self) -> str | None:
-        return _ask(lambda: str(pynvml.nvmlDeviceGetName(self.handle)))
-
     @cached_property
-    def _max_sm_mhz(self) -> float | None:
-        """Asked once: the driver takes milliseconds to answer."""
-        return self.max_sm_mhz()
-
     def max_sm_mhz(self) -> float | None:
-        return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_SM)))
+        """Asked once: the driver takes milliseconds to answer."""
+        return self._max_mhz(pynvml.NVML_CLOCK_SM)
+
+    def _max_mhz(self, clock: int) -> float | None:
+        return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, clock)))
 
     def lock_clock(self) -> str:
         """Holds the SM clock at its base frequency: "locked 1500 MHz", or why it cannot be held."""
@@ -98,26 +95,26 @@ class NvmlGpu:
         """Raises nothing: there is nobody left to tell."""
         _ask(lambda: pynvml.nvmlDeviceResetGpuLockedClocks(self.handle))
 
-    def max_memory_mhz(self) -> float | None:
-        return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_MEM)))
+    def of_device(self) -> dict[str, object]:
+        """The fields of a record's Device that only the driver knows; None where it does not offer one.
 
-    def power_limit_w(self) -> float | None:
-        """The limit that holds, of those that the device, the driver and the administrator set."""
-        return _ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(self.handle) / 1000)
+        Of the power limits it is the one that holds; of the link what it can do, for an idle one is slowed down.
+        """
+        handle = self.handle
+        generation = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)))
+        width = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkWidth(handle)))
+        return {
+            "driver": driver_version(),
+            "power_limit_w": _ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
+            "max_sm_mhz": self.max_sm_mhz,
+            "max_memory_mhz": self._max_mhz(pynvml.NVML_CLOCK_MEM),
+            "ecc": _ask(lambda: bool(pynvml.nvmlDeviceGetEccMode(handle)[0])),
+            "mig": _ask(lambda: bool(pynvml.nvmlDeviceGetMigMode(handle)[0])),
+            "pcie": None if generation is None or width is None else f"gen{generation} x{width}",
+        }
 
-    def ecc(self) -> bool | None:
-        """Whether memory errors are corrected now; a change waits for the next reset."""
-        return _ask(lambda: bool(pynvml.nvmlDeviceGetEccMode(self.handle)[0]))
-
-    def mig(self) -> bool | None:
-        """Whether the GPU is divided into instances."""
-        return _ask(lambda: bool(pynvml.nvmlDeviceGetMigMode(self.handle)[0]))
-
-    def pcie(self) -> str | None:
-        """Such as "gen4 x16": what the link can do, for an idle one is slowed down."""
-        generation = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkGeneration(self.handle)))
-        width = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkWidth(self.handle)))
-        return None if generation is None or width is None else f"gen{generation} x{width}"
+    def name(self) -> str | None:
+        return _ask(lambda: str(pynvml.nvmlDeviceGetName(self.handle)))
 
     def persistence_mode(self) -> bool | None:
         return _ask(lambda: bool(pynvml.nvmlDeviceGetPersistenceMode(self.handle)))
@@ -156,16 +153,13 @@ def opened(uuid: str | None = None) -> Iterator[NvmlGpu]:
     except pynvml.NVMLError as error:
         raise NoDeviceError(f"the NVIDIA driver does not respond: {error}") from None
     try:
-        yield NvmlGpu(_handle(uuid))
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(uuid) if uuid else pynvml.nvmlDeviceGetHandleByIndex(0)
+        except pynvml.NVMLError as error:
+            raise NoDeviceError(f"the NVIDIA driver reports no GPU {uuid or 'at all'}: {error}") from None
+        yield NvmlGpu(handle)
     finally:
         pynvml.nvmlShutdown()
-
-
-def _handle(uuid: str | None) -> Any:
-    try:
-        return pynvml.nvmlDeviceGetHandleByIndex(0) if uuid is None else pynvml.nvmlDeviceGetHandleByUUID(uuid)
-    except pynvml.NVMLError as error:
-        raise NoDeviceError(f"the NVIDIA driver reports no GPU {uuid or 'at all'}: {error}") from None
 
 
 def _ask(question: Callable[[], T]) -> T | None:
@@ -186,7 +180,13 @@ Source = Callable[[], Reading]
 def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
     """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
     with ExitStack() as stack:
-        yield _cpu if device == "cpu" else _gpu(stack, uuid)
+        source: Source = Reading
+        if device == "cpu":
+            source = partial(cpu_reading, Path("/"))
+        else:
+            with suppress(NoDeviceError):
+                source = stack.enter_context(opened(uuid)).reading
+        yield source
 
 
 def telemetry(readings: Sequence[Reading]) -> record.Telemetry:
@@ -213,17 +213,6 @@ def cpu_reading(root: Path) -> Reading:
     return Reading(
         sm_mhz=sum(known_mhz) / len(known_mhz) if known_mhz else None, temperature_c=max(known_c, default=None)
     )
-
-
-def _cpu() -> Reading:
-    return cpu_reading(Path("/"))
-
-
-def _gpu(stack: ExitStack, uuid: str | None) -> Source:
-    try:
-        return stack.enter_context(opened(uuid)).reading
-    except NoDeviceError:
-        return Reading
 
 
 def _median(values: Iterator[float | None]) -> float | None:

@@ -413,12 +413,6 @@ def test_what_a_producer_cannot_know_may_be_null() -> None:
     assert unknown.environment == known.environment
 
 
-@pytest.mark.parametrize("side", ["base", "head", "reference", "commit:0123abc", f"commit:{SHA}"])
-def test_sides_are_an_open_map(side: str) -> None:
-    read = record.from_json(timing(samples_us={side: [1.0]}))
-    assert read.processes[0].timings[0].samples_us == {side: (1.0,)}
-
-
 def test_two_cards_may_share_a_case_id() -> None:
     cases = [{"card": "attention", "id": "x"}, {"card": "norm", "id": "x"}]
     timings = [{"card": "norm", "case": "x", "samples_us": {"head": [2.0]}}]
@@ -426,16 +420,6 @@ def test_two_cards_may_share_a_case_id() -> None:
     attention, norm = record.timed_cases(read)
     assert (attention.key.card, attention.processes) == ("attention", ())
     assert [process.samples_us for process in norm.processes] == [{"head": (2.0,)}]
-
-
-def test_not_every_process_holds_every_case() -> None:
-    def of(*ids: str) -> list[dict[str, object]]:
-        return [{"case": id_, "samples_us": {"head": [1.0]}} for id_ in ids]
-
-    processes = [{"id": "1", "timings": of("x", "y")}, {"id": "2", "timings": of("y")}]
-    x, y = record.timed_cases(record.from_json(changed(cases=[{"id": "x"}, {"id": "y"}], processes=processes)))
-    assert [timed.process.id for timed in x.processes] == ["1"]
-    assert [timed.process.id for timed in y.processes] == ["1", "2"]
 
 
 def test_canaries_and_their_like_are_not_compared() -> None:
@@ -591,20 +575,6 @@ def test_a_check_agrees_with_what_it_holds(check: dict[str, Any], said: str) -> 
         record.from_json(changed(checks=[{"kind": "fuzz", **check}]))
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        {"status": "failed"},
-        {"status": "failed", "failed": 1, "results": [PASSED, FAILED]},
-        {"status": "passed", "run": 1, "failed": 0, "asked": 38, "results": [PASSED]},
-        {"status": "skipped", "reason": "no kernel"},
-        {"kind": "sanitizer", "status": "failed", "failed": 60, "findings": [{"text": "a race"}]},
-    ],
-)
-def test_a_check_that_agrees_is_read(check: dict[str, Any]) -> None:
-    assert record.from_json(changed(checks=[{"kind": "fuzz", **check}])).checks
-
-
 def test_the_fuzz_results_of_several_cards_are_asked_for_together() -> None:
     """Of two cards, one of which was cut short, not all has passed."""
     whole = {"kind": "fuzz", "card": "a", "status": "passed", "asked": 1, "run": 1, "results": [PASSED]}
@@ -613,11 +583,6 @@ def test_the_fuzz_results_of_several_cards_are_asked_for_together() -> None:
         found = record.from_json(changed(checks=checks)).fuzz
         assert found is not None
         assert (found.asked, found.run, len(found.results)) == (10, 2, 2)
-
-
-def test_of_many_faults_three_are_named() -> None:
-    with pytest.raises(RecordError, match=r"; and 2 more$"):
-        record.from_json(changed(a=1, b=2, c=3, d=4, e=5))
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------

@@ -40,12 +40,6 @@ def test_torch_has_each_of_this_size(name: str) -> None:
     assert dtypes.canonical(str(dtype)) == name
 
 
-def test_no_spelling_means_two() -> None:
-    spellings = [s for name, facts in DTYPES.items() for s in {name, facts.torch_name, *facts.aliases}]
-    assert len(spellings) == len(set(spellings))
-    assert "float" not in dtypes.PROSE
-
-
 def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
     assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
     assert set(guarded.PATTERNS) == set(TORCH_DTYPES.values())

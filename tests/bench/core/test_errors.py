@@ -8,20 +8,7 @@ import re
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import RecordError, first_line
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (ValueError("no such axis"), "no such axis"),
-        (RuntimeError("\n  an illegal access\nCompile with TORCH_USE_CUDA_DSA\n"), "an illegal access"),
-        (AssertionError(), "AssertionError"),
-        (OSError("  \n"), "OSError"),
-    ],
-)
-def test_the_first_line_of_an_error(error: Exception, line: str) -> None:
-    assert first_line(error) == line
+from kernelgate.bench.core.errors import RecordError
 
 
 def test_what_does_not_fit_is_one_short_line_whatever_its_keys_hold() -> None:

@@ -54,23 +54,7 @@ def test_a_device_is_known_by_a_whole_word_of_its_name(device: str | None, gpu: 
     assert hardware.of_device(device) == gpu
 
 
-def test_gpus_with_the_same_limits_stand_together() -> None:
-    assert list(hardware.running("sm_90")) == ["H100 and H200"]
-    assert list(hardware.running("sm_89")) == ["L4 and L40S"]
-    assert hardware.running("sm_75") == {}
-
-
 def test_a_name_that_the_table_lacks_is_refused() -> None:
     assert hardware.gpu("H200") == GPUS["h200"]
     with pytest.raises(UsageError, match="--gpu tpu: not in the table; it holds: l4, l40s, a100, h100, h200"):
         hardware.gpu("tpu")
-
-
-def test_rates_of_capabilities() -> None:
-    assert hardware.tensor_rate((8, 9)) == 1024
-    assert hardware.tensor_rate((8, 9), "fp8") == 2048
-    assert hardware.tensor_rate((8, 0), "fp8") is None
-    assert hardware.tensor_rate((8, 7)) is hardware.tensor_rate(None) is None
-    assert [hardware.fp32_rate(one) for one in ((8, 0), (8, 6), (8, 7), (7, 2), (6, 1), None)] == [
-        128, 256, 256, 128, None, None,
-    ]  # fmt: skip

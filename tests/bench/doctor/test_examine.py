@@ -21,7 +21,7 @@ from kernelgate.ci.commands import cli
 from tests.bench import driver
 
 ROOT = Path(__file__).parents[3]
-GPU = machine.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
+GPU = machine.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
 
 
 def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
     facts = machine.gpu_facts()
     assert facts == machine.GpuFacts(
-        "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), 1980, True, (42,), 0
+        "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), True, (42,), 0
     )
     driver.install(monkeypatch, nvmlInit=driver.refused)
     assert isinstance(machine.gpu_facts(), NoDeviceError)
@@ -91,6 +91,41 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "torch 2.13.0+cpu does not see the GPU",
             "built for CUDA",
         ),
+        (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
+        (
+            examine.tool_check("ninja", KernelgateError("ninja does not run: no"), "x"),
+            Level.WARNING,
+            "does not run",
+            "pip install",
+        ),
+        (
+            examine.ccache_check(KernelgateError("ccache does not run: no")),
+            Level.WARNING,
+            "each compile fails",
+            "apt-get install",
+        ),
+        (
+            examine.arch_list_check("sm_89", None),
+            Level.WARNING,
+            "'sm_89' is not a compute capability",
+            "TORCH_CUDA_ARCH_LIST=8.9,",
+        ),
+        (
+            examine.arch_list_check("8.9", "9.0"),
+            Level.WARNING,
+            "leaves out this machine's GPU",
+            "TORCH_CUDA_ARCH_LIST=9.0,",
+        ),
+        (examine.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
+        (examine.max_jobs_check("all"), Level.WARNING, "'all'", "MAX_JOBS=4"),
+        (
+            examine.flags_check({"CUDAFLAGS": "-G -g"}),
+            Level.WARNING,
+            "CUDAFLAGS='-G -g': compiled otherwise",
+            "unset CUDAFLAGS,",
+        ),
+        (examine.flags_check({"CPATH": "/opt"}), Level.WARNING, "CPATH=/opt", "unset CPATH,"),
+        (examine.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
     ],
 )
 def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str) -> None:
@@ -103,21 +138,19 @@ def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, f
 @pytest.mark.parametrize(
     "check",
     [
-        machine.persistence_check(True),
         machine.persistence_check(None),
-        machine.processes_check(()),
         machine.throttle_check(("gpu_idle", "applications_clocks_setting")),
         machine.temperature_check(80),
-        machine.temperature_check(None),
-        machine.ecc_check(0),
         machine.ecc_check(None),
         machine.disk_check({Path("/a"): 2 << 30}),
-        examine.nvcc_check(None),
         machine.load_check("0.90 1.00 0.5 1/99 1", 4),
-        machine.load_check(None, 4),
         machine.steal_check(0.01),
-        machine.steal_check(None),
         examine.torch_check(record.Environment(torch="2.13.0+cpu"), False),
+        examine.ccache_check(None),
+        examine.arch_list_check("8.9;9.0a", "9.0"),
+        examine.arch_list_check("8.0", "8.9"),
+        examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}),
+        examine.ccache_dir_check(str(Path(__file__).parent / "not" / "yet")),
     ],
 )
 def test_what_is_fit_passes(check: MachineCheck) -> None:
@@ -131,14 +164,6 @@ def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level:
     assert found.level is level
     assert (why is None) == (found.fix is None)
     assert (why or "kept apart") in found.found
-
-
-def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert machine.ncu_check(tmp_path).level is Level.WARNING
-    (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
-    (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
-    assert machine.ncu_check(tmp_path).level is Level.PASSED
 
 
 @pytest.mark.parametrize(
@@ -224,3 +249,15 @@ def test_a_result_that_cannot_be_written_is_known_at_once(tmp_path: Path) -> Non
     """Before anything is compiled."""
     with pytest.raises(OutputError):
         cli.cli.main(["doctor", "-o", str(tmp_path)], standalone_mode=False)
+
+
+def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, script in (("right", "echo right 1.2; echo more"), ("wrong", "exit 3")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert examine.version_of("right") == "right 1.2"
+    assert examine.version_of("nowhere-to-be-found") is None
+    broken = examine.version_of("wrong")
+    assert isinstance(broken, KernelgateError)
+    assert "does not run" in str(broken)

@@ -13,7 +13,6 @@ from kernelgate.bench.doctor import examine
 from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts
-from tests import faulty
 from tests.miniature import SCALE_FILES, repository
 
 MACHINE = record.Environment(torch="2.13.0+cpu", device=record.Device(name="a CPU", uuid="doctor"))
@@ -66,13 +65,6 @@ def test_a_card_that_has_smoke_cases_is_tried_on_those_whatever_the_device(repo:
         case = examine.smallest_case(smoke, device)
         assert case is not None
         assert case.id == "n64_fp32"
-
-
-def test_attention_is_tried_at_32_keys() -> None:
-    for device in ("cpu", "cuda"):
-        case = examine.smallest_case(faulty.card(), device)
-        assert case is not None
-        assert case.axes["S"] == 32
 
 
 @pytest.mark.parametrize(

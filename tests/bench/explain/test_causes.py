@@ -34,13 +34,6 @@ def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.M
         assert nsight.with_profiles(RECORD, KNOWN, profiler) == RECORD
 
 
-def test_how_to_profile_on_this_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nsight, "only_gpu", lambda: (8, 9))
-    with nsight.profiling(KNOWN, [], tmp_path, "base", 10.0, "full") as profiler:
-        assert profiler is not None
-        assert profiler.options == Options(tmp_path, (8, 9), "full", "base", 10.0)
-
-
 def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Profile(case="case", side="head", metrics={"duration_us": 1.0})
     monkeypatch.setattr(
@@ -55,8 +48,3 @@ def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatc
         Note(code="no_static_analysis", text="no static analysis of base: cuobjdump is missing"),
         Note(code="no_profile", text="no profile of base at case: why"),
     )
-
-
-def test_a_library_for_the_cpu_alone_misses_nothing() -> None:
-    sides = {"attention": Sides(None, library("it was compiled for the CPU alone", targets=()))}
-    assert nsight.with_profiles(RECORD, sides, None) == RECORD

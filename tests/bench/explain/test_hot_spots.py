@@ -34,12 +34,6 @@ def test_the_hottest_lines_and_instructions_are_those_of_the_report() -> None:
     assert (second.sass, second.line, second.stall) == ("STG.E desc[UR4][R4.64], R7", 5, "long_scoreboard")
 
 
-def test_a_record_holds_no_more_than_the_hottest() -> None:
-    found = spots("softmax_rows")
-    assert len(found.instructions) == 30
-    assert [one.samples for one in found.instructions] == sorted((i.samples for i in found.instructions), reverse=True)
-
-
 @pytest.mark.parametrize("report", ["dram.ncu-rep", "dram_sections.ncu-rep"])
 def test_a_report_without_samples_has_none(report: str) -> None:
     assert ncu_reader.launches(str(REPORTS / report))[0].hot_spots is None

@@ -161,11 +161,6 @@ def test_cases_that_do_not_exist_are_refused_before_anything_is_built(
         verbs.check_cases(KNOWN, suite, case_ids)
 
 
-def test_cases_of_either_device_pass() -> None:
-    verbs.check_cases(KNOWN, None, (ON_CPU, "s512_b1_h1_d64_bf16"))
-    verbs.check_cases(KNOWN, "cpu", ())
-
-
 KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
 
 
@@ -182,11 +177,6 @@ def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = Non
         facts_missing=missing,
     )
     return Library(Path("x"), manifest, cached=True)
-
-
-def test_kernels_are_those_of_the_manifests() -> None:
-    base, head = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
-    assert (base.side, base.kernels, head.side, head.kernels) == ("base", (), "head", (KERNEL,))
 
 
 def test_unknown_kernels_are_said() -> None:

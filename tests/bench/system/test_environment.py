@@ -1,7 +1,8 @@
-"""What is written down about the machine."""
+"""What is written down about the machine, and what torch computes float32 with, whatever a card says of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,11 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel import loading
 from kernelgate.bench.system import environment
+from kernelgate.bench.timing import worker
 from tests.bench import driver
+from tests.miniature import SCALE_CARD
 
 PROPERTIES = SimpleNamespace(
     name="NVIDIA L4",
@@ -43,12 +47,6 @@ def test_a_cpu_is_described_by_the_kernel(tmp_path: Path) -> None:
     assert found.compute_capability is found.uuid is found.driver is None
 
 
-def test_what_the_kernel_does_not_tell_is_null(tmp_path: Path) -> None:
-    found = environment.cpu(tmp_path)
-    assert found.name
-    assert found.memory_bytes is found.l2_bytes is None
-
-
 def test_a_fresh_process_describes_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     found = environment.describe()
@@ -63,11 +61,6 @@ def test_a_torch_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(KernelgateError, match=r"^torch does not start here: .*cannot open shared object file$"):
         environment.describe()
-
-
-def test_a_gpu_is_known_by_its_compute_capability() -> None:
-    gpu = record.Environment(device=record.Device(name="NVIDIA L4", compute_capability="8.9"))
-    assert environment.kind(gpu) == "cuda"
 
 
 def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +88,77 @@ def test_what_the_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch)
     assert environment._gpu(PROPERTIES).driver is None
 
 
-def test_a_package_that_is_not_installed_has_no_version() -> None:
-    assert environment.package_version("pydantic")
-    assert environment.package_version("no-such-package") is None
-
-
 def test_differences_are_named() -> None:
     one = record.Environment(device=record.Device(name="NVIDIA L4", driver="570"), torch="2.11.0", host="a")
     two = record.Environment(device=record.Device(name="NVIDIA L4", driver="580"), torch="2.13.0", host="a")
     assert environment.differences(one, one) == ()
     assert environment.differences(one, two) == ("driver 570, now 580", "torch 2.11.0, now 2.13.0")
+
+
+def in_the_old_way() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+
+
+def in_the_new_way() -> None:
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+    torch.backends.cudnn.conv.fp32_precision = "tf32"
+
+
+def at_once() -> None:
+    torch.set_float32_matmul_precision("medium")
+
+
+def without_repeating_bits() -> None:
+    torch.set_deterministic_debug_mode("default")
+
+
+WAYS = (in_the_old_way, in_the_new_way, at_once, without_repeating_bits)
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    yield
+    environment.pin_numerics()
+
+
+@pytest.mark.parametrize("otherwise", WAYS)
+def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
+    environment.pin_numerics()
+    assert environment.changed_numerics() is None
+    otherwise()
+    words = environment.changed_numerics()
+    assert words is not None
+    assert "tf32" in words or "bf16" in words or "not deterministic" in words
+    environment.pin_numerics()
+    assert environment.changed_numerics() is None
+    assert torch.get_float32_matmul_precision() == "highest"  # torch refuses to say it of a mixture of both ways
+    assert not torch.backends.cuda.matmul.allow_tf32
+    assert not torch.backends.cudnn.allow_tf32
+
+
+def test_a_card_that_sets_torch_otherwise_is_run_as_all_are(tmp_path: Path) -> None:
+    line = "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+    (tmp_path / "scale.py").write_text(line + SCALE_CARD, encoding="utf-8")
+    loading.load(tmp_path / "scale.py")
+    assert environment.changed_numerics() is None
+
+
+def test_a_reference_is_not_timed_where_a_kernels_package_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker.memory, "arguments", lambda *_: {})
+    in_the_old_way()
+    why = worker.without_reference(None, None)  # type: ignore[arg-type]
+    assert why is not None
+    assert why.startswith("the code of base or head sets torch to other numerics than references are timed with: ")
+    assert "products in tf32, convolutions in tf32" in why
+
+
+def test_the_environment_says_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    told = environment.describe().numerics
+    assert told is not None
+    assert told.words == (
+        "float32 products in ieee, convolutions in ieee, deterministic, CUBLAS_WORKSPACE_CONFIG=:4096:8, "
+        "NVIDIA_TF32_OVERRIDE=0"
+    )

@@ -27,11 +27,6 @@ def test_toplevel(repo: Path, tmp_path: Path) -> None:
     assert subject.toplevel(tmp_path) is None
 
 
-def test_toplevel_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert subject.toplevel(repo) is None
-
-
 def test_resolve(repo: Path) -> None:
     first = git(repo, "rev-parse", "HEAD")
     second = commit(repo, {"csrc/a": "2"})
@@ -96,11 +91,6 @@ def test_resolve_in_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
         subject.resolve(tmp_path / "shallow", base)
 
 
-def test_resolve_outside_of_git(tmp_path: Path) -> None:
-    with pytest.raises(KernelgateError, match="is not a git repository that can be read: fatal: not a git repository"):
-        subject.resolve(tmp_path, "HEAD")
-
-
 def test_resolve_in_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(KernelgateError, match="nowhere does not exist: name the folder of a git checkout"):
         subject.resolve(tmp_path / "nowhere", "HEAD")
@@ -126,11 +116,6 @@ def test_worktree_holds_the_commit_and_leaves_the_checkout_alone(repo: Path) -> 
     after = git(repo, "status", "--porcelain", "--branch"), git(repo, "rev-parse", "HEAD"), git(repo, "diff", "HEAD")
     assert after == before
     assert len(git(repo, "worktree", "list").splitlines()) == 1
-
-
-def test_worktree_from_a_folder_inside_the_checkout(repo: Path) -> None:
-    with subject.worktree(repo / "csrc", git(repo, "rev-parse", "HEAD"), "csrc") as tree:
-        assert (tree / "csrc" / "a").read_text(encoding="utf-8") == "1"
 
 
 def test_worktree_is_removed_when_the_block_fails(repo: Path) -> None:
@@ -188,11 +173,6 @@ def test_worktree_of_a_commit_without_the_folder(repo: Path) -> None:
     for path in ("csrc", "."):  # of an empty commit
         with subject.worktree(repo, commit(repo), path) as tree:
             assert not list(tree.iterdir())
-
-
-def test_worktree_of_a_commit_that_is_not_there(repo: Path) -> None:
-    with pytest.raises(KernelgateError, match="failed in"), subject.worktree(repo, "0" * 40, "csrc"):
-        pytest.fail("there is nothing to hold")
 
 
 def test_worktree_of_all_of_the_repository(repo: Path) -> None:
@@ -269,11 +249,6 @@ def test_unchanged_head(repo: Path, tmp_path: Path) -> None:
     (repo / "csrc" / "b").unlink()
     assert unchanged(repo, ["csrc/a*", "csrc/b*"]) is None
     assert unchanged(repo / "csrc", ["a"]) is None
-    assert unchanged(tmp_path, ["csrc"]) is None
-
-
-def test_unchanged_head_before_the_first_commit(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
     assert unchanged(tmp_path, ["csrc"]) is None
 
 

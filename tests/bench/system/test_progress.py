@@ -55,12 +55,6 @@ def test_what_is_expected_comes_from_the_steps_that_are_done(
     assert progress.expected_s(stepped, current, done, total=4) == expected
 
 
-def test_one_step_is_one(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress.track("profile", 1) as advance:
-        advance("")
-    assert capfd.readouterr().err.splitlines()[0] == "profile: 1 step"
-
-
 def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.track("fuzz", 100) as advance:
         for number in range(100):
@@ -85,9 +79,3 @@ def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
 def test_what_is_printed_is_no_command_to_a_workflow(text: str, printed: str) -> None:
     assert progress.inert(text, {"GITHUB_ACTIONS": "true"}) == printed
     assert progress.inert(text, {}) == text
-
-
-def test_a_line_that_is_said_is_no_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    progress.say("::set-output name=a::##[group]")
-    assert capfd.readouterr().err == ": :set-output name=a::## [group]\n"

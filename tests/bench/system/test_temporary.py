@@ -1,7 +1,9 @@
-"""What a killed process leaves in the temporary folder is gone after the next one; what a living one has is not."""
+"""Temporary folders that a killed process leaves behind, and memory without a name: between real processes."""
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +57,16 @@ def test_what_is_not_of_this_kind_stays(tmp_path: Path) -> None:
     with temporary.folder(PREFIX):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"other", f"{PREFIX}link", f"{PREFIX}file"}
+
+
+def test_a_child_sees_what_its_parent_writes() -> None:
+    with temporary.memory_file() as fd:
+        os.ftruncate(fd, 4096)
+        with mmap.mmap(fd, 4096) as mapped:
+            mapped[:5] = b"hello"
+            code = f"import mmap; m = mmap.mmap({fd}, 4096); print(m[:5].decode()); m[:5] = b'there'"
+            said = subprocess.run([sys.executable, "-c", code], pass_fds=(fd,), capture_output=True, text=True)
+            assert (said.stdout, said.stderr) == ("hello\n", "")
+            assert mapped[:5] == b"there"
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)

@@ -332,13 +332,6 @@ def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
         assert analyze.analyze_kernel(poorer, LIMITS).bottleneck.bottleneck == fault
 
 
-def test_width_of_accesses_is_read_from_the_code() -> None:
-    kernel = ncu_reader.read(DATA / "dram.ncu-rep")[0]
-    assert kernel.figures["code_load_bytes"] == kernel.figures["code_store_bytes"] == 16
-    kernel = ncu_reader.read(DATA / "coalescing.ncu-rep")[0]
-    assert kernel.figures["code_load_bytes"] == 4
-
-
 @settings(max_examples=60)
 @given(st.sampled_from(sorted(FAULTS)), st.integers(0, 2**32))
 def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: int) -> None:

@@ -34,11 +34,6 @@ def test_of_a_tile_that_lost_its_padding_every_line_is_followed_to_its_new_numbe
     assert [each.gain_pct for each in found] == sorted((each.gain_pct for each in found), reverse=True)
 
 
-def test_the_same_samples_twice_moved_nothing() -> None:
-    same = hot_examples.quoted("transpose_tiled")
-    assert not any(each.is_sure or each.gain_pct for each in moved_lines(same, same))
-
-
 def test_shares_are_compared_and_not_counts() -> None:
     found = moved_lines(
         spots((1, "x", 5_000), (2, "y", 5_000)), spots((1, "x", 50_000), (2, "y", 50_000), samples=100_000)
@@ -74,9 +69,3 @@ def test_another_file_or_text_is_another_line(other: HotSpots) -> None:
 def test_lines_of_headers_are_told_by_their_numbers() -> None:
     header = spots((40, None, 100), file="cuda_fp16.hpp")
     assert [each.head_lines for each in moved_lines(header, header)] == [(40,)]
-
-
-def test_without_a_line_table_nothing_is_known() -> None:
-    (found,) = moved_lines(HotSpots(samples=100), spots((1, "x", 10_000)))
-    assert (found.base.high, found.gain_pct, found.is_sure) == (100.0, 0.0, False)
-    assert moved_lines(HotSpots(samples=100), HotSpots(samples=100)) == ()

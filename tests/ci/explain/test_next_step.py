@@ -103,11 +103,6 @@ def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
     assert decide(0.3, 0.321, BANDS, kernel_ms=0.318).priority is Priority.CRITICAL
 
 
-def test_a_graph_that_is_slower_than_the_call_leaves_no_launch() -> None:
-    assert LaunchShare(call_us=10.0, kernel_us=10.4).launch_us == 0
-    assert LaunchShare(call_us=10.0, kernel_us=10.4).kernel_gain_pct == 100
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -41,11 +41,6 @@ def test_more_blocks_need_other_advice_than_fewer() -> None:
     assert fewer.action.startswith("cut the work into as many blocks as fill whole waves")
 
 
-@pytest.mark.parametrize("metric", ["sm_mhz", "stall_not_selected", "call_us"])
-def test_where_nothing_is_known_to_help_nothing_is_advised(metric: str) -> None:
-    assert against_change(Contribution(metric, 1.0, 2.0, 5.0), KERNEL) is None
-
-
 def test_an_action_has_the_estimate_of_the_rule_that_sees_what_it_is_against() -> None:
     rules = [
         Rule("TheoreticalOccupancy", "Theoretical Occupancy", "", 25.0, whole_kernel=True),
