@@ -226,7 +226,7 @@ TEXT = Chapter(
         Tried(
             "10,000 marks of the bot without an end",
             "read in time",
-            "ci/github/test_results.py::test_marks_without_an_end_are_read_in_time",
+            "ci/github/test_results_block.py::test_marks_without_an_end_are_read_in_time",
         ),
         Tried(
             "hostile text in a compiler's warning, in comment and annotation",
@@ -521,27 +521,27 @@ COMPLETENESS = Chapter(
         Tried(
             "a case missing, too few processes, no fuzzing, a run that ended early",
             "open, with a sentence each",
-            "ci/github/test_held_to_plan.py::test_what_is_missing_keeps_the_check_open",
+            "ci/github/test_assemble.py::test_what_is_missing_keeps_the_check_open",
         ),
         Tried(
             "a regression, and a case missing",
             "it blocks",
-            "ci/github/test_held_to_plan.py::test_a_regression_blocks_although_a_case_is_missing",
+            "ci/github/test_assemble.py::test_a_regression_blocks_although_a_case_is_missing",
         ),
         Tried(
             "a record that brings its own plan",
             "held against the default branch's",
-            "ci/github/test_held_to_plan.py::test_the_plans_own_hash_is_believed_and_not_the_records",
+            "ci/github/test_assemble.py::test_the_plans_own_hash_is_believed_and_not_the_records",
         ),
         Tried(
             "a card that the default branch does not have, which calls itself the default branch's",
             "decides nothing",
-            "ci/github/test_held_to_plan.py::test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_it_says",
+            "ci/github/test_assemble.py::test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_it_says",
         ),
         Tried(
             "one library on both sides of one card, for the sake of another",
             "open",
-            "ci/github/test_held_to_plan.py::test_one_library_of_one_card_passes_for_no_other",
+            "ci/github/test_assemble.py::test_one_library_of_one_card_passes_for_no_other",
         ),
         Tried(
             "a later artifact of the same label and attempt, faster or slower than the first",
@@ -869,13 +869,13 @@ COMMANDS = Chapter(
         Tried(
             "a stranger asks for a search, often, on a pull request or in an issue",
             "refused, in one comment",
-            "ci/github/test_bisect_command.py::test_a_stranger_starts_no_search_and_many_refusals_are_one_comment",
+            "ci/github/test_bisect_request.py::test_a_stranger_starts_no_search_and_many_refusals_are_one_comment",
             ("pull request", "issue"),
         ),
         Tried(
             "a search of a fork's commit that nobody offered, of commits of elsewhere, or with shell text for them",
             "refused with the reason, reaches no shell",
-            "ci/github/test_bisect_command.py::test_other_commits_and_shell_text_are_refused",
+            "ci/github/test_bisect_request.py::test_other_commits_and_shell_text_are_refused",
         ),
         Tried(
             "shell text in an input of a search's dispatch",
@@ -886,12 +886,12 @@ COMMANDS = Chapter(
         Tried(
             "an option of a search that a comment may not give",
             "named, nothing runs",
-            "ci/github/test_bisect_command.py::test_what_cannot_be_read_is_named",
+            "ci/github/test_bisect_request.py::test_what_cannot_be_read_is_named",
         ),
         Tried(
             "a push after a search was asked for",
             "not searched",
-            "ci/github/test_bisect_command.py::test_what_was_pushed_since_is_not_searched",
+            "ci/github/test_bisect_request.py::test_what_was_pushed_since_is_not_searched",
         ),
         Tried(
             "a pull request's own workflow calls the search",
@@ -1113,7 +1113,7 @@ ACCEPT = Chapter(
         Tried(
             "a baseline after a merge that was not accepted as it was merged",
             "not offered",
-            "ci/github/test_accepted_merges.py::test_what_was_not_accepted_stops_it",
+            "ci/github/test_acceptances.py::test_what_was_not_accepted_stops_it",
             (
                 "not merged",
                 "no label",
@@ -1127,7 +1127,7 @@ ACCEPT = Chapter(
         Tried(
             "a second slowdown behind one that was accepted, on its way into the baseline",
             "not offered",
-            "ci/github/test_accepted_merges.py::test_what_else_is_slower_stops_it",
+            "ci/github/test_acceptances.py::test_what_else_is_slower_stops_it",
         ),
     ),
 )

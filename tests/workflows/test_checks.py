@@ -86,7 +86,7 @@ def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(chec
 def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_was_merged(checks: ChecksJob) -> None:
     def excuse_itself(tree: Path) -> None:
         touch_kernel(tree)
-        for name in ("ci/github/review.py", ".github/actions/setup/action.yml"):
+        for name in ("ci/github/description.py", ".github/actions/setup/action.yml"):
             (tree / name).write_text("raise SystemExit(0)\n", encoding="utf-8")
 
     opened = checks.project.pull(excuse_itself, body=DESCRIPTION.replace("One line more does nothing.", ""))
