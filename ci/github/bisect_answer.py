@@ -252,19 +252,15 @@ def _timed(found: TimedAnswer, on_github: Links) -> list[Block]:
             (*links.commit(one.commit, "", on_github), f" {formatting.percent(one.change_pct, 2, sign=True)}")
             for one in found.several
         )
-        said: Line = (
-            Strong("more than one commit"),
-            f" changed the time, {formatting.chance(found.chance)}: by these.",
-        )
+        by = f" changed the time, {formatting.chance(found.chance)}: by these."
         return [
-            Paragraph((*about, *said)),
+            Paragraph((*about, Strong("more than one commit"), by)),
             Bullets(each),
             Paragraph(("Search the part before each by itself.",)),
             basis,
         ]
     if found.found == "open":
-        likely = (" Likeliest: ", *_commits(found.culprits, on_github), f", {formatting.chance(found.chance)}.")
-        return [Paragraph((*about, Strong("not found."), *(likely if found.culprits else ()))), basis]
+        return [Paragraph((*about, Strong("not found."), *_likeliest(found, on_github))), basis]
     return [Paragraph((*about, *change, *_since(found.culprits, found.chance, on_github))), basis]
 
 
@@ -273,12 +269,17 @@ def _failing(found: FailingAnswer, on_github: Links) -> list[Block]:
     if found.found == "none":
         return [Paragraph((*about, Strong("passes"), f" in {found.runs} of {found.runs} runs at the bad end."))]
     if found.found == "open":
-        likely = (" Likeliest: ", *_commits(found.culprits, on_github), f", {formatting.chance(found.chance)}.")
-        first: Line = (*about, Strong("not found."), *(likely if found.culprits else ()))
+        first: Line = (*about, Strong("not found."), *_likeliest(found, on_github))
     else:
         first = (*about, Strong("fails"), *_since(found.culprits, found.chance, on_github))
     often = f"It fails in {found.failed} of {found.runs} runs at the bad end; a commit was called good after "
     return [Paragraph(first), Paragraph((f"{often}{found.passes} that passed. ", Code(found.fault, 300)))]
+
+
+def _likeliest(found: TimedAnswer | FailingAnswer, on_github: Links) -> Line:
+    if not found.culprits:
+        return ()
+    return (" Likeliest: ", *_commits(found.culprits, on_github), f", {formatting.chance(found.chance)}.")
 
 
 def _since(culprits: Sequence[str], sure: float, on_github: Links) -> Line:

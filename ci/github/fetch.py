@@ -37,12 +37,18 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     """
     run = _told(bot, run_id) or _run(bot, run_id)
     found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
-    told, begun = (run.id, run.run_attempt), asked is None and _is_under_way(run)
+    told = run.id, run.run_attempt
     into.mkdir(parents=True, exist_ok=True)
-    info = _begun(run, found) if begun else _ended(bot, run, found, into, asked)
+    if asked is None and _is_under_way(run):
+        # It was only requested, or waits to be approved.
+        number = found.pull.number if found.pull else None
+        known = Run(head_sha=run.head_sha, pull_request=number, run_id=run.id, run_attempt=run.run_attempt)
+        info = RunInfo(run=known, run_url=run.html_url, under_way=True, begun=True)
+    else:
+        info = _ended(bot, run, found, into, asked)
     info = info.model_copy(
         update={
-            "run": _of_repository(bot, info.run),
+            "run": info.run.model_copy(update={"repository": bot.repository.full_name}),
             "told": told,
             "no_pull_request": found.why_none,
             "shared_head": found.shared_head,
@@ -50,13 +56,6 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     )
     write_run_info(info, into)
     return info
-
-
-def _begun(run: WorkflowRun, found: Found) -> RunInfo:
-    """What is known of a run that was only requested, or waits to be approved."""
-    number = found.pull.number if found.pull else None
-    known = Run(head_sha=run.head_sha, pull_request=number, run_id=run.id, run_attempt=run.run_attempt)
-    return RunInfo(run=known, run_url=run.html_url, under_way=True, begun=True)
 
 
 def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | None) -> RunInfo:
@@ -82,7 +81,7 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
     by_pull = pull is not None and run.event.startswith("pull_request")
     names = seen.names if seen is not None else None
     known = wanted.model_copy(update={"event": run.event, "run_id": run.id, "run_attempt": run.run_attempt})
-    known = _of_repository(bot, known)
+    known = known.model_copy(update={"repository": bot.repository.full_name})
     return RunInfo(
         run=known,
         run_url=run.html_url,
@@ -97,10 +96,6 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
         under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
         accepted=accepted,
     )
-
-
-def _of_repository(bot: Bot, run: Run) -> Run:
-    return run.model_copy(update={"repository": bot.repository.full_name})
 
 
 # The pull request ----------------------------------------------------------------------------------------------------

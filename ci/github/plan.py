@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from github import GithubException
 from github.PullRequest import PullRequest
@@ -85,8 +84,10 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
-    pinned = _pinned(bot, rules.pinned, head) if rules.pinned else None
-    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), Run(head_sha=head), pinned=pinned)
+    if rules.pinned and not _is_merged(bot, rules.pinned, head):
+        raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
+    gpus = _gpus(rules, given.get("gpu"))
+    return Plan(True, "the default branch", gpus, Run(head_sha=head), pinned=rules.pinned or None)
 
 
 def announce(step: Step, found: Plan) -> None:
@@ -125,15 +126,12 @@ def commit(bot: Bot, ref: str) -> str:
     return found
 
 
-def _pinned(bot: Bot, sha: str, head: str) -> str:
-    """Raises UsageError where it is no commit of the default branch: nothing but merged code runs beside its head."""
+def _is_merged(bot: Bot, sha: str, head: str) -> bool:
+    """Whether the pinned commit is one of the default branch: nothing but merged code runs beside its head."""
     try:
-        merged = merge_base(bot, commit(bot, sha), head) == sha
+        return merge_base(bot, commit(bot, sha), head) == sha
     except UsageError:
-        merged = False
-    if not merged:
-        raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {sha}")
-    return sha
+        return False
 
 
 # A pull request ------------------------------------------------------------------------------------------------------
@@ -165,17 +163,15 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
         return pull, changed_names(pull, list(pull.get_files())), labels
 
     pull, files, labels = patiently("pull request", look, bot)
-    known: dict[str, Any] = {
-        "run": Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number),
-        "touches_judge": files is None or any(name.startswith(JUDGE_PATHS) for name in files),
-    }
+    run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number)
+    touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
     why_not = skipped(files, labels, rules)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
         why_not = "only the description was edited, and what was measured before is judged again"
     if why_not is not None:
-        return Plan(False, why_not, **known)
-    return Plan(True, "the pull request touches what is measured", rules.gpus, **known)
+        return Plan(False, why_not, run=run, touches_judge=touches_judge)
+    return Plan(True, "the pull request touches what is measured", rules.gpus, run, touches_judge)
 
 
 # What somebody asked for ---------------------------------------------------------------------------------------------
