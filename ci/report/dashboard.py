@@ -10,12 +10,12 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from markupsafe import Markup
 
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.history.facts import State
+from kernelgate.ci.history.entry import SeriesEvent
+from kernelgate.ci.history.facts import Change
 
 ID_CHARACTERS = 60
 
@@ -57,21 +57,6 @@ class SiteComparison:
 
 
 @dataclass(frozen=True)
-class SiteChange:
-    """The level was another one at `commit` than at `previous`."""
-
-    commit: str
-    previous: str
-    state: State
-    change_pct: float
-    interval_pct: tuple[float, float]
-    made: str
-    """When the commit was measured."""
-    why: str
-    """What decided the state."""
-
-
-@dataclass(frozen=True)
 class SiteSeries:
     """One case of a card on one kind of GPU, in all environments that it was measured in."""
 
@@ -87,9 +72,13 @@ class SiteSeries:
     pin: str = ""
     """The commit that `pinned` compares with."""
     comparisons: tuple[SiteComparison, ...] = ()
-    changes: tuple[SiteChange, ...] = ()
+    changes: tuple[Change, ...] = ()
     note: str = ""
     """Which measurements are not among the points, and what their order is where it is not that."""
+
+    def made(self, commit: str) -> str:
+        """When a commit was first measured."""
+        return next((point.made for point in self.points if point.commit == commit), "")
 
     @property
     def times_reference(self) -> str:
@@ -118,20 +107,6 @@ class SiteWeek:
     gpu_seconds: Mapping[str, float]
     """By phase."""
     retried_seconds: float
-
-
-@dataclass(frozen=True)
-class SiteDecision:
-    """What people decided against a verdict, or of a measurement."""
-
-    kind: Literal["accepted", "excluded"]
-    made: str
-    card: str
-    case: str
-    gpu: str
-    commit: str
-    who: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -170,8 +145,8 @@ class Dashboard:
     series: tuple[SiteSeries, ...]
     weeks: tuple[SiteWeek, ...] = ()
     """Newest first."""
-    decisions: tuple[SiteDecision, ...] = ()
-    """Newest first."""
+    decisions: tuple[SeriesEvent, ...] = ()
+    """What people decided against a verdict, or of a measurement: newest first."""
     release: str = ""
     """The name of the last release, such as v1.2; empty where there is none."""
     released: frozenset[str] = frozenset()

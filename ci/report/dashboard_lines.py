@@ -20,7 +20,8 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import drawing, formatting
 from kernelgate.ci.document.model import Line, Link, Mark
-from kernelgate.ci.report.dashboard import Dashboard, SiteChange, SitePoint, SiteSeries
+from kernelgate.ci.history.facts import Change
+from kernelgate.ci.report.dashboard import Dashboard, SitePoint, SiteSeries
 
 # How two measurements compare -----------------------------------------------------------------------------------------
 
@@ -116,7 +117,9 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,100}/[A-Za-z0-9._-]{1,100}")
 @dataclass(frozen=True)
 class ChangeLine:
     series: SiteSeries
-    change: SiteChange
+    change: Change
+    made: str
+    """When its commit was measured."""
     mark: Line
     size: str
     interval: str
@@ -145,6 +148,7 @@ def changes(series: SiteSeries) -> list[ChangeLine]:
             ChangeLine(
                 series,
                 change,
+                series.made(change.commit),
                 (MARKS.get(change.state, direction),),
                 size,
                 interval,
@@ -159,7 +163,7 @@ def news(shown: Dashboard) -> list[News]:
     """What people are told of, newest first."""
 
     def of_commit(line: ChangeLine) -> tuple[str, str, str]:
-        return line.change.made[:10], line.change.commit, line.change.state
+        return line.made[:10], line.change.commit, line.change.state
 
     lines = [line for one in shown.series for line in changes(one) if line.change.state in TOLD]
     lines.sort(key=of_commit, reverse=True)

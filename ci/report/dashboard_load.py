@@ -13,15 +13,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.ci.history import nights
+from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.series import ENVIRONMENT, Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
-    SiteChange,
     SiteComparison,
-    SiteDecision,
     SitePoint,
     SiteSeries,
     SiteWeek,
@@ -96,10 +95,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         series=tuple(series(connection, policy)),
         weeks=weeks(connection),
-        decisions=tuple(
-            SiteDecision(row.kind, row.made, row.card, row.case, row.gpu, row.sha, row.who, row.why)
-            for row in connection.execute(decided)
-        ),
+        decisions=tuple(SeriesEvent.model_validate(row, from_attributes=True) for row in connection.execute(decided)),
         release=name,
         released=frozenset(commits),
         margin_pct=policy.gates.margin_pct,
@@ -144,7 +140,6 @@ def _series(connection: sa.Connection, rows: Sequence[Row], changes: Sequence[Ch
     pinned = [one for one in compared if one.status is None]
     pin = Counter(one.base for one in pinned).most_common(1)[0][0] if pinned else ""
     over = {(one.series_id, one.record_id): one for one in pinned if one.base == pin}
-    made = {head.sha: head.made or "" for head in reversed(heads)}
     every = connection.execute(sa.select(sa.func.count()).select_from(POINT).where(mine, POINT.c.side == "head"))
     return SiteSeries(
         repository=rows[0].repository,
@@ -156,13 +151,9 @@ def _series(connection: sa.Connection, rows: Sequence[Row], changes: Sequence[Ch
         reference=max(rows, key=lambda row: (row.newest, row.id)).reference or "",
         pin=pin,
         comparisons=tuple(_comparison(one) for one in compared if one.status is not None),
-        changes=tuple(
-            SiteChange(one.commit, one.previous, one.state, one.change_pct, one.interval_pct,
-                       made.get(one.commit, ""), one.why)
-            for one in changes
-        ),
+        changes=tuple(changes),
         note=_note(every.scalar_one() - len(heads), len(heads) == SHOWN, placed),
-    )  # fmt: skip
+    )
 
 
 def _point(head: Row, numbers: Mapping[int, int], over: Row | None) -> SitePoint:

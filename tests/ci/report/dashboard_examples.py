@@ -8,16 +8,15 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from kernelgate.ci.history.facts import State
+from kernelgate.ci.history.entry import SeriesEvent
+from kernelgate.ci.history.facts import Change, State
 from kernelgate.ci.lab import metrics, session_entries
 from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.lab.metrics import SessionRow
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
-    SiteChange,
     SiteComparison,
-    SiteDecision,
     SitePoint,
     SiteSeries,
     SiteWeek,
@@ -81,16 +80,24 @@ def series(count: int = 200, case: str = "S=512, B=32, fp16", gpu: str = H200, u
     )
 
 
-def change(at: int, state: State, size: float) -> SiteChange:
-    return SiteChange(
+def change(at: int, state: State, size: float) -> Change:
+    return Change(
+        kind="step",
         commit=sha(at),
+        place=at,
         previous=sha(at - 1),
+        previous_place=at - 1,
+        environment="",
         state=state,
         change_pct=size,
         interval_pct=(size - 0.06, size + 0.06),
-        made=(START + timedelta(days=at + 2)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         why="a comparison of both commits shows it",
     )
+
+
+def decision(made: str, *facts: str) -> SeriesEvent:
+    names = ("card", "case", "gpu", "sha", "who", "why")
+    return SeriesEvent(kind="accepted", made=made, **dict(zip(names, facts, strict=True)))
 
 
 def dashboard(count: int = 200) -> Dashboard:
@@ -102,9 +109,7 @@ def dashboard(count: int = 200) -> Dashboard:
         made="2026-11-22 18:00 UTC",
         series=(*many, *calm, norm),
         weeks=tuple(week(number) for number in range(8)),
-        decisions=(
-            SiteDecision("accepted", "2026-06-11T10:00:00Z", "attention", cases[0], H200, sha(110), "maria", "needed"),
-        ),
+        decisions=(decision("2026-06-11T10:00:00Z", "attention", cases[0], H200, sha(110), "maria", "needed"),),
         release="v1.2",
         released=frozenset(sha(at) for at in range(count // 3)),
         prices={H200: 3.5},
@@ -161,8 +166,8 @@ def hostile() -> Dashboard:
         changes=tuple(replace(each, why=HOSTILE, previous=HOSTILE) for each in one.changes),
         note=HOSTILE,
     )
-    decision = SiteDecision("accepted", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    decided = decision(*[HOSTILE] * 7)
     weeks = (replace(week(1), gpu=HOSTILE, unjudged={HOSTILE: 1}, gpu_seconds={HOSTILE: 1.0}),)
     rows = [replace(one, name=HOSTILE) for one in sessions(HOSTILE)]
     shown = session_entries.shown(rows)
-    return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decision,), release=HOSTILE, sessions=shown)
+    return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decided,), release=HOSTILE, sessions=shown)

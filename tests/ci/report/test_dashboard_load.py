@@ -92,9 +92,10 @@ def test_changes_are_those_that_history_changes_lists(index_at: Database) -> Non
         point = PointEntry(side="head", commit=sha, us=100.0, error=0.001, processes=3, rounds=60)
         case = CaseEntry(card="norm", case="one", points=(point,), comparisons=(over,))
         put(index_at, an_entry(sha, sha, day=at, cases=(case,)))
-    [change] = loaded(index_at, line).series[0].changes
+    [shown] = loaded(index_at, line).series
+    [change] = shown.changes
     assert (change.commit, change.previous, change.state) == (line[15], line[14], "suspected")
-    assert (change.change_pct, change.made) == (pytest.approx(3.0, abs=0.2), "2026-08-15T00:00:00Z")
+    assert (change.change_pct, shown.made(change.commit)) == (pytest.approx(3.0, abs=0.2), "2026-08-15T00:00:00Z")
     with database.writing(index_at) as connection:
         where = {"card": "norm", "case": "one", "gpu": "NVIDIA H200", "sha": line[15]}
         told = SeriesEvent(made="2026-09-01", kind="accepted", who="maria", why="needed", **where)

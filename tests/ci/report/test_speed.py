@@ -1,4 +1,4 @@
-"""The launch's share of a call: told where it is large, and why a case changed only where every process shows it."""
+"""The launch's share of a call: told where it is large, and why a case changed; and a ladder of sizes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgate.bench.record import RunRecord
-from kernelgate.ci.document.model import Bullets
+from kernelgate.bench.record import Case, RunRecord
+from kernelgate.ci.document.model import Bullets, Paragraph
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import speed
-from kernelgate.ci.report.gpu import JudgedCase
+from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from tests import runs
-from tests.ci.report_examples import case, record, slower
+from tests.ci.report_examples import EXAMPLES, case, record, slower
+
+# ---- launch ----------------------------------------------------------------------------------------------------------
+
 
 LIMIT = Policy().guidance.launch_share
 
@@ -73,3 +76,35 @@ def test_a_launch_is_no_cause_unless_every_process_shows_it(
     processes: tuple[tuple[float, float, float, float], ...],
 ) -> None:
     assert speed.why_by_launch(*made(*processes), Policy()) == ()
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+MADE = EXAMPLES["equivalent"]()
+
+
+def ladder_part(count: int) -> GpuReport:
+    """The first cases as sizes from 32 on, each a little less fast beside its reference."""
+    keys = [case.key for case in MADE.verdict.cases[:count]]
+    listed = tuple(
+        Case(**{**dict(case), "axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}}) if case.key in keys else case
+        for case in MADE.record.cases
+    )
+    judged = tuple(
+        replace(case, head_us=10.0, reference_us=12.0 - at) for at, case in enumerate(MADE.verdict.cases[:count])
+    )
+    return GpuReport(
+        "l4", MADE.record.model_copy(update={"cases": listed}), replace(MADE.verdict, cases=judged, means=())
+    )
+
+
+def test_a_ladder_has_its_table_and_its_diagnosis() -> None:
+    (section,) = speed.ladder_sections(ladder_part(6), Policy().guidance)
+    (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
+    assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
+
+
+def test_a_few_sizes_are_no_ladder() -> None:
+    assert speed.ladder_sections(ladder_part(4), Policy().guidance) == ()
+    assert speed.ladder_sections(GpuReport("l4"), Policy().guidance) == ()

@@ -1,0 +1,176 @@
+"""The fuzz list in short, and what the comment says of compute-sanitizer's findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.record import Check, CheckFinding, FuzzResult, RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Section, Table
+from kernelgate.ci.document.render import comment, plain_line
+from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.report import correctness
+from kernelgate.ci.report.build import reported
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.report_examples import EXAMPLES
+
+# ---- the fuzz list ---------------------------------------------------------------------------------------------------
+
+
+def result(number: int, share: float | None, passed: bool = True) -> FuzzResult:
+    axes: dict[str, bool | float | str] = {"S": float(number), "distribution": "peaked"}
+    return FuzzResult(id=f"fuzz_{number}", seed=1, axes=axes, passed=passed, error_ratio=share)
+
+
+def check(*results: FuzzResult, card: str = "") -> Check:
+    status = "passed" if all(one.passed for one in results) else "failed"
+    return Check(kind="fuzz", card=card, status=status, results=results)
+
+
+def said(*results: FuzzResult) -> str:
+    made = check(*results)
+    return render.plain_line(correctness.in_words(RunRecord(checks=(made,)), made))
+
+
+def cells(section: Section | None) -> list[list[str]]:
+    assert section is not None
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    return [[render.plain_line(cell) for cell in row] for row in table.rows]
+
+
+def test_the_errors_are_spread_out_and_the_worst_is_named() -> None:
+    shares = [number / 100 for number in range(1, 12)]
+    assert said(*(result(number, share) for number, share in enumerate(shares))) == (
+        "pass rate 100%; error in % of the tolerance: median 6.0%, 90th percentile 10%, worst 11% "
+        "in fuzz_10 (S=10 distribution=peaked)"
+    )
+
+
+def test_one_failure_of_many_is_not_a_hundred_percent() -> None:
+    """Neither of the cases nor of the tolerance; what crashed has no error."""
+    many = [result(number, 0.5) for number in range(1998)]
+    text = said(*many, result(1998, 1.0004, passed=False), result(1999, None, passed=False))
+    assert text.startswith("pass rate 99.9%; error in % of the tolerance (of 1999 that have one): median 50%")
+    assert "worst 101% in fuzz_1998" in text
+    assert "worst 4,000× in fuzz_1" in said(result(1, 4000.0, passed=False))
+
+
+def test_what_was_not_measured_is_not_called_small() -> None:
+    assert said(result(1, None)) == "pass rate 100%; errors not measured"
+    assert said() == ""
+    assert said(result(1, 0.0)).endswith("worst 0%")
+    assert correctness.fuzzing(GpuReport("l4", RunRecord(checks=(check(),)))) is None
+
+
+def test_each_card_has_a_row() -> None:
+    made = RunRecord(checks=(check(result(1, 0.25), card="one"), check(result(2, None), card="two")))
+    assert cells(correctness.fuzzing(GpuReport("l4", made))) == [
+        ["one", "1 of 1", "100%", "25%", "25%", "25%", "S=1 distribution=peaked"],
+        ["two", "1 of 1", "100%", "—", "—", "—", "—"],
+    ]
+
+
+def test_the_speed_is_that_of_what_was_timed_beside_the_reference() -> None:
+    made = EXAMPLES["equivalent"]()
+    ratios = [0.5, 2.0, 1.0]
+    judged = tuple(
+        replace(case, head_us=10.0, reference_us=10.0 * ratio)
+        for case, ratio in zip(made.verdict.cases, ratios, strict=False)
+    )
+    timed = replace(made.verdict, cases=judged)
+    section = correctness.fuzzing(GpuReport("l4", made.record, timed))
+    assert section is not None
+    assert section.title == "Fuzzing: 38 of 38 cases passed"
+    assert cells(section)[0][-1] == "1.00 (0.50 to 2.00)"
+    alone = replace(made.verdict, cases=tuple(replace(case, reference_us=None) for case in judged))
+    assert cells(correctness.fuzzing(GpuReport("l4", made.record, alone)))[0][-1] == "S=485 B=16 H=4 D=64 fp16 causal"
+
+
+def test_what_did_not_run_is_not_passed() -> None:
+    made = check(result(1, 0.5)).model_copy(update={"asked": 38})
+    section = correctness.fuzzing(GpuReport("l4", RunRecord(checks=(made,))))
+    assert section is not None
+    assert section.title == "Fuzzing: 1 of 1 case passed; 38 were asked for"
+
+
+# ---- compute-sanitizer -----------------------------------------------------------------------------------------------
+
+
+RACE = CheckFinding(
+    text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck", times=3, on_base=False
+)
+
+
+def sanitized(*findings: CheckFinding, **facts: Any) -> Check:
+    status = "failed" if findings else "passed"
+    whole = {"kind": "sanitizer", "status": status, "asked": 4, "run": 4, "findings": findings}
+    return Check(**{**whole, "tools": ("memcheck", "racecheck"), "cases": ("a", "b"), **facts})
+
+
+def sanitizer_lines(made: Check, gates: Gates | None = None) -> list[str]:
+    return [plain_line(line) for line in correctness.sanitizer(RunRecord(checks=(made,)), gates or Gates())]
+
+
+@pytest.mark.parametrize(
+    ("made", "lines"),
+    [
+        (sanitized(), ["✅ compute-sanitizer: memcheck and racecheck found nothing in 2 cases"]),
+        (
+            sanitized(unreached=("x", "y", "z", "u", "v"), reason="The time was over."),
+            [
+                "✅ compute-sanitizer: memcheck and racecheck found nothing in 2 cases; no case was seen to launch "
+                "5 kernels, which the run record names; the time was over"
+            ],
+        ),
+        (
+            sanitized(RACE),
+            ["🛑 compute-sanitizer: racecheck: race reported at a write in k<1> at csrc/k.cu:12 (3 times)"],
+        ),
+        (
+            sanitized(CheckFinding(text="Race (cuda_fp16.hpp:6, which is not a file of this commit)", on_base=True)),
+            ["⚠ compute-sanitizer: race (cuda_fp16.hpp:6, which is not a file of this commit); the base has it, too"],
+        ),
+        (
+            sanitized(run=1, reason="Racecheck hung."),
+            ["❔ compute-sanitizer: only 1 of 4 runs came to their end: racecheck hung"],
+        ),
+        (sanitized(status="skipped", run=None, reason="No GPU."), ["❔ compute-sanitizer: not run: no GPU"]),
+        (sanitized(status="failed"), ["🛑 compute-sanitizer: 1 finding that the record does not list"]),
+    ],
+)
+def test_a_line_for_each_finding_or_one_for_none(made: Check, lines: list[str]) -> None:
+    assert sanitizer_lines(made) == lines
+
+
+def test_what_the_policy_lets_pass_is_said_all_the_same() -> None:
+    (line,) = sanitizer_lines(sanitized(RACE), Gates(sanitizer="warn"))
+    assert line.startswith("⚠ compute-sanitizer: racecheck: ")
+
+
+def test_of_many_findings_the_authors_come_first_and_the_rest_is_counted() -> None:
+    many = tuple(RACE.model_copy(update={"line": n, "on_base": n != 9}) for n in range(1, 10))
+    lines = sanitizer_lines(sanitized(*many))
+    assert len(lines) == 1 + correctness.MAX_FINDINGS
+    assert "csrc/k.cu:9" in lines[0]
+    assert lines[-1] == "⚠ compute-sanitizer: 4 other findings, in the run record"
+
+
+def test_of_several_cards_each_line_names_its_own() -> None:
+    made = CARD_EXAMPLES["improved_beside_unchanged"]().record
+    checks = (*made.checks, sanitized(RACE, card="swiglu"), sanitized(card="rmsnorm"))
+    lines = [plain_line(line) for line in correctness.sanitizer(made.model_copy(update={"checks": checks}), Gates())]
+    assert [line.split(" compute")[0] for line in lines] == ["🛑 SwiGLU:", "✅ RMSNorm:"]
+
+
+def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> None:
+    made = EXAMPLES["equivalent"]().record
+    text = comment(reported(made.model_copy(update={"checks": (*made.checks, sanitized(RACE))}), Policy()).report)
+    assert text.splitlines()[0].startswith(
+        "### ⛔ Blocked by what compute-sanitizer found in `k<1>`, not by speed (no change: "
+    )
+    assert "`csrc/k.cu:12`" in text
+    assert "✅ compute-sanitizer" not in text

@@ -1,0 +1,213 @@
+"""The page's drawings: whatever numbers a record holds, within the frame, and said in words."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelgate.bench import record
+from kernelgate.bench.record import HotSpots, Profile, Telemetry
+from kernelgate.ci.document.drawing import Scale
+from kernelgate.ci.explain.next_step import Ladder, Rung
+from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.report import page_sizes
+from kernelgate.ci.report.build import of_verdict, reported
+from kernelgate.ci.report.page import write
+from tests import runs
+from tests.ci.report.situations import DATA, LONG, POLICY, TARGET, full, profiled, situation
+from tests.ci.report_examples import EXAMPLES
+from tests.runs import on, process, run_record
+
+# ---- extremes --------------------------------------------------------------------------------------------------------
+
+
+TIMES = {
+    "equal": (5.0,) * 30,
+    "single": (3.0,),
+    "shortest": (1e-9,) * 30,
+    "longest": (1e15,) * 30,
+    "far apart": (1e-9, 1e15) * 15,
+    "almost equal": tuple(5 + 1e-12 * index for index in range(30)),
+}
+STATES = {
+    "unknown": None,
+    "nothing known": Telemetry(),
+    "off the scale": Telemetry(sm_mhz=1e20, temperature_c=-1e20, power_w=1e-20, throttle_reasons=("x",)),
+}
+
+
+def no_numbers(page: str) -> list[str]:
+    """Coordinates that are none."""
+    return re.findall(r' (?:d|x|y|x1|x2|y1|y2|cx|cy|width|height)="[^"]*(?:nan|inf|e[+-])[^"]*"', page)
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("sides", [("base", "head"), ("head",), ("reference",)])
+def test_any_times_are_drawn(sides: tuple[str, ...], times: str) -> None:
+    every = [process(dict.fromkeys(sides, TIMES[times]), telemetry=state) for state in STATES.values()]
+    page = write(reported(run_record((runs.case("c", every),), on("NVIDIA L4")), Policy()), Gates())
+    assert no_numbers(page) == []
+
+
+FIGURES = {
+    "short": {"duration_us": 1e-9, "stall_wait": 1e20},
+    "nothing moved": {"duration_us": 5.0, "dram_bytes": 0.0, "tensor_pct": 1e-9},
+    "large": dict.fromkeys(
+        ("duration_us", "sm_mhz", "ffma_per_cycle", "dram_bytes_per_cycle", "memory_mhz", "ffma_peak", "dram_bytes"),
+        1e20,
+    ),
+}
+
+
+@pytest.mark.parametrize("figures", FIGURES)
+def test_any_profile_is_drawn(figures: str) -> None:
+    example = EXAMPLES["slower"]()
+    metrics = FIGURES[figures]
+    both = (
+        Profile(case=TARGET, side="base", metrics=metrics),
+        Profile(case=TARGET, side="head", metrics={key: value / 2 for key, value in metrics.items()}),
+    )
+    made = example.record.model_copy(update={"profile": both})
+    assert no_numbers(write(of_verdict(made, example.verdict, Policy()), Gates())) == []
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+@settings(max_examples=50)
+def test_ticks_are_round_few_and_inside(low: float, width: float) -> None:
+    axis = Scale(low, low + width, 0.0, 100.0)
+    for most in (3, 5, 7):
+        ticks = axis.ticks(most)
+        assert 1 <= len(ticks) <= most + 1
+        assert all(low - 1e-6 * width <= tick <= low + width * (1 + 1e-6) for tick in ticks)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=8), st.floats(-1e12, 1e12))
+@settings(max_examples=50)
+def test_every_value_stands_between_the_ends(shown: list[float], any_value: float) -> None:
+    axis = Scale.over(shown, 10.0, 90.0)
+    assert 10.0 <= axis.at(any_value) <= 90.0
+    assert all(axis.holds(value) for value in shown)
+
+
+# ---- samples by line -------------------------------------------------------------------------------------------------
+
+
+LIMIT = 500_000
+"""Bytes of the page of 27 cases."""
+
+
+def shown(name: str) -> str:
+    page = write(situation(name), Gates())
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page[page.index('<section class="samples"') :]))
+
+
+def test_what_gained_stands_first_with_both_sides() -> None:
+    words = shown("samples by line")
+    assert "(base 4,037, head 10,533 in all)" in words
+    assert re.search(
+        r"int x = \S+ .{0,60} gpu/kernels/collection.cu:17 → 9 base 2.4% short scoreboard "
+        r"head 23.2% MIO queue full gained 20.8 points",
+        words,
+    )
+    assert words.index("gained 20.8 points") < words.index("gained 8.7") < words.index("lost 35.0 points")
+    assert words.index("Base: hottest instructions") < words.index("Head: hottest instructions")
+    assert "17.5% MIO queue full S2R R17, SR_TID.X collection.cu:9" in words
+
+
+def test_of_the_head_alone_there_are_shares_and_how_to_take_the_base() -> None:
+    words = shown("samples of the head alone")
+    assert "Which lines took the samples of the base is not known" in words
+    assert "kernelgate profile --set full --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16 does." in words
+    assert "23.2% MIO queue full" in words
+    assert "gained" not in words
+
+
+def test_a_quick_profile_says_what_takes_them() -> None:
+    words = shown("less occupancy")
+    assert "Which lines took the samples is not known: a quick profile takes none by line." in words
+    assert "kernelgate profile --set full --base" in words
+
+
+def test_what_was_profiled_and_not_timed_is_shown_too() -> None:
+    page = write(situation("profiled alone"), Gates())
+    assert '<h2 id="profiled">Profiled, and not timed</h2>' in page
+    assert "Waits: head against base" in page
+    assert "gained 20.8 points" in page
+
+
+def test_a_case_that_was_not_profiled_says_nothing_of_lines() -> None:
+    assert 'class="samples"' not in write(situation("slower"), Gates())
+
+
+@pytest.mark.parametrize("name", ["hostile samples", "long samples"])
+def test_what_a_record_says_of_lines_is_text(name: str) -> None:
+    page = write(situation(name), Gates())
+    assert "<b " not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.slow
+def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
+    measured = record.read(DATA / "timing" / "all_cases_slower.json")
+    most = full(LONG * 2, HotSpots(samples=10_000))
+    sides = tuple(
+        one.model_copy(update={"case": measured.cases[0].id, "card": measured.cases[0].card, "hot_spots": most})
+        for one in profiled("attention_spills").profile
+    )
+    whole = reported(measured.model_copy(update={"profile": sides}), POLICY)
+    page = write(whole, Gates())
+    assert len(measured.cases) == 27
+    assert page.count("hottest instructions") == 2
+    assert len(page.encode()) <= LIMIT
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def rungs(*times: tuple[int, float, float, float | None]) -> Ladder:
+    return Ladder("attention", "S", tuple(Rung(*one) for one in times))
+
+
+EIGHT = rungs(*((32 << step, 4.0 + step**3, 3.0 + step**3.5, 5.0 + step**3) for step in range(8)))
+
+
+def test_the_page_of_a_ladder_has_both_drawings_and_says_every_size() -> None:
+    page = write(situation("a ladder of sizes"), Gates())
+    assert {"Sizes: time of one call", "Sizes: × PyTorch"} <= set(re.findall(r"<strong>(.*?)</strong>", page))
+    assert "Time of one call by S. S=32: base 4.020 µs, head 4.024 µs, PyTorch 3.030 µs; S=64: " in page
+    assert "How many times as fast as PyTorch the head is, by S. S=32: 0.75×; S=64: " in page
+    assert "From the smallest size to the largest" not in write(situation("slower"), Gates())
+
+
+def test_base_head_and_reference_are_told_apart_without_colour() -> None:
+    for drawing in page_sizes.ladder(EIGHT, "PyTorch", "Sizes"):
+        # Beside the eight sizes, each stands in the key.
+        assert (drawing.count('class="base"'), drawing.count('class="head"')) == (9, 9)
+        for side in ("base", "head", "reference"):
+            assert drawing.count(f'class="curve {side}"') == 2
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        EIGHT,
+        rungs(*((step, 10.0, 10.0, None) for step in range(1, 6))),
+        rungs(*((step, 11.0 + step, 1e-3, None) for step in range(1, 400))),
+        rungs((1, 1e-3, 1e10, 1e-2), (10**15, 1e10, 1e-3, 1e9)),
+    ],
+    ids=["eight", "flat, head alone", "400", "extreme"],
+)
+def test_whatever_was_timed_stays_in_the_frame(found: Ladder) -> None:
+    for drawing in page_sizes.ladder(found, "PyTorch", "Sizes"):
+        svg = ElementTree.fromstring(re.findall("<svg.*</svg>", drawing, re.DOTALL)[0])  # noqa: S314 (ours)
+        _, _, width, height = map(float, (svg.get("viewBox") or "").split())
+        assert len([one for one in svg.iter() if one.get("class") == "tick"]) >= 2
+        assert len([one for one in svg.iter() if one.get("class") == "name"]) >= 2
+        for element in svg.iter():
+            for key, most in (("x", width), ("cx", width), ("x1", width), ("x2", width), ("y", height), ("cy", height)):
+                if key in element.attrib:
+                    assert -0.1 <= float(element.attrib[key]) <= most + 0.1, ElementTree.tostring(element)
