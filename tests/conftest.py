@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,29 @@ ONE_PROCESS = frozenset(
 """Files whose tests share an expensive fixture: spread over two processes, each would make its own."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI's machines share them."
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        name = item.path.relative_to(ROOT / "tests").as_posix()
-        if name in ONE_PROCESS:
-            item.add_marker(pytest.mark.xdist_group(name))
+    grouped = [(item, item.path.relative_to(ROOT / "tests").as_posix()) for item in items]
+    if config.pluginmanager.hasplugin("xdist"):
+        for item, name in grouped:
+            if name in ONE_PROCESS:
+                item.add_marker(pytest.mark.xdist_group(name))
+    if shard := config.getoption("--shard"):
+        part, parts = map(int, shard.split("/"))
+        kept = set(share([name if name in ONE_PROCESS else item.nodeid for item, name in grouped], part, parts))
+        chosen = [(name if name in ONE_PROCESS else item.nodeid) in kept for item, name in grouped]
+        config.hook.pytest_deselected(items=[item for item, here in zip(items, chosen, strict=True) if not here])
+        items[:] = [item for item, here in zip(items, chosen, strict=True) if here]
+
+
+def share(names: Iterable[str], part: int, parts: int) -> list[str]:
+    """The part of these names, from 1, that one of several machines takes: neighbours cost alike, so they are dealt."""
+    return list(dict.fromkeys(names))[part - 1 :: parts]
 
 
 @pytest.fixture(scope="session")
