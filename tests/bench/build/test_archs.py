@@ -45,12 +45,6 @@ def test_parse_refuses(arch_list: str, says: str) -> None:
         archs.parse(arch_list)
 
 
-def test_names() -> None:
-    targets: list[archs.Target] = [(8, 9), (12, 0), (9, 0, "a")]
-    assert [archs.sm(target) for target in targets] == ["sm_89", "sm_120", "sm_90a"]
-    assert [archs.target(name) for name in ("89", "120", "90a")] == targets
-
-
 def test_demanded_brings_architecture_specific_code_along() -> None:
     available: list[archs.Target] = [(8, 9), (9, 0), (9, 0, "a")]
     assert archs.demanded([(9, 0)], available, "gemm") == ((9, 0), (9, 0, "a"))
@@ -83,13 +77,6 @@ def test_demanded_is_all_there_or_refused() -> None:
 )
 def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Target, ...]) -> None:
     assert archs.serving(gpus, CSRC) == expected
-
-
-def test_architecture_specific_code_serves_its_own_capability_and_no_other() -> None:
-    available: list[archs.Target] = [(9, 0), (9, 0, "a"), (10, 0, "a")]
-    assert archs.serving([(9, 0)], available) == ((9, 0, "a"),)
-    assert archs.serving([(9, 0)], [(9, 0)]) == ((9, 0),)
-    assert archs.serving([(10, 3)], available) == ()
 
 
 def test_a_machine_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,14 +72,6 @@ def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:
     assert library.sources_in(compiled(tree)).is_dir()
 
 
-def test_two_libraries_with_equal_names_run_their_own_code(tree: Path) -> None:
-    base = compiled(tree)
-    head = compiled(write(tree, {"csrc/binding.cpp": BINDING.replace("42", "43")}))
-    assert base.manifest.namespace != head.manifest.namespace
-    libraries = [loaded(base), loaded(head), loaded(base)]
-    assert [each.the_answer() for each in libraries] == [42, 43, 42]
-
-
 def test_a_chosen_namespace_makes_another_library_that_cannot_be_beside_its_like(tree: Path) -> None:
     ours, installed = compiled(tree), compiled(tree, namespace="answer")
     assert installed.manifest.namespace == loaded(installed).the_namespace().decode() == "answer"
@@ -111,19 +103,6 @@ def test_max_jobs_must_be_a_number_of_jobs(tree: Path, monkeypatch: pytest.Monke
         compiled(tree)
 
 
-def test_flags_reach_the_compiler(tree: Path) -> None:
-    write(tree, {"csrc/binding.cpp": BINDING.replace("#define ANSWER 42\n", "")})
-    built = [compiled(tree, ExtensionSpec(sources=("csrc",), flags=(f"-DANSWER={each}",))) for each in (7, 8)]
-    assert [loaded(each).the_answer() for each in built] == [7, 8]
-
-
-def test_openmp_is_one_flag(tree: Path) -> None:
-    """It needs g++ as a compiler and as a linker."""
-    code = "#include <omp.h>\nint answer_threads() { return omp_get_max_threads(); }\n"
-    write(tree, {"csrc/threads.cpp": code})
-    assert loaded(compiled(tree, ExtensionSpec(sources=("csrc",), flags=("-fopenmp",)))).the_answer() == 42
-
-
 def test_headers_and_sources_in_other_folders_come_along(tree: Path, no_compiling: Callable[[], None]) -> None:
     spec = ExtensionSpec(sources=("csrc/binding.cpp",), flags=("-Iinclude",))
     header = "#pragma once\n#include <detail/answer.h>\n"
@@ -135,21 +114,6 @@ def test_headers_and_sources_in_other_folders_come_along(tree: Path, no_compilin
     assert loaded(compiled(tree, spec)).the_answer() == 43
     no_compiling()
     assert compiled(write(tree, {"include/detail/answer.h": ANSWER}), spec).manifest.key == first.manifest.key
-
-
-@pytest.mark.parametrize("folder", ["entry", "build", "kernel"])
-def test_any_folder_may_hold_sources(tree: Path, folder: str) -> None:
-    (tree / "csrc").rename(tree / folder)
-    assert loaded(compiled(tree, ExtensionSpec(sources=(f"{folder}/*",)))).the_answer() == 42
-
-
-def test_describe(tree: Path) -> None:
-    assert build.describe(compiled(tree, sha="0123456789abcdef")).startswith(
-        f"{CARD} of 0123456 for the CPU alone: compiled in "
-    )
-    assert build.describe(compiled(tree)).startswith(
-        f"{CARD} of the working tree for the CPU alone: cached, compiled in "
-    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -280,20 +244,6 @@ def test_an_undefined_symbol_is_found_while_building(tree: Path) -> None:
     write(tree, {"csrc/binding.cpp": BINDING + "int elsewhere();\nEXPORT int more() { return elsewhere(); }\n"})
     with pytest.raises(CompileError, match=r"csrc/binding.cpp: error: undefined reference to `elsewhere\(\)'"):
         compiled(tree)
-
-
-def test_a_warning_is_shown_and_stops_nothing(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write(tree, {"csrc/binding.cpp": BINDING + "static int unused() { return 1; }\n"})
-    compiled(tree)
-    assert "'int unused()' defined but not used" in capfd.readouterr().err
-
-
-def test_a_silent_compiler_is_reported(
-    tree: Path, compiler: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
-) -> None:
-    compiler('sleep 0.4; exec $GXX "$@"')
-    build.build(read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(silence_s=0.2, total_s=60))
-    assert "still compiling csrc/binding.cpp kernel.so: silent for 0 s" in capfd.readouterr().err
 
 
 def test_a_compile_over_its_limit_is_ended(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -14,7 +13,6 @@ import pytest
 from kernelgate.bench.build import archs, build, library, toolchain
 from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.build.sources import ExtensionSpec
 from kernelgate.bench.core.errors import BuildError, CompileError, UsageError
 from kernelgate.bench.system import cuda_tools
 from kernelgate.ci.commands import cli
@@ -80,27 +78,6 @@ def test_a_plain_unit_is_compiled_for_every_target_and_a_named_one_for_its_own(
     assert found == [("kernel", "sm_89"), ("plain_kernel", "sm_89"), ("plain_kernel", "sm_90")]
 
 
-def test_a_plain_unit_may_use_what_one_target_alone_has(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hopper = '__global__ void kernel() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
-    shutil.rmtree(tree)
-    write(tree, {"csrc/binding.cpp": GPU_FILES["csrc/binding.cpp"], "csrc/answer.h": GPU_FILES["csrc/answer.h"]})
-    write(tree, {"csrc/hopper.cu": hopper})
-    monkeypatch.setenv(archs.ARCH_LIST, "9.0a")
-    built = compiled(tree)
-    assert (built.manifest.targets, targets_of(built)) == (("sm_90a",), b"cuda sm_90a ")
-    monkeypatch.setenv(archs.ARCH_LIST, "9.0")
-    with pytest.raises(CompileError, match=r"csrc/hopper.cu: error: ptxas: .*wgmma.* not supported on .target 'sm_90'"):
-        compiled(tree)
-
-
-def test_flags_of_the_card_reach_nvcc(tree: Path) -> None:
-    """Also those that are g++'s alone; nvcc's own do not reach g++."""
-    write(tree, {"csrc/kernel.cuh": "#if !defined(BOTH) || !defined(NVCC)\n#error\n#endif\n" + KERNEL_HEADER})
-    write(tree, {"csrc/more.cpp": "#if !defined(BOTH) || defined(NVCC)\n#error\n#endif\n"})
-    spec = ExtensionSpec(sources=("csrc",), flags=("-DBOTH", "-Wno-unused", "-fopenmp"), nvcc_flags=("-DNVCC",))
-    assert compiled(tree, spec).manifest.targets == ("sm_89",)
-
-
 def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
     says = rf"asks for sm_90, but the sources of {CARD} have no translation unit for it; they have: sm_80, sm_89"
@@ -122,21 +99,6 @@ def test_without_an_arch_list_the_l4_and_the_gpu_at_hand_are_served(
     said = capfd.readouterr().err
     assert f"no target of {CARD} runs on compute capability 12.0; it has: sm_80, sm_89" in said
     assert "8.6" not in said
-
-
-def test_a_plain_unit_serves_every_gpu_at_hand(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ((9, 0),))
-    assert compiled(write(tree, {"csrc/plain.cu": PLAIN})).manifest.targets == ("sm_89", "sm_90")
-    assert "no target" not in capfd.readouterr().err
-
-
-def test_sources_that_no_l4_can_run_say_so(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tree / "csrc" / "answer_sm80.cu").unlink()
-    (tree / "csrc" / "answer_sm89.cu").rename(tree / "csrc" / "answer_sm90.cu")
-    assert compiled(tree).manifest.targets == ()
-    assert f"no target of {CARD} runs on compute capability 8.9; it has: sm_90" in capfd.readouterr().err
 
 
 def test_without_nvcc_the_cpu_path_is_compiled(
@@ -219,31 +181,6 @@ def test_the_line_table_names_files_as_samples_by_line_are_quoted(carried: Libra
     held = library.sources_in(carried)
     assert f"{HERE}csrc".encode() in carried.path.read_bytes()
     assert (held / "csrc" / "answer_sm89.cu").read_text(encoding="utf-8") == LAUNCHES + KERNEL
-
-
-def test_the_verb_reads_no_sources(
-    carried: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.run(["resources", "--alone", "--head-library", str(carried.folder), "--json"]) == 0
-    (kernel,) = json.loads(capsys.readouterr().out)["resources"]
-    assert (kernel["dynamic_shared_bytes"], kernel["threads"]) == (6144, 96)
-
-
-def test_a_kernel_that_says_nothing_of_its_launch_has_no_occupancy(tree: Path) -> None:
-    (found,) = library.build_records(Sides(None, compiled(tree)))
-    (kernel,) = found.kernels
-    assert kernel.registers
-    assert (kernel.dynamic_shared_bytes, kernel.threads, kernel.occupancy_pct) == (None, None, {})
-
-
-def test_a_library_for_the_cpu_alone_has_no_kernels_and_misses_none(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
-    built = compiled(tree)
-    assert (built.manifest.kernels, built.manifest.facts_missing) == ((), "it was compiled for the CPU alone")
-    assert library.facts_missing(Sides(built, built)) == ()
 
 
 def test_facts_that_were_missing_are_read_once_the_tools_are_there(

@@ -69,16 +69,6 @@ def test_taking_an_entry_makes_it_young(filled: Path) -> None:
     }
 
 
-def test_an_entry_of_before_there_were_such_locks_is_as_old_as_it_is(filled: Path) -> None:
-    (filled / "locks" / f"{NEW}.used").unlink()
-    os.utime(filled / NEW, (time.time() - 90 * DAY,) * 2)
-    assert NEW in keys(subject.prune(filled, 60 * DAY, 1e9).removed)
-
-
-def test_a_cache_that_is_not_there_needs_no_room(tmp_path: Path) -> None:
-    assert subject.prune(tmp_path / "none", 0, 0) == subject.Pruned((), (), ())
-
-
 def test_a_cache_that_only_others_may_write_can_be_used(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> int:
         raise PermissionError

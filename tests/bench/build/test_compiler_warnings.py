@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.build.compiler_output import WarningSearch
 from kernelgate.bench.build.library import Sides
-from kernelgate.bench.record import MAX_WARNING, MAX_WARNINGS, CompilerWarning
+from kernelgate.bench.record import CompilerWarning
 from tests.miniature import BINDING, CPU_FILES, compiled, write
 
 FILES = ("csrc/a.cu", "csrc/b/a.cuh", "csrc/a.cpp")
@@ -53,13 +52,6 @@ def test_each_warning_of_the_sources_is_kept_once() -> None:
         ("csrc/a.cu", 6, "comparison of integers of different signedness [-Wsign-compare]"),
         ("csrc/b/a.cuh", 3, "integer conversion resulted in a change of sign [#68-D]"),
     ]
-
-
-def test_no_flood_of_warnings_fills_a_record() -> None:
-    kept = found("\n".join(f"csrc/a.cpp:{line}:1: warning: {'x' * 9999}" for line in range(1, 20_000)))
-    assert len(kept) == MAX_WARNINGS
-    assert {len(text) for _, _, text in kept} == {MAX_WARNING}
-    record.Build(side="head", warnings=tuple(CompilerWarning(file=file, line=at, text=text) for file, at, text in kept))
 
 
 @pytest.mark.usefixtures("cache")

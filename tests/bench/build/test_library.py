@@ -82,13 +82,6 @@ def test_an_export_over_another_leaves_none_of_it(tmp_path: Path, exported: Libr
     assert found.card.read_text(encoding="utf-8") == "# other card"
 
 
-def test_an_export_can_be_exported(tmp_path: Path, exported: Library) -> None:
-    again = build.export(library.read(exported.folder), tmp_path / "again")
-    assert library.read(again.folder).manifest == exported.manifest
-    build.export(again, again.folder)  # over itself, too
-    assert library.read(again.folder).manifest == exported.manifest
-
-
 @pytest.mark.parametrize("name", [LIBRARY, "card/gemm.py"])
 @pytest.mark.parametrize("how", ["changed", "missing"])
 def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> None:
@@ -105,14 +98,6 @@ def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> No
         assert str(raised.value).startswith(says)
     with pytest.raises(KernelgateError):
         library.read_all(exported.folder.parent)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"namespace": "x"}'])
-def test_a_manifest_that_is_none_is_refused(exported: Library, text: str) -> None:
-    (exported.folder / MANIFEST).write_text(text, encoding="utf-8")
-    with pytest.raises(KernelgateError, match=r"library\.json is not a library manifest") as refused:
-        library.read(exported.folder)
-    assert "\n" not in str(refused.value)
 
 
 def test_a_folder_holds_one_library_or_one_for_each_card(tmp_path: Path) -> None:
@@ -137,12 +122,6 @@ def test_why_there_is_no_library(tmp_path: Path, absent: dict[str, str]) -> None
     assert library.read_all(tmp_path) == Libraries({}, absent)
 
 
-def test_a_damaged_list_of_absent_libraries_is_refused(tmp_path: Path) -> None:
-    (tmp_path / ABSENT).write_text('{"gemm": 1}', encoding="utf-8")
-    with pytest.raises(KernelgateError, match=r"absent\.json cannot be read"):
-        library.read_all(tmp_path)
-
-
 def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
     """What the cache holds knows no card: it is named beside it."""
     bare = exported.manifest.model_copy(update={"card_sha256": None})
@@ -154,14 +133,6 @@ def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: 
     assert at.read().card == at.card != card
     assert at.card is not None
     assert at.card.read_text(encoding="utf-8") == "# in the tree"
-
-
-def test_a_damaged_card_of_the_cache_is_written_again(tmp_path: Path, exported: Library) -> None:
-    card = write(tmp_path, {"gemm.py": "# mine"}) / "gemm.py"
-    kept = build.with_card(exported, card).card
-    assert kept is not None
-    kept.write_text("# half", encoding="utf-8")
-    library.read(build.export(build.with_card(exported, card), tmp_path / "again").folder)
 
 
 def test_libraries_are_the_same_where_sources_recipe_and_card_are(tmp_path: Path, exported: Library) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from kernelgate.bench.build.machine_code import Disassembler
 from kernelgate.bench.build.occupancy import with_occupancy
 from kernelgate.bench.build.toolchain import find as find_toolchain
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system import cuda_tools
 
 KERNELS = Path(__file__).parents[2] / "gpu" / "kernels"
@@ -91,22 +89,3 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_damaged_record_of_launches_costs_the_facts_alone(tmp_path: Path) -> None:
     (tmp_path / "kernel.so").write_text("no library")
     assert machine_code.facts(tmp_path / "kernel.so").missing == "not a 64-bit ELF file"
-
-
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("void fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>(fa_s512::Arguments, float)",
-         "attention<Sm90, 1, false>"),
-        ("void a::(anonymous namespace)::f<(a::(anonymous namespace)::E)1, (a::E)-2>(int)", "f<1, -2>"),
-        ("running_sums(float const*, float*, int)", "running_sums"),
-        ("_Z3foo", "_Z3foo"),
-    ],
-)  # fmt: skip
-def test_short_names(name: str, short: str) -> None:
-    assert machine_code._short(machine_code._without_parameters(name)) == short
-
-
-def test_facts_survive_the_record() -> None:
-    one = KernelFacts(target="sm_89", name="k", occupancy_pct={"L4": 25.0}, stack_bytes=8)
-    assert KernelFacts.model_validate(json.loads(one.model_dump_json())) == one

@@ -36,12 +36,6 @@ def test_known_occupancies(
     assert found.limits == limits
 
 
-def test_what_no_block_may_have_does_not_fit() -> None:
-    assert occupancy(SM_89, 128, 64, 99 * 1024).blocks == 1
-    assert occupancy(SM_89, 128, 64, 99 * 1024 + 1).blocks == 0
-    assert occupancy(SM_89, 1024, 255, 0).limits == ("registers",)
-
-
 def test_a_block_has_1_to_1024_threads_and_a_thread_at_most_255_registers() -> None:
     assert occupancy(SM_89, 1, 255, 0).warps == occupancy(SM_89, 32, 255, 0).warps
     assert occupancy(SM_89, 1024, 64, 0).blocks == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.recipe import Recipe
-from kernelgate.bench.build.sources import ExtensionSpec, Sources, read_sources, target_of
+from kernelgate.bench.build.sources import ExtensionSpec, Sources, read_sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write
@@ -64,26 +64,6 @@ def with_spec(recipe: Recipe, **spec: object) -> Recipe:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_units() -> None:
-    assert BOTH.units == ("csrc/gemm_sm89.cu", "csrc/gemm_sm90.cu", "csrc/binding.cpp")
-    assert CPU.units == ("csrc/binding.cpp",)
-    assert [target_of(unit) for unit in BOTH.units] == ["sm_89", "sm_90", None]
-
-
-def test_units_in_folders() -> None:
-    """Every .cpp of any folder, and of each target that is wanted the units named after it."""
-    names = ("gemm/binding.cpp", "gemm/cpu/cpu.cpp", "gemm/mma_sync/mma_sync_sm90.cu")
-    hopper = ("gemm/mma_sync/mma_sync_sm90a.cu", "gemm/wgmma/wgmma_sm90a.cu")
-    found = sources({f"csrc/{name}": b"" for name in (*names, *hopper, "gemm/wgmma/kernel.cuh")})
-    assert found.host_units == ("csrc/gemm/binding.cpp", "csrc/gemm/cpu/cpu.cpp")
-    recipe = replace(BOTH, sources=found.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))
-    assert recipe.units == (*(f"csrc/{name}" for name in hopper), *found.host_units)
-    assert f"csrc/{names[2]}" not in recipe.sources.files
-    assert "-DKERNELGATE_SM90A " in recipe.ninja_file
-    assert "gencode = -gencode arch=compute_90a,code=sm_90a" in recipe.ninja_file
-    assert target_of(recipe.units[0]) == "sm_90a"
-
-
 PLAIN = {"a.cpp": b"", "gemm.cu": b""}
 
 
@@ -105,28 +85,6 @@ def test_available_targets(
     files: dict[str, bytes], wanted: list[tuple[int, int]], available: tuple[tuple[int, int], ...]
 ) -> None:
     assert sources(files).available(wanted) == available
-
-
-@pytest.mark.parametrize(
-    ("targets", "numbers"),
-    [
-        (((8, 9),), ["89"]),
-        (((8, 0), (8, 9), (12, 0)), ["80", "89", "120"]),
-        (((9, 0, "a"),), ["90a"]),
-        (((8, 9), (9, 0), (9, 0, "a")), ["89", "90"]),
-    ],
-)
-def test_a_plain_unit_is_compiled_for_every_target(targets: tuple[tuple[int, int], ...], numbers: list[str]) -> None:
-    recipe = replace(BOTH, sources=sources(PLAIN), targets=targets)
-    codes = " ".join(f"-gencode arch=compute_{number},code=sm_{number}" for number in numbers)
-    assert f"build gemm.cu.o: nvcc gemm.cu\n  gencode = {codes}\n" in recipe.ninja_file
-    assert "-DKERNELGATE_CUDA " in recipe.ninja_file
-
-
-def test_without_a_target_there_is_no_plain_unit() -> None:
-    recipe = replace(BOTH, sources=sources(PLAIN), targets=())
-    assert recipe.units == ("a.cpp",)
-    assert "KERNELGATE_CUDA" not in recipe.ninja_file
 
 
 def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
@@ -185,22 +143,6 @@ def test_key_is_the_same_for(other: Recipe) -> None:
     assert other.key == BOTH.key
 
 
-def test_key_of_a_torch_extension_knows_no_folder_of_this_machine() -> None:
-    here, there = (with_spec(replace(BOTH, toolchain=toolchain(home)), torch="2.13") for home in ("/opt", "/home/x"))
-    assert here.ninja_file != there.ninja_file
-    assert here.key == there.key
-
-
-def test_key_of_a_cpu_library_does_not_know_nvcc() -> None:
-    assert replace(CPU, toolchain=replace(toolchain(), cuda=None, cuda_missing="no nvcc")).key == CPU.key
-
-
-def test_key_ignores_targets_that_are_not_compiled() -> None:
-    other = edited(BOTH, "csrc/gemm_sm90.cu", b"other").sources
-    keys = {replace(BOTH, sources=one.for_targets([(8, 9)]), targets=((8, 9),)).key for one in (SOURCES, other)}
-    assert len(keys) == 1
-
-
 def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
     named = {"csrc/gemm.cu": '#include "gemm.cuh"\n', "csrc/gemm.cuh": "", "csrc/binding.cpp": ""}
     tree = write(tmp_path, {**named, "other/other.cpp": "", "csrc/notes.md": ""})
@@ -213,11 +155,6 @@ def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
     assert key() == before
     write(tree, {"csrc/gemm.cuh": "changed"})
     assert key() != before
-
-
-def test_namespace_comes_from_the_key() -> None:
-    assert BOTH.namespace == f"gemm_{BOTH.key[:12]}"
-    assert replace(BOTH, fixed_namespace="gemm").namespace == "gemm"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -287,18 +224,6 @@ def test_nvcc_knows_the_namespace_where_device_code_does() -> None:
     assert "KERNELGATE_NAMESPACE" not in commands(BOTH)["nvcc"]
     for name in (b"KERNELGATE_NAMESPACE", b"TORCH_EXTENSION_NAME"):
         assert "-DKERNELGATE_NAMESPACE=" in commands(edited(BOTH, "csrc/a.h", name))["nvcc"]
-
-
-def test_ninja_file_for_the_cpu_alone() -> None:
-    text = CPU.ninja_file
-    assert "nvcc" not in text
-    assert "cuda" not in text
-    assert "KERNELGATE_SM" not in text
-
-
-def test_ninja_file_quotes_folders() -> None:
-    text = replace(CPU, toolchain=toolchain("/my $tools")).ninja_file
-    assert "command = '/my $$tools/g++' -O3" in text
 
 
 @pytest.mark.parametrize("flag", ["$HOME", "$$(touch here)", "$gencode;x"])

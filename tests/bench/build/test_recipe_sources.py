@@ -88,19 +88,6 @@ def test_a_link_out_of_the_repository_is_not_followed(tmp_path: Path, to: str, p
         read(tree, pattern)
 
 
-def test_a_link_inside_the_repository_is_followed(tmp_path: Path) -> None:
-    tree = write(tmp_path, TREE)
-    (tree / "linked.cpp").symlink_to(tree / "csrc" / "binding.cpp")
-    (tree / "linked").symlink_to(tree / "other")
-    assert read(tree, "linked*") == {"linked.cpp": "1", "linked/other.cpp": "7"}
-
-
-def test_sources_for_some_targets_alone(tmp_path: Path) -> None:
-    tree = write(tmp_path, {"csrc/gemm_sm90.cu": "", "csrc/gemm.h": ""})
-    with pytest.raises(BuildError, match=r"here: the sources of the card gemm hold no .cpp or .cu that every library"):
-        read(tree, "csrc")
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Headers
 # ----------------------------------------------------------------------------------------------------------------------
@@ -205,11 +192,6 @@ def test_a_header_beyond_the_stable_abi_needs_a_torch(tmp_path: Path, header: st
     assert "include <torch/csrc/stable/library.h> instead" in said
     assert 'Extension(…, torch="2.11") (docs/cards.md' in said
     assert set(read(tree, "a.cpp", torch="2.11")) == {"a.cpp", "b.h"}
-
-
-def test_headers_of_the_stable_abi_need_no_torch(tmp_path: Path) -> None:
-    text = "#include <torch/csrc/stable/library.h>\n#include <torch/headeronly/util/Half.h>\n#include <vector>\n"
-    assert set(read(write(tmp_path, {"a.cpp": text}), "a.cpp")) == {"a.cpp"}
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,6 @@ def test_ids_and_labels_as_the_documents_show_them(case: dict[str, AxisValue], i
     assert axes.label(case) == label
 
 
-def test_the_first_case_says_the_order_and_other_axes_follow_by_name() -> None:
-    assert axes.order([{"S": 1, "B": 2}, {"B": 2, "z": 1, "a": 1}]) == ("S", "B", "a", "z")
-    assert axes.order([]) == ()
-
-
 @pytest.mark.parametrize(
     "wrong",
     ["", "s512", "s_b1_h1_d64_fp16", "s512_b32_h8_d64_fp8", "s512_b32_h8_d64_fp16 ", "S512_b1_h1_d64_fp16",

@@ -76,12 +76,6 @@ def test_what_cannot_be_chosen(two: Cards, ids: list[str], suite: str | None, sa
     assert says in str(caught.value)
 
 
-def test_no_folder_is_no_cards(tmp_path: Path) -> None:
-    assert cards.read(tmp_path / "nothing") == Cards(tmp_path / "nothing", ())
-    with pytest.raises(UsageError, match="there are no cards"):
-        chosen(cards.read(tmp_path / "nothing"))
-
-
 def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
     more = "def flops(self, case):\n    return 2 * case.M\ndef label(self, case):\n    return f'{case.M} rows'\n"
     card = registered.facts(registered.write_card(tmp_path, "one", BODY + more))
@@ -94,14 +88,6 @@ def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
     assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
 
 
-def test_a_card_is_another_one_when_its_file_changes(two: Cards) -> None:
-    before = two["one"].recorded
-    assert (before.name, before.label, before.build) == ("one", "One", "extension")
-    two["one"].file.write_text(two["one"].file.read_text() + "\n")
-    after = registered.facts(two["one"].file).recorded
-    assert after.hash != before.hash
-
-
 def test_expected_holds_cards_cases_and_checks(two: Cards) -> None:
     planned = cards.expected(cards.select(two, "cuda"), 3, "l4", "8.9")
     assert [card.name for card in planned.cards] == ["one", "two"]
@@ -112,15 +98,6 @@ def test_expected_holds_cards_cases_and_checks(two: Cards) -> None:
 # ----------------------------------------------------------------------------------------------------------------------
 # Attention, the card of this repository
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_suites_of_attention() -> None:
-    card = faulty.card()
-    assert card.target.id == card.suites["full"][0].id == "s512_b32_h8_d64_fp16"
-    counts = {name: len(suite) for name, suite in card.suites.items()}
-    assert counts == {"pr": 11, "cpu": 3, "full": 27, "ladder": 8, "smoke": 1}
-    assert {case.axes["S"] for case in card.suites["full"]} == {448, 512, 640}
-    assert [case.label for case in card.suites["cpu"]][1] == "S=512 B=1 H=8 fp32 causal"
 
 
 def test_the_work_of_attention() -> None:

@@ -16,7 +16,7 @@ import torch
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
-from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, NoKernelError
+from kernelgate.bench.core.errors import CardError, CompileError, NoKernelError
 from kernelgate.bench.kernel import calls, card_check, commit
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker import WorkerProcess
@@ -124,23 +124,6 @@ def test_a_working_tree_has_a_sha_only_while_its_card_and_sources_are_heads(repo
     miniature.commit(repo, {"csrc/scale.cpp": including.replace("../inc/x.h", "gen.h"), "csrc/gen.h": ""})
     assert git(repo, "status", "--porcelain") == ""
     assert tree_sha() is None
-
-
-def test_a_folder_outside_of_git_is_built_too(tmp_path: Path) -> None:
-    folder = write(tmp_path / "unpacked", SCALE_FILES)
-    built = commit.build_tree(folder).built["scale"]
-    assert (built.manifest.sha, scaled(built)) == (None, 3.0)
-    with pytest.raises(KernelgateError, match="is not a git repository"):
-        commit.build_commit(folder)
-
-
-def test_a_chosen_namespace(repo: Path) -> None:
-    built = commit.build_tree(repo, HowToBuild(namespace="my_scale")).built["scale"]
-    assert built.manifest.namespace == "my_scale"
-    out = torch.zeros(1)
-    calls.load(built)
-    torch.ops.my_scale.scale(out, torch.ones(1), 2.0)
-    assert out.item() == 2.0
 
 
 # ----------------------------------------------------------------------------------------------------------------------

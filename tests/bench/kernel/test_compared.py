@@ -72,24 +72,12 @@ def test_the_default_branchs_card_judges(tmp_path: Path) -> None:
     assert found.sides.base is not None
 
 
-def test_a_library_without_a_card_of_its_own_is_judged_and_called_by_the_same(tmp_path: Path) -> None:
-    found = judged(tmp_path, None, None)
-    assert (found.notes, found.source) == ((), "default branch")
-
-
 def test_a_changed_card_counts_after_the_merge(tmp_path: Path) -> None:
     found = judged(tmp_path, BODY, BODY.replace("return x + y", "return x - y"))
     assert codes(found) == ["card_changed"]
     assert found.card.file.parent.name == "default"
     assert "the default branch's card measured; the new one counts after the merge" in found.notes[0].text
     assert codes(judged(tmp_path, BODY, BODY.replace("M=4", "M=8"), source=None)) == [], "on a developer's machine"
-
-
-def test_a_call_that_is_changed_but_fits_is_compared(tmp_path: Path) -> None:
-    """Other names are left out, and what has a default need not be given."""
-    found = judged(tmp_path, BODY, BODY.replace("(self, ops, case, out, x, y)", "(self, ops, case, out, x, beta=0.5)"))
-    assert codes(found) == ["card_changed"]
-    assert found.sides.base is not None
 
 
 def test_a_card_that_is_new_judges_itself_and_can_block_nothing(tmp_path: Path) -> None:
@@ -134,12 +122,6 @@ def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert found.notes == (), "it was asked for"
 
 
-def test_what_a_card_gives_that_needs_torch_to_be_known_refuses_nothing(tmp_path: Path) -> None:
-    unknown = BODY.replace("return dict(x=", "n = int(torch.ones(1)[0])\n    return dict(x=")
-    assert cards.read(default_branch(tmp_path, unknown).folder)["kind"].gives is None
-    assert judged(tmp_path, BODY.replace(*MORE), BODY.replace(*MORE), unknown).sides.base is not None
-
-
 def test_the_same_library_on_both_sides(tmp_path: Path) -> None:
     one = library(tmp_path / "one", BODY)
     other = library(tmp_path / "other", BODY.replace("x, y, out)", "y, x, out)"))
@@ -156,10 +138,3 @@ def test_mistakes_in_the_judging_cards_come_first(tmp_path: Path) -> None:
     (tmp_path / "default" / "broken.py").write_text("1 / 0\n")
     with pytest.raises(KernelgateError, match=r"broken\.py:1: ZeroDivisionError"):
         judged(tmp_path, BODY, BODY)
-
-
-def test_cases_are_chosen_of_the_cards_that_judge(tmp_path: Path) -> None:
-    found = judged(tmp_path, BODY, BODY)
-    assert [one.case.id for one in compared.select([found], "cpu", None, ())] == ["m4_fp16"]
-    assert [one.case.id for one in compared.select([found], "cpu", None, ("m9_fp32",))] == ["m9_fp32"]
-    assert compared.select([], "cpu", None, ()) == ()

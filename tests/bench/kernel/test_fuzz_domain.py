@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -85,12 +84,6 @@ def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> 
         assert all(trial.axes[axis] in whole or trial.axes[axis] == 0 for axis, whole in known.ranges.items())
         assert trial.way == "huge" or fuzz_trials.is_light(trial.axes, device)
     assert len({trial.axes["S"] for trial in made}) > 150
-
-
-def test_a_card_without_cases_for_a_device_has_no_soak(tmp_path: Path) -> None:
-    body = MIXED.replace("cpu_cases = cases\n", "")
-    card = registered.facts(registered.write_card(tmp_path, "any", body))
-    assert list(fuzz_risk.drawn(1, card, "cpu")) == []
 
 
 def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_two() -> None:

@@ -39,16 +39,6 @@ def test_the_list_is_the_27_configurations_and_the_12_edges(device: DeviceKind) 
     assert {(trials[name].axes["B"], trials[name].axes["H"]) for name in EDGES} == {(2, 3)}
 
 
-def test_names_say_the_sizes_on_a_gpu_and_a_cpu_takes_fewer() -> None:
-    on_gpu, on_cpu = attention(7, "cuda"), attention(7, "cpu")
-    assert {name: (on_gpu[name].axes["B"], on_gpu[name].axes["H"]) for name in AROUND} == {
-        name: (b, h) for name, (_, b, h) in AROUND.items()
-    }
-    assert {name: (on_cpu[name].axes["B"], on_cpu[name].axes["H"]) for name in AROUND} == {
-        name: (b // 8, h // 4) for name, (_, b, h) in AROUND.items()
-    }
-
-
 @pytest.mark.parametrize(("device", "dtypes"), [("cuda", {"fp16", "bf16"}), ("cpu", {"fp32", "fp16", "bf16"})])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_combination_is_run_every_time(device: DeviceKind, dtypes: set[str], seed: int) -> None:
@@ -75,12 +65,6 @@ def test_a_seed_repeats_the_list_and_another_one_does_not() -> None:
     assert attention(3, "cpu") != attention(4, "cpu")
     (alone,) = fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
     assert alone == attention(3, "cpu")["s512_b32_h8"], "alone it is the same as among all"
-
-
-def test_a_trial_is_called_like_the_case_that_it_is() -> None:
-    trial = attention(3, "cuda")["edge_s65"]
-    dtype, causal = trial.axes["dtype"], "_causal" if trial.axes["causal"] else ""
-    assert trial.case_id == f"s65_b2_h3_d64_{dtype}{causal}_scale{str(trial.axes['scale']).removesuffix('.0')}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -113,25 +97,6 @@ def test_a_card_that_names_no_configurations_has_as_many_as_are_usual(tmp_path: 
     assert seen == set(product(("fp16", "bf16"), (False, True), DISTRIBUTIONS - {"peaked"})), "20 of 32"
     assert {one.axes["N"] for one in trials} == {4, 8}
     assert all(list(one.axes) == ["M", "N", "dtype", "fast", "distribution"] for one in trials)
-
-
-def test_where_the_list_is_short_some_combinations_are_drawn(tmp_path: Path) -> None:
-    few = "fuzz = dict(M=4, N=8)\ndef configurations(self, device):\n    return {f'n{n}': {} for n in range(4)}\n"
-    found = [{(one.axes["dtype"], one.distribution) for one in drawn(tmp_path, few, seed=seed)} for seed in range(6)]
-    assert all(len(one) == 4 for one in found), "no combination twice before all others"
-    assert len(set.union(*found)) == 10
-
-
-def test_a_card_has_the_dtypes_of_the_machines_cases_and_its_own_distributions(tmp_path: Path) -> None:
-    trials = drawn(tmp_path, "fuzz = dict(M=4, N=8)\ndistributions = ['tiny', 'peaked']", "cpu")
-    assert {one.axes["dtype"] for one in trials} == {"fp32"}
-    assert {one.distribution for one in trials} == {"tiny", "peaked"}
-    assert {one.axes["fast"] for one in trials} == {False}, "a boolean axis that is left out is False"
-
-
-@pytest.mark.parametrize("change", ["cpu_cases = []", "fuzz = dict(M=1, N=1)\ncpu_cases = []"])
-def test_without_cases_for_a_machine_nothing_is_fuzzed_there(tmp_path: Path, change: str) -> None:
-    assert drawn(tmp_path, change, "cpu") == ()
 
 
 def test_a_card_that_names_no_axes_is_fuzzed_on_the_cases_that_are_timed(tmp_path: Path) -> None:
@@ -171,14 +136,6 @@ def test_between_positive_ends_it_is_even_by_logarithm(low: float, factor: float
     assert all(low * (1 - 1e-9) <= value <= high * (1 + 1e-9) for value in found)
     middle = low * factor**0.5
     assert factor < 1.01 or 50 < sum(value < middle for value in found) < 150
-
-
-def test_between_other_ends_it_is_even() -> None:
-    rng = random.Random(1)
-    found = [float(fuzz_trials.draw(rng, {"between": [-1.0, 3.0]})) for _ in range(400)]
-    assert min(found) >= -1
-    assert max(found) <= 3
-    assert 150 < sum(value < 1 for value in found) < 250
 
 
 @given(st.integers(0, 99))

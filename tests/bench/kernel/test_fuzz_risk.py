@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core.errors import CardError, UsageError
 from kernelgate.bench.kernel import card_ranges, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
 from kernelgate.bench.kernel.fuzz_trials import Trial
@@ -46,11 +45,6 @@ def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(dev
     assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_trials.LAYOUTS)
 
 
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_one_trial_has_the_smallest_of_every_axis(device: DeviceKind) -> None:
-    assert [t for t in risks(device) if (t.axes["S"], t.axes["B"], t.axes["H"], t.way) == (1, 1, 1, "plain")]
-
-
 def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:
     rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
     for axis, values in (("causal", {False, True}), ("dtype", {"fp16", "bf16"})):
@@ -75,19 +69,9 @@ def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_smallest_case_of_all_is_tried(device: DeviceKind) -> None:
-    """Pairs of sizes are not met: a kernel that does nothing for one element alone would pass."""
-    assert any(t.way == "plain" and [t.axes[axis] for axis in "SBH"] == [1, 1, 1] for t in risks(device))
-
-
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_what_is_not_finite_is_tried_in_every_dtype(device: DeviceKind) -> None:
     dtypes = {t.axes["dtype"] for t in risks(device) if t.distribution == "nonfinite"}
     assert dtypes == set(fuzz_trials.domain(faulty.card(), device).choices["dtype"])
-
-
-def test_a_scale_is_negative_zero_and_at_its_ends() -> None:
-    assert {trial.axes.get("scale") for trial in risks("cuda")} >= {-2.0, 0.0, 0.125, 2.0}
 
 
 def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
@@ -101,11 +85,6 @@ def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
     assert not [t for t in risks("cuda", memory=8 << 30) if t.way == "huge"]
 
 
-def test_every_axis_is_empty_once() -> None:
-    empty = [trial for trial in risks("cpu") if trial.way == "empty"]
-    assert sorted(axis for trial in empty for axis in ("S", "B", "H") if trial.axes[axis] == 0) == ["B", "H", "S"]
-
-
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     """Also without the list that it was in, and in the same run with the same values."""
@@ -114,12 +93,6 @@ def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     smaller = risks(device)[0].id.replace("s65", "s3")
     (found,) = fuzz_risk.select(1, faulty.card(), device, None, [smaller])
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
-
-
-def test_what_a_cpu_cannot_do_is_no_id_there() -> None:
-    on_gpu = next(trial.id for trial in risks("cuda") if trial.way == "stream")
-    with pytest.raises(UsageError, match="there is no fuzz case"):
-        fuzz_risk.select(1, faulty.card(), "cpu", None, [on_gpu])
 
 
 def test_the_cards_own_list_comes_first_and_stays_as_it_is() -> None:
@@ -148,24 +121,12 @@ def test_limits_go_further(tmp_path: Path) -> None:
     assert known.choices["scale"] == (1.0, 0.5, 8.0)
 
 
-def test_a_limit_of_an_axis_that_no_case_has_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(CardError, match="'K' is an axis of no case; there are M, N, dtype, scale"):
-        facts(tmp_path, "limits = dict(K=range(1, 5))")
-
-
 def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
     body = BODY.replace("fuzz = dict(M=range(1, 600), N=64, dtype=", "fuzz = dict(M=4, N=64, dtype=")
     card = registered.facts(registered.write_card(tmp_path, "any", body.replace("LIMITS", "")))
     found = fuzz_risk.risks(1, card, "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
     assert {trial.axes["M"] for trial in found} == {4}
-
-
-def test_extremes_are_no_larger_than_it_takes() -> None:
-    limits = {"M": {"range": [1, 1 << 20, 1]}, "N": {"range": [1, 1 << 20, 1]}, "scale": {"between": [0, 1]}}
-    found = list(card_ranges.extremes({"M": 8, "N": 8}, limits, lambda axes: (2.0 * axes["M"] * axes["N"], 0)))
-    assert {(one["M"] == (1 << 20) - 1, one["N"] == (1 << 20) - 1) for one in found} == {(True, False), (False, True)}
-    assert all(card_ranges.BEYOND <= 2 * one["M"] * one["N"] < 1.01 * card_ranges.BEYOND for one in found)
 
 
 def test_elements_overflow_later_than_bytes() -> None:
@@ -177,16 +138,3 @@ def test_elements_overflow_later_than_bytes() -> None:
     found = [one["M"] * one["N"] for one in card_ranges.extremes({"M": 8, "N": 8}, limits, largest)]
     assert sum(count < card_ranges.BEYOND for count in found) == 2, "of bytes"
     assert sum(count >= card_ranges.BEYOND for count in found) == 2, "of elements"
-
-
-def test_there_are_no_extremes_out_of_reach_or_of_unknown_size() -> None:
-    limits = {"M": {"range": [1, 1000, 1]}}
-    assert list(card_ranges.extremes({"M": 8}, limits, lambda axes: (2.0 * axes["M"], 0))) == []
-    assert list(card_ranges.extremes({"M": 8}, limits, lambda _: (0, 0))) == []
-
-
-def test_an_id_that_is_none() -> None:
-    with pytest.raises(
-        UsageError, match=r"no fuzz case s1_b2; there are s448_b16_h4, .* edge_s1024; and others, written"
-    ):
-        fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8", "s1_b2"])

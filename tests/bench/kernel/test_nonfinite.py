@@ -9,26 +9,13 @@ import pytest
 import torch
 
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.core.errors import CardError, UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw
 from kernelgate.bench.system import lock
-from tests import faulty, registered
+from tests import faulty
 from tests.bench.machine import CPU
-
-CARD = """
-cases = [dict(N=64, dtype="fp32")]
-cpu_cases = cases
-def inputs(self, case, draw):
-    return dict(x=draw(case.N))
-def call(self, ops, case, out, x):
-    ops.copy(x, out)
-def oracle(self, case, x):
-    return x
-def nonfinite(self, case):
-    return GIVEN
-"""
 
 
 def draw(seed: int, dtype: str = "fp32") -> Draw:
@@ -61,20 +48,6 @@ def test_some_of_the_named_inputs_hold_some_of_the_values(dtype: str) -> None:
 def test_a_card_that_names_what_is_not_there(given: dict[str, torch.Tensor], allowed: object, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         operands.plant_nonfinite(given, allowed, draw(1))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("given", "says"), [("dict(x=[1.0])", r"nonfinite\(\) gives 1.0 for x"), ("[]", r"nonfinite has \[\] where a dict")]
-)
-def test_a_card_that_gives_what_is_finite(tmp_path: Path, given: str, says: str) -> None:
-    with pytest.raises(CardError, match=says):
-        registered.facts(registered.write_card(tmp_path, "any", CARD.replace("GIVEN", given)))
-
-
-def test_a_card_that_names_none_is_fuzzed_on_finite_values(tmp_path: Path) -> None:
-    card = registered.facts(registered.write_card(tmp_path, "any", CARD.replace("GIVEN", "{}")))
-    assert card.nonfinite == ()
-    assert faulty.card().nonfinite == ("q", "k", "v")
 
 
 @pytest.mark.usefixtures("in_process")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -90,15 +89,6 @@ def test_other_outputs_are_refused(said: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_outputs_in_place_get_no_memory() -> None:
-    shapes = {"y": ((9,), torch.float32), "out": ((2, 5), torch.bfloat16)}
-    made = operands.empty_outputs(Given(in_place=["y"]), shapes, "meta")
-    assert {name: (tensor.shape, tensor.dtype, tensor.device.type) for name, tensor in made.items()} == {
-        "out": ((2, 5), torch.bfloat16, "meta")
-    }
-    assert operands.empty_outputs(Given(), shapes, "cpu").keys() == shapes.keys()
-
-
 def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     given = {"x": torch.ones(2).half(), "parts": (torch.ones(1).bfloat16(),), "index": torch.arange(2), "n": 3}
     exact = operands.exact(given)
@@ -173,24 +163,6 @@ def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: in
     assert tensor.sum() == sum(range(tensor.numel())), "it is a copy"
 
 
-def test_what_has_no_such_axis_is_whole() -> None:
-    parts = operands.parts(Given(independent={"x": 0, "out": 1}), {"x": (3, 2), "out": (2, 3), "weight": (2,)})
-    assert parts is not None
-    weight = torch.ones(2)
-    assert parts.take("weight", weight, torch.tensor([1])) is weight
-    assert parts.take("out", torch.ones(2, 3), torch.tensor([1])).shape == (2, 1)
-
-
-@pytest.mark.parametrize("independent", [{}, {"elsewhere": 0}])
-def test_without_independent_axes_nothing_is_divided(independent: Mapping[str, Any]) -> None:
-    assert operands.parts(Given(independent=independent), {"x": (3, 2)}) is None
-
-
-def test_independent_axes_have_one_length() -> None:
-    with pytest.raises(UsageError, match=r"independent names axes of different lengths \(x: 3, out: 4\)"):
-        operands.parts(Given(independent={"x": 0, "out": 0}), {"x": (3, 2), "out": (4, 2)})
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Values
 # ----------------------------------------------------------------------------------------------------------------------
@@ -208,20 +180,6 @@ def test_values_are_of_the_dtype_finite_and_repeated_by_the_seed(dtype: str, dis
     assert torch.equal(one.float(), same.float())
     assert not torch.equal(one.float(), other.float())
     assert one.float().unique().numel() > 1, "they are not all the same"
-
-
-@pytest.mark.parametrize("dtype", ["fp16", "fp32", "bf16", "fp8_e4m3", "fp8_e5m2"])
-def test_large_is_large_and_tiny_is_tiny(dtype: str) -> None:
-    sizes = {}
-    for distribution in DISTRIBUTIONS:
-        values = Draw(CaseAxes({"dtype": dtype}), "cpu", 1, distribution)(300, 5).double()
-        sizes[distribution] = float(values.square().mean().sqrt())
-    assert sizes["tiny"] < sizes["uniform"] / 8 < sizes["normal"] < sizes["large"] / 4
-
-
-def test_rows_of_mixed_values_differ_in_size() -> None:
-    rows = Draw(CASE, "cpu", 1, "mixed")(400, 50).float().square().mean(1).sqrt()
-    assert rows.max() / rows.min() > 100
 
 
 def test_integers_reach_both_ends_where_they_are_large() -> None:

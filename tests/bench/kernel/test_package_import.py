@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import package_import
 from kernelgate.bench.kernel.package_import import PackageImportError, load
 
@@ -70,31 +69,6 @@ def test_every_way_to_import_stays_within_the_side(tmp_path: Path, way: str, lat
     code = f"def call():\n{body}\n    return side\n" if late else f"{way}\ndef call():\n{body}\n"
     base, head = sides(tmp_path, {"my_kernels/__init__.py": code, "my_kernels/sub.py": "side = SIDE\n"})
     assert (base.call(), head.call(), base.call()) == ("base", "head", "base")
-
-
-def test_a_package_that_imports_itself_by_name_while_it_is_imported(tmp_path: Path) -> None:
-    files = {
-        "my_kernels/__init__.py": "from my_kernels import swiglu\nside = SIDE\n",
-        "my_kernels/swiglu.py": "import my_kernels\nimport my_kernels.deep.er as er\ndef call():\n"
-        "    return my_kernels.side, er.side\n",
-        "my_kernels/deep/__init__.py": "",
-        "my_kernels/deep/er.py": "from ..deep import er\nside = SIDE\n",
-    }
-    base, head = sides(tmp_path, files)
-    assert base.swiglu.call() == ("base", "base")
-    assert head.swiglu.call() == ("head", "head")
-
-
-def test_globals_and_classes_are_each_sides_own(tmp_path: Path) -> None:
-    files = {
-        "my_kernels/__init__.py": "from my_kernels.state import State, table\ndef put(value):\n    table[0] = value\n",
-        "my_kernels/state.py": "table = {}\nclass State:\n    pass\n",
-    }
-    base, head = sides(tmp_path, files)
-    base.put(1)
-    assert (base.table, head.table) == ({0: 1}, {})
-    assert base.State is not head.State
-    assert not isinstance(base.State(), head.State)
 
 
 def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
@@ -168,13 +142,6 @@ def test_one_card_of_both_sides_is_told_to_use_what_it_is_handed(tmp_path: Path)
         load(folder, "my_kernels", side, judge.__name__)
     with pytest.raises(ImportError, match=r"both sides here: use the one that call\(\) is handed"):
         judge.call()
-
-
-def test_loading_again(tmp_path: Path) -> None:
-    base, _ = sides(tmp_path, {"my_kernels/__init__.py": ""})
-    assert load(tmp_path / "base", "my_kernels", "base") is base
-    with pytest.raises(KernelgateError, match="base already has the package my_kernels from"):
-        load(tmp_path / "head", "my_kernels", "base")
 
 
 @pytest.mark.parametrize(

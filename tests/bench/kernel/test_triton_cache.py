@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -44,11 +43,6 @@ def test_a_single_module(tmp_path: Path, root: str) -> None:
     assert package_sources(tmp_path, "ops") == {"ops.py": f"{root}ops.py".encode()}
 
 
-def test_a_folder_without_python_is_no_package(tmp_path: Path) -> None:
-    write(tmp_path, "ops/README.md", "src/ops/__init__.py")
-    assert package_sources(tmp_path, "ops") == {"ops/__init__.py": b"src/ops/__init__.py"}
-
-
 def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(NoKernelError) as caught:
         package_sources(tmp_path, "ops")
@@ -56,22 +50,6 @@ def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
     with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): the name of a package or module is one word"):
         package_sources(tmp_path, "a/../b")
-
-
-def test_triton_is_known_by_its_files() -> None:
-    build = triton_build.triton_version()
-    assert build is not None
-    version, _, files = build.rpartition("-")
-    assert version == metadata.version("triton")
-    assert len(files) == 12
-
-
-def test_a_machine_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> None:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "distribution", absent)
-    assert triton_build.triton_version() is None
 
 
 # The cache ------------------------------------------------------------------------------------------------------------
@@ -128,12 +106,6 @@ def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
     assert used.compiled() == ()
     cache(tmp_path / "used", "CCC", "DDD")
     assert used.compiled() == ("scale",)
-
-
-def test_nothing_compiled_is_a_cache_too(tmp_path: Path) -> None:
-    triton_build.finish(tmp_path / "built", [])
-    assert fill(tmp_path / "used", [tmp_path / "built"]).known == frozenset()
-    assert triton_build.facts(tmp_path / "built").missing == "no Triton kernel was compiled for a timed case"
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------

@@ -137,11 +137,6 @@ def test_one_that_has_died_is_found_when_its_turn_comes(tool: Path) -> None:
         assert followed(processes.go(1)) == 0
 
 
-def test_a_tool_that_cannot_be_started_is_an_error_at_once(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), watched_call.warm(watching(tmp_path / "nothing", 1)):
-        pass
-
-
 def test_a_process_whose_leader_is_gone_ends(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
