@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.history.detection import POLICY, share
+from benchmarks.history.detection import share
 from benchmarks.history.series import TRACES, Generator
-from kernelgate.ci.bisect import choose, posterior
+from kernelgate.ci.bisect import choose, posterior, rounds
 from kernelgate.ci.bisect.choose import SearchStanding
 from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
 
-RULES = POLICY.bisect
 COMMITS = 64
 ROUND_NOISE_PCT = 0.01
 OTHER_PCT = 0.03
@@ -37,10 +36,10 @@ class Scene:
 def scenes() -> Iterator[Scene]:
     """Recorded and assumed scatter."""
     for name in ("quiet_fma_inter", "quiet_copy_inter", "contended_copy_inter"):
-        yield Scene(f"as 8 libraries in one H200 process, {name}", recorded(name), RULES.together_pct, 1.0)
-    yield Scene("0.15% from process to process", normal(0.15), RULES.together_pct, 1.0)
-    yield Scene("0.3% from process to process, twice what is expected", normal(0.3), RULES.together_pct, 1.0)
-    yield Scene("no two libraries in one process", in_turns, RULES.apart_pct, 3.0)
+        yield Scene(f"as 8 libraries in one H200 process, {name}", recorded(name), rounds.TOGETHER_PCT, 1.0)
+    yield Scene("0.15% from process to process", normal(0.15), rounds.TOGETHER_PCT, 1.0)
+    yield Scene("0.3% from process to process, twice what is expected", normal(0.3), rounds.TOGETHER_PCT, 1.0)
+    yield Scene("no two libraries in one process", in_turns, rounds.APART_PCT, 3.0)
 
 
 def recorded(name: str) -> Draw:
@@ -74,20 +73,19 @@ def searched(scene: Scene, rng: Generator) -> tuple[bool, SearchStanding, int]:
     broken = {int(at): "does not compile" for at in np.flatnonzero(rng.random(COMMITS + 1) < UNBUILDABLE)}
     search = Search(COMMITS, unmeasurable={at: why for at, why in broken.items() if 0 < at < COMMITS})
     search = replace(search, spread_pct=scene.spread_pct)
-    for _ in range(RULES.rounds):
-        found = posterior.of(search, RULES)
-        for chosen in choose.processes(search, found, RULES):
+    for _ in range(rounds.ROUNDS):
+        found = posterior.of(search)
+        for chosen in choose.processes(search, found):
             off = scene.draw(rng, len(chosen)) + rng.normal(0, ROUND_NOISE_PCT / 100, len(chosen))
             read: ProcessRead = {
                 at: CommitTime(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
                 for at, more in zip(chosen, off, strict=True)
             }
             search = replace(search, processes=(*search.processes, read))
-        now = choose.standing(search, posterior.of(search, RULES), RULES)
+        now = choose.standing(search, posterior.of(search))
         if now.kind != "open":
             break
-    rounds = len(search.processes) // RULES.processes
-    return now.kind == "found" and culprit in now.culprits, now, rounds
+    return now.kind == "found" and culprit in now.culprits, now, len(search.processes) // choose.PROCESSES
 
 
 def table(searches: int) -> list[str]:

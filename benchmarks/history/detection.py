@@ -30,7 +30,7 @@ Detector = Callable[[Sequence[Night]], tuple[Change, ...]]
 
 
 def detect(seen: Sequence[Night]) -> tuple[Change, ...]:
-    return changes.of_series(seen, POLICY.changes)
+    return changes.of_series(seen)
 
 
 @dataclass
@@ -70,7 +70,7 @@ def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator)
 def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = detect) -> None:
     """One night: what is suspected, what is measured, what is told."""
     known = known_spread(label)
-    suspected = [confirm.settled(one, lived.measured, POLICY, known) for one in detector(seen)]
+    suspected = [confirm.settled(one, lived.measured, known) for one in detector(seen)]
     asked = [Suspicion(CASE, one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
     planned = tonight.planned(asked, POLICY)
     lived.seconds += sum(pair.gpu_seconds for pair in planned.pairs)
@@ -78,7 +78,7 @@ def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generato
     for pair in planned.pairs:
         lived.measured.append(compared(label, by_pair[pair.previous, pair.commit], pair.processes, rng))
     for one in suspected:
-        now = confirm.settled(one, lived.measured, POLICY, known)
+        now = confirm.settled(one, lived.measured, known)
         if now.state == "confirmed":
             lived.told[now.previous, now.commit] = now
 

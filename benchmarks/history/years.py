@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from benchmarks.history.detection import POLICY, compared, detect, false, found, known_spread, share, year
+from benchmarks.history.detection import compared, detect, false, found, known_spread, share, year
 from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, SeriesLabel, recorded_spreads
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import confirm
@@ -108,7 +108,7 @@ def _confirmed_of(chunk: int) -> int:
     for _ in range(CHUNK):
         label = SeriesLabel(seed=0, sd_pct=0.3, spread_pct=float(rng.choice(spreads)))
         measured = [compared(label, suspected, int(rng.integers(4, 8)), rng)]
-        hits += confirm.settled(suspected, measured, POLICY, known_spread(label)).state == "confirmed"
+        hits += confirm.settled(suspected, measured, known_spread(label)).state == "confirmed"
     return hits
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from kernelgate.ci.bisect.posterior import Posterior, Two
 from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.policy.change_rules import BisectRules
 
 NORMAL_95 = 1.959964
 """Standard deviations to either side that hold 95% of a normal distribution."""
@@ -20,6 +19,15 @@ UNSETTLED = 0.5
 """Where two changes are likelier than one, no commit is named alone."""
 LEAST_GAIN = 0.01
 """A further commit that is expected to tell less than this, in nats, is not measured."""
+
+CHANCE: Final = 0.99
+"""The search for a commit ends when one, or commits that cannot be told apart, has this probability."""
+SMALLEST_PCT: Final = 0.2
+"""Ends that differ by less, with 95% certainty, have no culprit."""
+LIBRARIES: Final = 8
+"""At most so many libraries in one process, both ends of the range among them."""
+PROCESSES: Final = 2
+"""Of a round."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class SearchStanding:
     """Where two commits changed the time."""
 
 
-def standing(search: Search, found: Posterior, rules: BisectRules) -> SearchStanding:
+def standing(search: Search, found: Posterior) -> SearchStanding:
     """What is known by now; all but `open` end a search."""
     ends = [*search.measurable, search.last]
     groups = [range(before + 1, end + 1) for before, end in zip([0, *ends], ends, strict=False)]
@@ -48,19 +56,19 @@ def standing(search: Search, found: Posterior, rules: BisectRules) -> SearchStan
     chance = float(found.culprit[best.start : best.stop].sum()) / one
     culprits = tuple(at for at in best if found.culprit[at] > 0)
     effect, error = found.effect(best.start, best.stop - 1) if search.processes else (0.0, 0.0)
-    if found.several >= rules.chance:
+    if found.several >= CHANCE:
         return SearchStanding("several", (), found.several, effect, error, found.two)
     if found.several >= UNSETTLED:
         return SearchStanding("open", culprits, chance, effect, error)
-    if search.processes and chance >= rules.chance:
+    if search.processes and chance >= CHANCE:
         return SearchStanding("found", culprits, chance, effect, error)
-    alike = search.processes and abs(effect) + NORMAL_95 * error < math.log1p(rules.smallest_pct / 100)
-    if found.none / one >= rules.chance or alike:
+    alike = search.processes and abs(effect) + NORMAL_95 * error < math.log1p(SMALLEST_PCT / 100)
+    if found.none / one >= CHANCE or alike:
         return SearchStanding("none", (), found.none, effect, error)
     return SearchStanding("open", culprits, chance, effect, error)
 
 
-def processes(search: Search, found: Posterior, rules: BisectRules) -> tuple[tuple[int, ...], ...]:
+def processes(search: Search, found: Posterior) -> tuple[tuple[int, ...], ...]:
     """The commits of each process of the next round, both ends among them.
 
     What measuring tells of a commit is on which side of it the culprit lies. If times were exact, commits would tell
@@ -68,15 +76,15 @@ def processes(search: Search, found: Posterior, rules: BisectRules) -> tuple[tup
     that split it best come first, whatever the noise. First no two processes measure the same; where nothing is left
     to split, they repeat what splits best, which is what noise has left open.
     """
-    room = rules.libraries - 2
-    chosen: list[list[int]] = [[] for _ in range(rules.processes)]
+    room = LIBRARIES - 2
+    chosen: list[list[int]] = [[] for _ in range(PROCESSES)]
     splits: list[int] = []
-    for turn in range(room * rules.processes):
+    for turn in range(room * PROCESSES):
         best = _best(search.measurable, splits, found.culprit)
         if best is None:
             break
         splits.append(best)
-        chosen[turn % rules.processes].append(best)
+        chosen[turn % PROCESSES].append(best)
     for one in chosen:
         while len(one) < room and (best := _best(search.measurable, one, found.culprit)) is not None:
             one.append(best)

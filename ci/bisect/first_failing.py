@@ -10,11 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.bisect.choose import CHANCE
 from kernelgate.ci.bisect.words import SHORT
-from kernelgate.ci.policy.change_rules import BisectRules
+
+FUZZ_RUNS: Final = 20
+"""A failing trial is run so often at the bad end, to know how often it fails."""
+FUZZ_MISSED: Final = 0.001
+"""Another commit is called good once a failing one would have passed as often in a row with this probability, ..."""
+FUZZ_MOST: Final = 500
+"""... or after so many runs."""
 
 
 class Tries(Protocol):
@@ -76,10 +83,10 @@ def missed(runs: int, failed: int, times: int) -> float:
     return math.prod((runs - failed + 0.5 + at) / (runs + 1 + at) for at in range(times))
 
 
-def enough(runs: int, failed: int, rules: BisectRules) -> int:
+def enough(runs: int, failed: int) -> int:
     """How often a commit must pass to be called good."""
     times, chance = 0, 1.0
-    while times < rules.fuzz_most and chance > rules.fuzz_missed:
+    while times < FUZZ_MOST and chance > FUZZ_MISSED:
         chance *= (runs - failed + 0.5 + times) / (runs + 1 + times)
         times += 1
     return times
@@ -90,7 +97,6 @@ class FirstFailing:
     """A search that goes on."""
 
     trials: Trials
-    rules: BisectRules
     say: Callable[[str], None]
     times: int = 0
     fails: dict[int, bool] = field(default_factory=dict)
@@ -101,12 +107,12 @@ class FirstFailing:
         """Raises KernelgateError where an end cannot be tried, or the good one fails, too."""
         last = len(self.trials.shas) - 1
         self._end(last, self.trials.build(last))
-        seen = self.trials.learn(self.rules.fuzz_runs)
+        seen = self.trials.learn(FUZZ_RUNS)
         self._end(last, seen.otherwise)
         if not seen.failed:
             return FailingStanding("none", runs=seen.runs, tried=1)
         self.fails[last] = True
-        self.times = enough(seen.runs, seen.failed, self.rules)
+        self.times = enough(seen.runs, seen.failed)
         often = f"{seen.failed} of {seen.runs} runs"
         self.say(f"{self._short(last)} fails in {often}: a commit is good after {self.times} that pass")
         if self._fails(0) is None:
@@ -116,7 +122,7 @@ class FirstFailing:
         culprits = self._halved()
         chance = max(0.0, 1 - missed(seen.runs, seen.failed, self.times) * sum(not one for one in self.fails.values()))
         return FailingStanding(
-            kind="found" if culprits and chance >= self.rules.chance else "open",
+            kind="found" if culprits and chance >= CHANCE else "open",
             culprits=culprits,
             chance=chance,
             runs=seen.runs,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from kernelgate.ci.bisect.search import ProcessRead, Search
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.policy.change_rules import BisectRules
 
 SPREADS = 9
 REACH = 3.0
@@ -24,6 +24,17 @@ LARGER = 4.0
 """Effects are of the usual size, or so many times as large with half of the probability, and so on."""
 ANY_LEVEL = 1.0
 """Standard deviation of a process's level, which may be anything, beside its mean."""
+
+NONE: Final = 0.1
+"""Before anything is measured: the probability that the two ends do not differ, ..."""
+SEVERAL: Final = 0.02
+"""... that two commits of the range changed the time, ..."""
+USUAL_PCT: Final = 3.0
+"""... and the size of a usual change, in percent."""
+OTHER_PCT: Final = 0.05
+"""Other commits of the range may change a little, too."""
+SPREAD_FACTOR: Final = 2.0
+"""By which factor the spreads that are assumed (ci/bisect/rounds.py) may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +92,21 @@ class _Fit:
     pair_effects: Array
 
 
-def of(search: Search, rules: BisectRules) -> Posterior:
+def of(search: Search) -> Posterior:
     """The probabilities after all that was measured."""
-    before = _before(search, rules)
+    before = _before(search)
     if not search.processes:
         nothing = np.zeros(search.last + 1)
         return Posterior(float(before[0]), _of_commits(before), 0.0, None, nothing, nothing)
     pairs = _pairs(search)
-    scales = _scales(search, rules)
-    fits = [_fit(search, pairs, scale, rules) for scale, _ in scales]
+    scales = _scales(search)
+    fits = [_fit(search, pairs, scale) for scale, _ in scales]
     usual = np.array([chance for _, chance in scales])
     with np.errstate(divide="ignore"):
-        log_before = np.log(before) + math.log(1 - rules.several)
+        log_before = np.log(before) + math.log(1 - SEVERAL)
         singles = np.array([one.log_likelihood for one in fits]) + log_before + np.log(usual)[:, None]
     doubles = np.array([one.pairs for one in fits]) + np.log(usual)[:, None]
-    doubles += math.log(rules.several / max(1, len(pairs)))
+    doubles += math.log(SEVERAL / max(1, len(pairs)))
     most = max(singles.max(), doubles.max(initial=-math.inf))
     joint, joint_pairs = np.exp(singles - most), np.exp(doubles - most)
     total = joint.sum() + joint_pairs.sum()
@@ -119,7 +130,7 @@ def _pairs(search: Search) -> Array:
     return np.array(found, dtype=int).reshape(-1, 2)
 
 
-def _before(search: Search, rules: BisectRules) -> Array:
+def _before(search: Search) -> Array:
     """None, and each commit: all are as likely, but those between two commits with the same library."""
     chances = np.ones(search.last + 1)
     chances[0] = 0.0
@@ -129,8 +140,8 @@ def _before(search: Search, rules: BisectRules) -> Array:
     if total == 0:
         chances[0] = 1.0
         return chances
-    chances *= (1 - rules.none) / total
-    chances[0] = rules.none
+    chances *= (1 - NONE) / total
+    chances[0] = NONE
     return chances
 
 
@@ -140,12 +151,12 @@ def _of_commits(chances: Array) -> Array:
     return found
 
 
-def _scales(search: Search, rules: BisectRules) -> list[tuple[_Scales, float]]:
+def _scales(search: Search) -> list[tuple[_Scales, float]]:
     """Every spread with every size, and their probabilities. A ratio of two times scatters by √2 as much as each."""
     off = np.linspace(-REACH, REACH, SPREADS)
-    spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(rules.spread_factor))
+    spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(SPREAD_FACTOR))
     chances = np.exp(-(off**2) / 2)
-    usual = math.log1p(rules.usual_pct / 100)
+    usual = math.log1p(USUAL_PCT / 100)
     sizes = [(usual * LARGER**at, 0.5 ** (at + 1)) for at in range(SIZES)]
     total = chances.sum() * sum(chance for _, chance in sizes)
     return [
@@ -155,7 +166,7 @@ def _scales(search: Search, rules: BisectRules) -> list[tuple[_Scales, float]]:
     ]
 
 
-def _fit(search: Search, pairs: Array, scales: _Scales, rules: BisectRules) -> _Fit:
+def _fit(search: Search, pairs: Array, scales: _Scales) -> _Fit:
     """Normal distributions all along, so that each hypothesis is a regression on its steps."""
     places = np.array([place for process in search.processes for place in process])
     # The first hypothesis is that nothing changed.
@@ -166,7 +177,7 @@ def _fit(search: Search, pairs: Array, scales: _Scales, rules: BisectRules) -> _
     which = np.repeat(np.arange(len(search.processes)), [len(process) for process in search.processes])
     covariance = np.diag(scales.spread**2 + variances)
     covariance += ANY_LEVEL**2 * (which[:, None] == which[None, :])
-    covariance += (rules.other_pct / 100) ** 2 * (places[:, None] == places[None, :])
+    covariance += (OTHER_PCT / 100) ** 2 * (places[:, None] == places[None, :])
     factor = np.linalg.cholesky(covariance)
     seen, expected = np.linalg.solve(factor, values), np.linalg.solve(factor, steps)
     base = -float(np.log(np.diag(factor)).sum()) - float(seen @ seen) / 2

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import choose, posterior, words
-from kernelgate.ci.bisect.choose import SearchStanding
+from kernelgate.ci.bisect.choose import PROCESSES, SearchStanding
 from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
 from kernelgate.ci.judge import location
-from kernelgate.ci.policy.change_rules import BisectRules
+
+ROUNDS: Final = 6
+"""At most."""
+TOGETHER_PCT: Final = 0.15
+"""How far the time of one library beside others in one process scatters from process to process: 8 in one process on an
+H200 kept their relative times to 0.15%."""
+APART_PCT: Final = 0.5
+"""In processes that take turns, of which the first is up to 0.8% off."""
+CPU_PCT: Final = 5.0
+"""On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process."""
 
 
 class Measurement(Protocol):
@@ -54,7 +63,6 @@ class Rounds:
     """A search that goes on."""
 
     bench: Bench
-    rules: BisectRules
     say: Callable[[str], None]
     search: Search
     apart_pct: float
@@ -66,23 +74,23 @@ class Rounds:
         unchanged = frozenset((at - 1, at) for at in self.bench.untouched())
         self.search = replace(self.search, same=self.search.same | unchanged)
         now = self._standing()
-        for number in range(self.rules.rounds):
+        for number in range(ROUNDS):
             if now.kind != "open":
                 break
             for at, places in enumerate(self._next(), 1):
-                self._measure(places, at + number * self.rules.processes)
+                self._measure(places, at + number * PROCESSES)
             now = self._standing()
             self.say(f"round {number + 1}: {words.progress(now, self.bench.shas)}")
         return now
 
     def _standing(self) -> SearchStanding:
-        return choose.standing(self.search, posterior.of(self.search, self.rules), self.rules)
+        return choose.standing(self.search, posterior.of(self.search))
 
     def _next(self) -> tuple[tuple[int, ...], ...]:
         """The commits of each process of the next round, all of them built."""
         while True:
-            found = posterior.of(self.search, self.rules)
-            processes = choose.processes(self.search, found, self.rules)
+            found = posterior.of(self.search)
+            processes = choose.processes(self.search, found)
             wanted = {place for one in processes for place in one} - self.built
             if not wanted:
                 return processes

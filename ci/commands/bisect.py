@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
     from kernelgate.ci.bisect.words import SearchResult
     from kernelgate.ci.bisect.words_of_ends import BuiltResult, FailingResult
-    from kernelgate.ci.policy.change_rules import BisectRules
 
 Result = TypeVar("Result")
 
@@ -87,7 +86,7 @@ def bisect(
     if fuzz:
         try:
             with bisect.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
-                failing = _first_failing(trials, rules.bisect)
+                failing = _first_failing(trials)
         except bisect.NothingFailsError as error:
             say(words_of_ends.nothing_to_json(str(error)), None)
             if not as_json:
@@ -102,39 +101,39 @@ def bisect(
         record.write(made, output)
 
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
-        found = _searched(bench, rules.bisect)
+        found = _searched(bench)
     say(words.to_json(found), words.to_text(found))
     return found.exit_code
 
 
-def _searched(bench: Workbench, rules: BisectRules) -> SearchResult:
+def _searched(bench: Workbench) -> SearchResult:
     """The commit that changed the time, and that of the submodule that it moves."""
     from kernelgate.bench.system.progress import say
-    from kernelgate.ci.bisect.rounds import Rounds
+    from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
     from kernelgate.ci.bisect.search import Search
     from kernelgate.ci.bisect.words import SearchResult
 
     on_cpu = bench.setup.device == "cpu"
-    together, apart = (rules.cpu_pct if on_cpu else one for one in (rules.together_pct, rules.apart_pct))
+    together, apart = (CPU_PCT if on_cpu else one for one in (TOGETHER_PCT, APART_PCT))
     search = Search(bench.range.last, spread_pct=together if bench.together else apart)
-    rounds = Rounds(bench, rules, say, search, apart, set())
+    rounds = Rounds(bench, say, search, apart, set())
     now = rounds.run()
     culprits = now.culprits if now.kind == "found" else ()
-    inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner), rules))
+    inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner)))
     subjects = {bench.shas[place]: bench.range.subject(place) for place in now.culprits}
     case = f"{bench.card.name}/{bench.case.id}"
     return SearchResult(bench.shas, subjects, now, rounds.search, case, bench.range.submodule, inside)
 
 
-def _first_failing(trials: TrialBench, rules: BisectRules) -> FailingResult:
+def _first_failing(trials: TrialBench) -> FailingResult:
     """The first commit at which the trial fails, and that of the submodule that it moves."""
     from kernelgate.bench.system.progress import say
     from kernelgate.ci.bisect.first_failing import FirstFailing
     from kernelgate.ci.bisect.words_of_ends import FailingResult
 
-    now = FirstFailing(trials, rules, say).run()
+    now = FirstFailing(trials, say).run()
     culprits = now.culprits if now.kind == "found" else ()
-    inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner), rules))
+    inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner)))
     subjects = [trials.range.subject(place) for place in now.culprits]
     about = (trials.name, trials.trial.run_seed, trials.repeat)
     return FailingResult(trials.shas, subjects, now, *about, trials.range.submodule, inside)

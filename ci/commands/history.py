@@ -153,9 +153,8 @@ def changes(places: Places, card: str | None, case_id: str | None, gpu: str | No
     from kernelgate.ci.history import database, nights
     from kernelgate.ci.history.series import Wanted
 
-    rules = policy.load(places.policy)
     with database.reading(_existing(places)) as connection:
-        found = nights.of_index(connection, Wanted(card, case_id, gpu), rules)
+        found = nights.of_index(connection, Wanted(card, case_id, gpu))
     shown = ShownChanges(nights.oldest_first(found))
     click.echo(answer.shown(shown) if as_json else nights.text(found).rstrip())
 
@@ -170,7 +169,7 @@ def tonight(places: Places, as_json: bool) -> None:
 
     rules = policy.load(places.policy)
     with database.reading(_existing(places)) as connection:
-        plan = tonight.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
+        plan = tonight.of_index(connection, nights.of_index(connection, Wanted()), rules)
     click.echo(answer.shown(plan) if as_json else tonight.text(plan, rules))
 
 
@@ -189,7 +188,7 @@ def next_(places: Places) -> None:
 
     rules, store = policy.load(places.policy), _store(places)
     with database.reading(_existing(places)) as connection:
-        found = nights.of_index(connection, Wanted(), rules)
+        found = nights.of_index(connection, Wanted())
         night = tonight.ThisNight(datetime.now(UTC), git.default_branch_line(Path.cwd()) or ())
         chosen = tonight.next_pair(connection, store, found, rules, night)
     Step().output(**tonight.outputs(chosen))
@@ -207,9 +206,9 @@ def culprits(places: Places, as_json: bool, output: Path | None) -> None:
     from kernelgate.ci.history import culprits, database, nights, store
     from kernelgate.ci.history.series import Wanted
 
-    rules, kept = policy.load(places.policy), _store(places)
+    kept = _store(places)
     with database.reading(_existing(places)) as connection:
-        found = culprits.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
+        found = culprits.of_index(connection, nights.of_index(connection, Wanted()))
     shown = answer.shown(found)
     if output:
         output.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def compare(
     records the worst of them: 1, then 3, 2, 0.
     """
     rules = policy.load(policy_file, preset)
-    past = prior.past(rules, progress.say)
+    past = prior.past(progress.say)
     codes = []
     for number, one in enumerate(judging.compare(records, rules, baseline, past)):
         if as_json:
@@ -110,7 +110,7 @@ def report(
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
     """
     rules = default_branch.rules(policy_file, preset)
-    past = prior.past(rules, progress.say)
+    past = prior.past(progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate step fetch`; --post needs "

@@ -201,7 +201,7 @@ def bench(
     most = min(processes or rules.processes.limit, rules.processes.limit)
     asked = measuring.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
     measuring.check_cases(judging, suite, case_ids)
-    past = prior.past(rules, progress.say)
+    past = prior.past(progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return early_stop.undecided(so_far, rules, past(so_far))

@@ -133,7 +133,7 @@ def accept_(
 
     step, rules = Step().with_token(token), default_branch.rules(policy_file)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
-    past, nights = prior.past(rules, progress.say), nightly.nights(progress.say)
+    past, nights = prior.past(progress.say), nightly.nights(progress.say)
     trusted = Trusted(default_branch.expected(rules), past, nights=nights)
     done = accept.accept(client.connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0
@@ -153,7 +153,7 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
     """
 
     rules = policy.load(policy_file)
-    past = prior.past(rules, progress.say)
+    past = prior.past(progress.say)
     baseline_pr.refresh(client.connect(Step()), measured, label, rules, force, past)
 
 

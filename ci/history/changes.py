@@ -14,16 +14,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from scipy import special
 
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
-from kernelgate.ci.history.levels import Levels
+from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.policy.change_rules import ChangeRules
 
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
@@ -35,6 +34,17 @@ RAMP_NUMBERS = 4
 """What a ramp may choose: level, size, begin, end."""
 NORMAL_95 = 1.959964
 """Standard deviations to either side that hold 95% of a normal distribution."""
+
+SUSPECT: Final = 0.5
+"""A change is suspected from this probability on, and when so many NIGHTS before it and after it have been seen: one
+alone may be a bad one."""
+NIGHTS: Final = 2
+PLACE: Final = 0.999
+"""The two commits of a change are as far apart as it takes for the change to lie between them with this probability."""
+DRIFT_PCT: Final = 0.5
+"""Gradual drift: by at least this much, over at least DRIFT_NIGHTS, where chance explains it as rarely as DRIFT_P."""
+DRIFT_NIGHTS: Final = 20
+DRIFT_P: Final = 1e-4
 
 
 @dataclass(frozen=True)
@@ -62,14 +72,14 @@ class _Point:
     error: float
 
 
-def of_series(nights: Iterable[Night], rules: ChangeRules) -> tuple[Change, ...]:
+def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
     """All changes that the nights of one series suggest, oldest first. Nights that say nothing are left out."""
     ordered = sorted((one for one in nights if _says_something(one)), key=lambda one: one.place)
     environments = dict.fromkeys(one.environment for one in ordered)
     parts = {key: [one for one in ordered if one.environment == key] for key in environments}
-    known = {key: levels.of_series(*_columns(part), rules) for key, part in parts.items()}
-    found = _once([change for key, part in parts.items() for change in _steps(part, known[key], rules)])
-    return tuple(_with_drift(_joined(parts, known), found, rules))
+    known = {key: levels.of_series(*_columns(part)) for key, part in parts.items()}
+    found = _once([change for key, part in parts.items() for change in _steps(part, known[key])])
+    return tuple(_with_drift(_joined(parts, known), found))
 
 
 def _says_something(night: Night) -> bool:
@@ -83,10 +93,10 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
-def _steps(nights: Sequence[Night], known: Levels, rules: ChangeRules) -> list[Change]:
+def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     """The steps within one environment."""
     chances = _of_its_own(known.chances)
-    made = (_step(nights, known, chances, gaps, rules) for gaps in _clusters(chances))
+    made = (_step(nights, known, chances, gaps) for gaps in _clusters(chances))
     return [one for one in made if one is not None]
 
 
@@ -102,25 +112,23 @@ def _clusters(chances: Array) -> list[tuple[int, int]]:
     return [(int(run[0]), int(run[-1])) for run in np.split(likely, cuts) if len(run)]
 
 
-def _step(
-    nights: Sequence[Night], known: Levels, every: Array, gaps: tuple[int, int], rules: ChangeRules
-) -> Change | None:
+def _step(nights: Sequence[Night], known: Levels, every: Array, gaps: tuple[int, int]) -> Change | None:
     """The change in these gaps, first and last; None where there is too little to suspect one."""
     first, last = gaps
     chances = every[first : last + 1]
     chance = min(1.0, float(chances.sum()))
     likely = first + 1 + int(np.argmax(chances))
     good = known.bad < SURELY
-    if chance < rules.suspect or min(good[:likely].sum(), good[likely:].sum()) < rules.nights:
+    if chance < SUSPECT or min(good[:likely].sum(), good[likely:].sum()) < NIGHTS:
         return None
-    low, high = _place(chances, rules.place)
+    low, high = _place(chances, PLACE)
     before, after = first + low, first + high + 1
     while before > 0 and known.bad[before] > SURELY:
         before -= 1
     while after < len(nights) - 1 and known.bad[after] > SURELY:
         after += 1
     size = float(known.means[after] - known.means[before])
-    if abs(size) < math.log1p(rules.smallest_pct / 100) / 2:
+    if abs(size) < math.log1p(SMALLEST_PCT / 100) / 2:
         return None
     reach = NORMAL_95 * math.hypot(known.deviations[before], known.deviations[after])
     sizes = (size - reach, size, size + reach)
@@ -175,7 +183,7 @@ def _overlap(one: Change, other: Change) -> bool:
 # ---- drift -----------------------------------------------------------------------------------------------------------
 
 
-def _with_drift(points: Sequence[_Point], found: Sequence[Change], rules: ChangeRules) -> list[Change]:
+def _with_drift(points: Sequence[_Point], found: Sequence[Change]) -> list[Change]:
     """The changes, in which drift takes the place of the steps that it explains better."""
     kept = [one for one in found if one.state != "suspected"]
     open_ = [one for one in found if one.state == "suspected"]
@@ -187,7 +195,7 @@ def _with_drift(points: Sequence[_Point], found: Sequence[Change], rules: Change
         values, errors = (np.array([getattr(one, name) for one in part]) for name in ("value", "error"))
         places = [one.night.place for one in part]
         firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
-        slow = _instead_of(firsts, values, errors, rules)
+        slow = _instead_of(firsts, values, errors)
         if slow is None:
             kept += run
             continue
@@ -234,18 +242,18 @@ class Ramp:
     misfit: float
 
 
-def _instead_of(places: Sequence[range], values: Array, errors: Array, rules: ChangeRules) -> Ramp | None:
+def _instead_of(places: Sequence[range], values: Array, errors: Array) -> Ramp | None:
     """The ramp that explains the nights better than steps do; None where none does, or is large and certain enough.
 
     `places`: of each step, the nights that may be the first one after it.
     """
-    found = _ramp(values, errors, rules.drift_nights)
-    if found is None or abs(found.size) < math.log1p(rules.drift_pct / 100):
+    found = _ramp(values, errors, DRIFT_NIGHTS)
+    if found is None or abs(found.size) < math.log1p(DRIFT_PCT / 100):
         return None
     free = math.log(len(values))
     stairs = _misfit_of_steps(places, values, errors) + (2 * len(places) + 1) * free
     p = 2 * float(special.ndtr(-abs(found.size) / found.error))
-    return found if found.misfit + RAMP_NUMBERS * free < stairs and p < rules.drift_p else None
+    return found if found.misfit + RAMP_NUMBERS * free < stairs and p < DRIFT_P else None
 
 
 def _ramp(values: Array, errors: Array, shortest: int) -> Ramp | None:

@@ -10,18 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.history.facts import Change
+from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.judge import spread
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
-from kernelgate.ci.policy.policy import Policy
 
 LONGER = 4
 """A comparison over so many times as many commits says nothing of a change."""
+
+CONFIRM_P: Final = 1e-4
+"""People are told of a change once a comparison of both commits shows one in the same direction that chance makes this
+rarely."""
+LOOKS: Final = 3
+"""A comparison that decides nothing is repeated, until there were so many."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +48,7 @@ class PairMeasured:
     """At least 2."""
 
 
-def settled(
-    change: Change, measured: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None = None
-) -> Change:
+def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Change:
     """The change as all comparisons leave it: confirmed, refuted, or still suspected.
 
     `measured`: all comparisons of the case, in the order in which they were made. `known`: what they show of the case's
@@ -52,16 +57,16 @@ def settled(
     if change.state == "accepted":
         return change
     if covering := _nearest(change, [one for one in measured if _covers(one, change)]):
-        return _judged(change, covering, policy, known)
+        return _judged(change, covering, known)
     # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
     # that it shows nothing does not refute it.
     inside = _nearest(change, [one for one in measured if _shares(one, change)])
-    found = _judged(change, inside, policy, known) if inside else change
+    found = _judged(change, inside, known) if inside else change
     return found if found.state == "confirmed" else change
 
 
-def _judged(change: Change, own: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None) -> Change:
-    rules, pair = policy.changes, own[0]
+def _judged(change: Change, own: Sequence[PairMeasured], known: KnownSpread | None) -> Change:
+    pair = own[0]
     pooled = together(own, known)
     half = pooled.half_width(1 - INTERVAL_LEVEL)
     low, size, high = (100 * math.expm1(pooled.change + off) for off in (-half, 0.0, half))
@@ -75,17 +80,17 @@ def _judged(change: Change, own: Sequence[PairMeasured], policy: Policy, known: 
         interval_pct=(low, high),
     )
     # Looking again is another chance of being wrong: each look has half of the level that the one before it had.
-    certain = pooled.p() <= rules.confirm_p / 2 ** len(own)
+    certain = pooled.p() <= CONFIRM_P / 2 ** len(own)
     along = (size > 0) == (change.change_pct > 0)
     most = high if change.change_pct > 0 else -low
     said = f"measured side by side: {formatting.percent(size, 2, sign=True)}"
-    if certain and along and abs(size) >= rules.smallest_pct:
+    if certain and along and abs(size) >= SMALLEST_PCT:
         return replace(seen, state="confirmed", why=said)
     if certain and not along:
         return replace(seen, state="refuted", why=f"{said}, which is the other direction")
-    if most < rules.smallest_pct:
-        return replace(seen, state="refuted", why=f"{said}, and no change as large as {rules.smallest_pct:g}%")
-    if len(own) >= rules.looks:
+    if most < SMALLEST_PCT:
+        return replace(seen, state="refuted", why=f"{said}, and no change as large as {SMALLEST_PCT:g}%")
+    if len(own) >= LOOKS:
         times = formatting.counted(len(own), "comparison")
         return replace(seen, state="refuted", why=f"{said}, which {times} could not tell from no change")
     between = f"{formatting.percent(low, 2, sign=True)} to {formatting.percent(high, 2, sign=True)}"
@@ -150,7 +155,7 @@ class NarrowedRange:
     """Places to compare next, the one that halves the range first; none where nothing tells more."""
 
 
-def narrowed(change: Change, measured: Sequence[PairMeasured], policy: Policy) -> NarrowedRange:
+def narrowed(change: Change, measured: Sequence[PairMeasured]) -> NarrowedRange:
     """`measured`: of the case."""
     low, high = change.previous_place, change.place
     asked: dict[int, list[PairMeasured]] = {}
@@ -159,9 +164,9 @@ def narrowed(change: Change, measured: Sequence[PairMeasured], policy: Policy) -
             asked.setdefault(one.head_place, []).append(one)
     open_ = set()
     for place, own in sorted(asked.items()):
-        shows = _shows(change, own, policy)
+        shows = _shows(change, own)
         if shows is None:
-            open_ |= {place} if len(own) >= policy.changes.looks else set()
+            open_ |= {place} if len(own) >= LOOKS else set()
         elif shows:
             high = min(high, place)
         else:
@@ -172,11 +177,11 @@ def narrowed(change: Change, measured: Sequence[PairMeasured], policy: Policy) -
     return NarrowedRange(low, high, tuple(sorted(between, key=lambda place: (abs(place - half), place))))
 
 
-def _shows(change: Change, own: Sequence[PairMeasured], policy: Policy) -> bool | None:
+def _shows(change: Change, own: Sequence[PairMeasured]) -> bool | None:
     """Whether most of the change was there already; None where that is not certain."""
     pooled = together(own)
     half = math.log1p(change.change_pct / 100) / 2
-    reach = pooled.half_width(policy.changes.confirm_p)
+    reach = pooled.half_width(CONFIRM_P)
     along = math.copysign(1.0, half)
     if along * pooled.change - reach > abs(half):
         return True

@@ -16,16 +16,16 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.history import confirm, nights, series
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.facts import CaseName, Change, CommitSearch, Culprit, CulpritCase, KnownCulprits
+from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
-from kernelgate.ci.policy.policy import Policy
 
 LONGEST = 300
 """Characters of a name or a reason that is told."""
 
 
-def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy) -> KnownCulprits:
+def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCulprits:
     """All that may be told of these cases. Those that got faster are nobody's fault."""
     asked = sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None))
     places: dict[str, int] = {row.sha: row.place for row in connection.execute(asked)}
@@ -41,14 +41,14 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Po
             ends = _searched(name, change, searched, places)
             if ends is None:
                 measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
-                left = confirm.narrowed(change, measured, policy)
+                left = confirm.narrowed(change, measured)
                 good, bad = line.get(left.low, change.previous), line.get(left.high, change.commit)
                 if left.middle:
                     where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
                     searches.append(CommitSearch(**where, base=change.previous, middle=left.middle))
                     continue
                 ends = good, bad
-            state, by = _since(change, one.changes[at + 1 :], policy)
+            state, by = _since(change, one.changes[at + 1 :])
             case = CulpritCase(
                 card=name.card[:LONGEST],
                 case=name.case[:LONGEST],
@@ -93,9 +93,7 @@ def _between(places: Mapping[str, int], previous: str, commit: str) -> int:
     return max(1, places[commit] - places[previous]) if {previous, commit} <= places.keys() else 1
 
 
-def _since(
-    change: Change, later: Sequence[Change], policy: Policy
-) -> tuple[Literal["slower", "fixed", "accepted"], str]:
+def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
     """What became of it, and by what: the commit that fixed it, or who accepted it. It is fixed once confirmed changes
     since have taken all of it back, but for what counts as none.
     """
@@ -104,7 +102,7 @@ def _since(
     total = math.log1p(change.change_pct / 100)
     for other in (one for one in later if one.state in ("confirmed", "accepted")):
         total += math.log1p(other.change_pct / 100)
-        if 100 * math.expm1(total) < policy.changes.smallest_pct:
+        if 100 * math.expm1(total) < SMALLEST_PCT:
             return "fixed", other.commit
     return "slower", ""
 

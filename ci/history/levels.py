@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.policy.change_rules import ChangeRules
 
 SPREADS = 6
 REACH = 2.5
@@ -29,6 +29,22 @@ TAIL = 3.0
 """How many times as wide as a good night's error a bad one's is, by its quartiles (a Cauchy distribution)."""
 SCATTER_NIGHTS = 10
 """Nights that the usual spread weighs against the scatter that is seen."""
+
+NIGHTS_A_YEAR: Final = 365.0
+A_YEAR: Final = 4.0
+"""So often a year a kernel's speed changes in one case. More makes suspicions more frequent; what people are told
+must be confirmed by a comparison all the same."""
+USUAL_PCT: Final = 1.0
+"""The size of a usual change, in percent: larger ones are rarer."""
+SMALLEST_PCT: Final = 0.2
+"""Below this a change is none: the recorded comparisons of identical code scatter by up to 0.1% in one process."""
+NIGHT_PCT: Final = 0.1
+"""How far nights of the same code scatter beside what each night's own error says. Kernels on an H200: 0.02% bound by
+arithmetic, 0.1% bound by memory; a series of its own nights soon shows its own."""
+NIGHT_FACTOR: Final = 2.0
+"""By which factor that may be wrong."""
+BAD_NIGHTS: Final = 0.03
+"""So often a night shows something else than the code, such as a neighbour on the machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +63,23 @@ class Levels:
     """Of each night: that it is a bad one."""
 
 
-def of_series(values: Array, errors: Array, rules: ChangeRules) -> Levels:
+def of_series(values: Array, errors: Array) -> Levels:
     """The levels of a series of at least one night. `values`: log ratios in order; `errors`: their standard errors."""
-    middle = _usual_spread(values, errors, rules)
+    middle = _usual_spread(values, errors)
     spreads = np.exp(np.linspace(math.log(middle / REACH), math.log(middle * REACH), SPREADS))
     grid = _grid(values, middle)
-    jumps = _jumps(grid, rules)
-    good, bad = _likelihoods(values, errors, grid, spreads, rules)
+    jumps = _jumps(grid)
+    good, bad = _likelihoods(values, errors, grid, spreads)
     seen = good + bad
     # Each night's likelihoods are scaled to a maximum of 1; what was divided out is part of the evidence.
     scales = seen.max(axis=2, keepdims=True)
     seen, shares = seen / scales, good / (good + bad)
-    stay, move = 1 - rules.chance_a_night, rules.chance_a_night
+    stay, move = 1 - A_YEAR / NIGHTS_A_YEAR, A_YEAR / NIGHTS_A_YEAR
     ahead, evidence = _forward(seen, jumps, stay, move)
     behind = _backward(seen, jumps, stay, move)
     evidence += np.log(scales[:, :, 0]).sum(axis=1)
-    usual = math.log(rules.night_pct / 100)
-    evidence -= ((np.log(spreads) - usual) / math.log(rules.night_factor)) ** 2 / 2
+    usual = math.log(NIGHT_PCT / 100)
+    evidence -= ((np.log(spreads) - usual) / math.log(NIGHT_FACTOR)) ** 2 / 2
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     both = ahead * behind
@@ -79,13 +95,13 @@ def of_series(values: Array, errors: Array, rules: ChangeRules) -> Levels:
     return Levels(weights @ chances, means, deviations, float(weights @ spreads), bad_chance)
 
 
-def _usual_spread(values: Array, errors: Array, rules: ChangeRules) -> float:
+def _usual_spread(values: Array, errors: Array) -> float:
     """A first guess at the spread: from differences of neighbouring nights, of which few hold a change."""
-    usual = rules.night_pct / 100
+    usual = NIGHT_PCT / 100
     if len(values) < 3:
         return usual
     scatter = float(np.median(np.abs(np.diff(values)))) / (0.6745 * math.sqrt(2))
-    own = max(scatter**2 - float(np.median(errors)) ** 2, (usual / rules.night_factor**2) ** 2)
+    own = max(scatter**2 - float(np.median(errors)) ** 2, (usual / NIGHT_FACTOR**2) ** 2)
     n = len(values) - 1
     return math.exp((SCATTER_NIGHTS * math.log(usual) + n * math.log(own) / 2) / (SCATTER_NIGHTS + n))
 
@@ -102,21 +118,21 @@ def _grid(values: Array, spread: float) -> Array:
         step *= 1.25
 
 
-def _jumps(grid: Array, rules: ChangeRules) -> Array:
+def _jumps(grid: Array) -> Array:
     """The probability of each level after a jump from each. Below `smallest_pct` it is none: nobody would be told."""
     step = float(np.diff(grid).min())
     size = np.abs(grid[None, :] - grid[:, None])
-    usual = math.log1p(rules.usual_pct / 100)
+    usual = math.log1p(USUAL_PCT / 100)
     density = usual / (math.pi * (usual**2 + size**2))  # Cauchy's: a kernel may also become twice as slow
-    return np.where(size >= math.log1p(rules.smallest_pct / 100), density * step, 0.0)
+    return np.where(size >= math.log1p(SMALLEST_PCT / 100), density * step, 0.0)
 
 
-def _likelihoods(values: Array, errors: Array, grid: Array, spreads: Array, rules: ChangeRules) -> tuple[Array, Array]:
+def _likelihoods(values: Array, errors: Array, grid: Array, spreads: Array) -> tuple[Array, Array]:
     """By spread, night and level: of a good night, and of a bad one."""
     scale = np.hypot(spreads[:, None], errors[None, :])[:, :, None]
     off = (values[:, None] - grid[None, :])[None] / scale
-    good = (1 - rules.bad_nights) * np.exp(-(off**2) / 2) / (scale * math.sqrt(2 * math.pi))
-    bad = rules.bad_nights / (math.pi * TAIL * scale * (1 + (off / TAIL) ** 2))
+    good = (1 - BAD_NIGHTS) * np.exp(-(off**2) / 2) / (scale * math.sqrt(2 * math.pi))
+    bad = BAD_NIGHTS / (math.pi * TAIL * scale * (1 + (off / TAIL) ** 2))
     return good, bad
 
 

@@ -27,7 +27,6 @@ from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.facts import CaseName, Change, HistoryComparison, MeasuredSeries
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, EVENT, POINT
-from kernelgate.ci.policy.policy import Policy
 
 HEADS = series.POINTS.where(POINT.c.side == "head")
 LEAST_TIMES = 4
@@ -50,7 +49,7 @@ class CaseChanges:
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
 
 
-def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple[CaseChanges, ...]:
+def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ...]:
     """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
     decided = connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name)).all()
@@ -65,7 +64,7 @@ def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple
         name = CaseName(repository, card, case, gpu)
         same = (row for row in decided if (row.card, row.case, row.gpu) == (card, case, gpu))
         own = [row for row in same if row.repository in ("", repository)]
-        found.append(_of_case(name, group, places, own, policy))
+        found.append(_of_case(name, group, places, own))
     return tuple(one for one in found if one.places)
 
 
@@ -74,7 +73,6 @@ def _of_case(
     group: Sequence[MeasuredSeries],
     places: Mapping[str, int | None],
     decided: Sequence[Any],
-    policy: Policy,
 ) -> CaseChanges:
     excluded = {row.sha for row in decided if row.kind == "excluded"}
     accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
@@ -85,11 +83,11 @@ def _of_case(
     nights = [night for night in nights if night.commit not in excluded]
     measured = [pair for one in group for pair in pairs(one, places)]
     settled = []
-    for change in changes.of_series(nights, policy.changes):
+    for change in changes.of_series(nights):
         named = replace(change, series=name, pinned=pinned)
         if (why := accepted.get(change.commit)) is not None:
             named = replace(named, state="accepted", why=why)
-        settled.append(confirm.settled(named, measured, policy))
+        settled.append(confirm.settled(named, measured))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
     return CaseChanges(name, ordered, tuple(settled), spread_pct, pinned)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -24,7 +24,6 @@ from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD, SERI
 from kernelgate.ci.judge.days import KEPT_DAYS
 from kernelgate.ci.judge.history import MOST_PCT, History, joined
 from kernelgate.ci.judge.spread import HISTORY_MEMORY_DF, KnownSpread
-from kernelgate.ci.policy.policy import Policy
 
 FORGOTTEN = 0.001
 """The weight of all that is older, below which nothing older is looked at."""
@@ -33,6 +32,10 @@ LAST = 20
 
 _Case = tuple[str, str]
 """Card and id, as the index writes them."""
+
+NEWEST_RECORDS: Final = 100
+"""The judge asks the history for a case's spread and for its drift from day to day: in so many of the newest records,
+on the same kind of GPU, that hold the case's card. Of older comparisons hardly anything is left."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def asked(record: RunRecord) -> AskedCases | None:
     return AskedCases(text(gpu), text(record.run.repository), moment(record.run.created_at), keys)
 
 
-def of_database(index: Database, wanted: AskedCases, policy: Policy) -> History:
+def of_database(index: Database, wanted: AskedCases) -> History:
     """The history of these cases. Raises HistoryIndexError."""
     own = {(text(key.card), text(key.id)): (wanted.gpu, key) for key in wanted.keys}
     cards = {card for card, _ in own}
@@ -73,7 +76,7 @@ def of_database(index: Database, wanted: AskedCases, policy: Policy) -> History:
         query = sa.select(SERIES.c.id).where(SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_(cards))
         if connection.execute(query.limit(1)).first() is None:
             return History()
-        newest = _newest(wanted, policy.history.newest_records)
+        newest = _newest(wanted, NEWEST_RECORDS)
         spreads = dict(_spreads(connection, _of(COMPARISON, newest, own)))
         days = dict(_days(connection, _of(POINT, newest, own)))
     return History(

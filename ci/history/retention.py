@@ -98,7 +98,7 @@ def needed(connection: sa.Connection, policy: Policy, released: Collection[str],
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
     kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())
     kept |= set(_regressed(connection))
-    for case in nights.of_index(connection, Wanted(), policy) if _any(connection) else ():
+    for case in nights.of_index(connection, Wanted()) if _any(connection) else ():
         kept |= set(_suspected(connection, case))
     rows = connection.execute(sa.select(SERIES)).all()
     ordered = sorted(rows, key=lambda row: (row.newest, row.id))

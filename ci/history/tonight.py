@@ -8,11 +8,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.history import culprits, entry, store
+from kernelgate.ci.history.changes import NIGHTS
+from kernelgate.ci.history.confirm import CONFIRM_P
 from kernelgate.ci.history.facts import CaseName, Change, NightPlan, PlannedPair, PostponedCase
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.store import Store
@@ -28,6 +31,9 @@ NEAR = 3
 """Commits around the middle of a range that runs take turns among."""
 LOOKED_AT = 20
 """Records of a kind of GPU: those that people measured themselves have no label."""
+
+PROCESS_SECONDS: Final = 10.0
+"""What a process takes of the GPU for a case of which the history knows no cost."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ def needed(suspicion: Suspicion, policy: Policy) -> int:
     least, most = TO_DIRECT, policy.processes.limit
     for processes in range(least, most):
         error = max(spread_pct, CHANGE_PCT) / 100 / math.sqrt(processes)
-        if power.smallest(error, processes - 1, policy.changes.confirm_p / 2, POWER) <= size:
+        if power.smallest(error, processes - 1, CONFIRM_P / 2, POWER) <= size:
             return processes
     return most
 
@@ -115,8 +121,8 @@ def of_index(
         seconds = _process_seconds(connection, case.series) if open_ else None
         for change in open_:
             # It waits since the night on which it could be suspected first.
-            waited = max(0, sum(place >= change.place for place in case.places) - policy.changes.nights)
-            usual = policy.changes.process_seconds
+            waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
+            usual = PROCESS_SECONDS
             about = (usual if seconds is None else seconds, case.spread_pct, waited)
             suspicions.append(Suspicion(case.series, change, *about))
     gpus = {one.series.gpu for one in suspicions}
@@ -184,8 +190,8 @@ def next_pair(
         if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
             return NextPair(runner, pair)
     processes = TO_DIRECT
-    seconds = policy.changes.process_seconds * processes
-    for one in culprits.of_index(connection, found, policy).searches:
+    seconds = PROCESS_SECONDS * processes
+    for one in culprits.of_index(connection, found).searches:
         runner = _runner(connection, kept, one.gpu, policy)
         left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, since)
         if runner is not None and seconds <= left and one.middle[0] < len(night.line):

@@ -53,7 +53,7 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
     gates = known.gates.model_copy(update={"sanitizer": "ignore"})  # before a merge, not at each try
     rules = local.MeasuringRules(
         known.model_copy(update={"gates": gates}),
-        prior.past(known, say),
+        prior.past(say),
         asked.cases,
         known.session.fuzz_s,
         "full",  # what is recommended next goes by NVIDIA's rules, too

@@ -265,7 +265,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -
     if wrong is not None:
         said = f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"
         return {**common, "failed": "correctness", "said": said, "advised": "revert"}
-    verdict = judge(measured, policy, name=path.name, history=prior.past(policy, say)(measured))
+    verdict = judge(measured, policy, name=path.name, history=prior.past(say)(measured))
     if verdict.refused is not None:
         return {**common, "failed": "measurement", "said": verdict.reason, "advised": "revert"}
     outcomes = tuple(_outcome(case) for case in verdict.cases if case.change_pct is not None and case.interval_pct)

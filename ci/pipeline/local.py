@@ -71,7 +71,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
-    rules = MeasuringRules(policy, prior.past(policy, say))
+    rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.history import NO_HISTORY, History, Past, no_past
-from kernelgate.ci.policy.policy import Policy
 
 if TYPE_CHECKING:
     from kernelgate.ci.history.past import AskedCases
@@ -24,10 +23,10 @@ INDEX = "index.sqlite"
 """The index of a store that is a folder."""
 
 
-def past(policy: Policy, say: Callable[[str], None]) -> Past:
+def past(say: Callable[[str], None]) -> Past:
     """Asks the configured history. One that cannot be read is said once, and stops nothing."""
     where = index()
-    return _reader(where, policy, say) if where is not None else no_past
+    return _reader(where, say) if where is not None else no_past
 
 
 def index() -> str | None:
@@ -38,7 +37,7 @@ def index() -> str | None:
     return str(Path(store) / INDEX)
 
 
-def _reader(where: str, policy: Policy, say: Callable[[str], None]) -> Past:
+def _reader(where: str, say: Callable[[str], None]) -> Past:
     broken: list[str] = []
 
     @lru_cache(maxsize=64)
@@ -47,7 +46,7 @@ def _reader(where: str, policy: Policy, say: Callable[[str], None]) -> Past:
 
         opened = database.existing(where)
         try:
-            return past.of_database(opened, wanted, policy)
+            return past.of_database(opened, wanted)
         finally:
             opened.engine.dispose()
 

@@ -28,7 +28,7 @@ from kernelgate.ci.policy.bounds import (
     between,
     ordered,
 )
-from kernelgate.ci.policy.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules, RetentionRules
+from kernelgate.ci.policy.change_rules import BaselineRules, ChangeRules, RetentionRules
 from kernelgate.ci.policy.constants import DecidingNumber
 from kernelgate.ci.policy.pattern_rules import PatternRules
 from kernelgate.ci.policy.pull_request_rules import Measure, Template
@@ -178,10 +178,8 @@ class Policy(PolicySection):
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
     baseline: BaselineRules = BaselineRules()
-    history: HistoryRules = HistoryRules()
     changes: ChangeRules = ChangeRules()
     retention: RetentionRules = RetentionRules()
-    bisect: BisectRules = BisectRules()
     patterns: PatternRules = PatternRules()
     session: SessionRules = SessionRules()
     agents: AgentRules = AgentRules()

@@ -93,7 +93,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
     )
     return Dashboard(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        series=tuple(series(connection, policy)),
+        series=tuple(series(connection)),
         weeks=weeks(connection),
         decisions=tuple(SeriesEvent.model_validate(row, from_attributes=True) for row in connection.execute(decided)),
         release=name,
@@ -107,13 +107,13 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
 # Series ---------------------------------------------------------------------------------------------------------------
 
 
-def series(connection: sa.Connection, policy: Policy) -> Iterator[SiteSeries]:
+def series(connection: sa.Connection) -> Iterator[SiteSeries]:
     """Each case on each kind of GPU that has a measurement of its head, with its changes as `kernelgate history
     changes` has them; there are none without a pinned commit."""
     names = (SERIES.c.repository, SERIES.c.card, SERIES.c.case, SERIES.c.gpu)
     rows = connection.execute(sa.select(SERIES).order_by(*names, SERIES.c.id)).all()
     pinned = sa.select(COMPARISON.c.series_id).where(COMPARISON.c.status.is_(None)).limit(1)
-    known = nights.of_index(connection, Wanted(), policy) if connection.execute(pinned).first() is not None else ()
+    known = nights.of_index(connection, Wanted()) if connection.execute(pinned).first() is not None else ()
     changes = {(one.series.repository, one.series.card, one.series.case, one.series.gpu): one.changes for one in known}
     for key, alike in groupby(rows, key=lambda row: (row.repository, row.card, row.case, row.gpu)):
         of_case = _series(connection, list(alike), changes.get(key, ()))

@@ -153,7 +153,7 @@ def test_more_than_the_plan_warrants_is_not_judged(
 
 # Any other -----------------------------------------------------------------------------------------------------------
 
-SMALL = Policy.model_validate({"bootstrap": {"resamples": 100}})
+SMALL = Policy()
 NUMBERS = st.sampled_from([0, -1, 1, 3, 1e-9, 1e15, 1e21, -1e21, 2**63, 2**64 - 1, 0.5, 99.0, 1e-300, -1e300])
 TEXTS = st.sampled_from(
     ["", "²³.9", "\x00", "x" * 3000, "∞", "|", "\n", "9.9", "head", "reference", "skipped", "witness"]

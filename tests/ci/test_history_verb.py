@@ -35,7 +35,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(f"KERNELGATE_HISTORY_{name}", raising=False)
     git("init", "-q", "-b", "main")
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "kernelgate.toml").write_text("[bootstrap]\nresamples = 100\n")
+    (tmp_path / ".ci" / "kernelgate.toml").write_text("[gates]\nregression_pct = 3.0\n")
     for name in ("one", "two"):
         git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", name)
     return tmp_path

@@ -13,7 +13,6 @@ from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.history import database, entry, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import an_entry
 from tests.fakes.github_server import Json
 from tests.workflows.language import Language
@@ -70,7 +69,7 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
     assert [file.name for file in index.iterdir()] == ["index.sqlite"]
     with database.reading(database.at(index / "index.sqlite")) as connection:
         [one] = series.series(connection, Wanted())
-        [case] = nights.of_index(connection, Wanted(), Policy())
+        [case] = nights.of_index(connection, Wanted())
     assert {row.base for row in one.comparisons} == {first}
     assert (case.places, case.pinned) == ((1, 2), True)
 

@@ -13,11 +13,8 @@ from kernelgate.bench.measure.bisect import TrialRuns
 from kernelgate.ci.bisect import first_failing, words_of_ends
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
 from kernelgate.ci.bisect.words_of_ends import FailingResult
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
-
-RULES = Policy().bisect
 
 
 @dataclass
@@ -43,7 +40,7 @@ class FakeTrials(FakeCommits):
 
 
 def searched(trials: FakeTrials) -> FailingResult:
-    now = FirstFailing(trials, RULES, lambda _: None).run()
+    now = FirstFailing(trials, lambda _: None).run()
     subjects = ["Tile by 128"] * len(now.culprits)
     return FailingResult(trials.shas, subjects, now, "scale/n3", 1, "kernelgate fuzz --seed 1 --case scale/n3")
 
@@ -75,10 +72,10 @@ def test_what_fails_sometimes_is_run_until_chance_is_excluded() -> None:
 
 
 def test_how_often_a_failing_commit_passes() -> None:
-    assert first_failing.missed(20, 20, 3) < RULES.fuzz_missed < first_failing.missed(20, 20, 1)
+    assert first_failing.missed(20, 20, 3) < first_failing.FUZZ_MISSED < first_failing.missed(20, 20, 1)
     assert first_failing.missed(20, 10, 1) == pytest.approx(0.5)
-    assert first_failing.enough(20, 20, RULES) == 3
-    assert first_failing.enough(20, 1, RULES) == RULES.fuzz_most, "and the chance says that it may be missed"
+    assert first_failing.enough(20, 20) == 3
+    assert first_failing.enough(20, 1) == first_failing.FUZZ_MOST, "and the chance says that it may be missed"
 
 
 def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:

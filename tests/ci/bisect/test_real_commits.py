@@ -12,12 +12,11 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import RunRecord
+from kernelgate.ci.bisect import rounds
 from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
-from kernelgate.ci.policy.policy import Policy
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
-RULES = Policy().bisect
 COMMITS = 16
 
 
@@ -61,9 +60,7 @@ class ReplayedBench:
 )
 def test_the_slowed_commit_is_found(trial: str, culprit: int, broken: int | None, pct: tuple[float, float]) -> None:
     bench = ReplayedBench(record.read(DATA / f"{trial}.json"), broken)
-    going = Rounds(
-        bench, RULES, lambda _: None, Search(COMMITS - 1, spread_pct=RULES.together_pct), RULES.apart_pct, set()
-    )
+    going = Rounds(bench, lambda _: None, Search(COMMITS - 1, spread_pct=rounds.TOGETHER_PCT), rounds.APART_PCT, set())
 
     found = going.run()
 

@@ -11,15 +11,12 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import Timing
-from kernelgate.ci.bisect import words
+from kernelgate.ci.bisect import choose, rounds, words
 from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.bisect.words import SearchResult
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
-
-RULES = Policy().bisect
 
 
 @dataclass
@@ -48,8 +45,8 @@ class FakeBench(FakeCommits):
 
 def searched(bench: FakeBench) -> tuple[SearchResult, list[str]]:
     said: list[str] = []
-    search = Search(len(bench.of_each) - 1, spread_pct=RULES.together_pct)
-    going = Rounds(bench, RULES, said.append, search, RULES.apart_pct, set())
+    search = Search(len(bench.of_each) - 1, spread_pct=rounds.TOGETHER_PCT)
+    going = Rounds(bench, said.append, search, rounds.APART_PCT, set())
     now = going.run()
     subjects = dict.fromkeys(bench.shas, "Tile by 128")
     return SearchResult(bench.shas, subjects, now, going.search, "scale/n"), said
@@ -67,7 +64,7 @@ def test_the_culprit_is_found_and_named() -> None:
     assert text.startswith("scale/n: 1.99% slower (1.")
     assert f"\n  {bench.shas[40][:12]} Tile by 128\n" in text
     assert f"of 65 commits, {len(bench.asked)} times side by side." in text
-    assert all({0, 64} <= set(asked) and len(asked) <= RULES.libraries for asked in bench.asked)
+    assert all({0, 64} <= set(asked) and len(asked) <= choose.LIBRARIES for asked in bench.asked)
     assert said[-1].startswith("round ")
 
 
@@ -126,7 +123,7 @@ def test_two_changes_are_named_both() -> None:
 
 def test_what_was_measured_together_counts_no_more_once_processes_take_turns() -> None:
     found, _ = searched(FakeBench(slower(9, 4, pct=5.0), apart=True))
-    assert found.search.spread_pct == RULES.apart_pct
+    assert found.search.spread_pct == rounds.APART_PCT
     assert found.standing.culprits == (4,)
 
 

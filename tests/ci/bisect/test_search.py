@@ -12,9 +12,6 @@ import pytest
 from kernelgate.ci.bisect import choose, posterior
 from kernelgate.ci.bisect.choose import SearchStanding
 from kernelgate.ci.bisect.search import CommitTime, Search
-from kernelgate.ci.policy.policy import Policy
-
-RULES = Policy().bisect
 
 
 def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
@@ -32,13 +29,13 @@ def measured(search: Search, *processes: Mapping[int, float]) -> Search:
 
 
 def standing(search: Search) -> SearchStanding:
-    return choose.standing(search, posterior.of(search, RULES), RULES)
+    return choose.standing(search, posterior.of(search))
 
 
 def test_before_anything_is_measured_every_commit_is_as_likely() -> None:
-    found = posterior.of(Search(64), RULES)
-    assert found.none == pytest.approx(RULES.none)
-    assert found.culprit[1:] == pytest.approx(np.full(64, (1 - RULES.none) / 64))
+    found = posterior.of(Search(64))
+    assert found.none == pytest.approx(posterior.NONE)
+    assert found.culprit[1:] == pytest.approx(np.full(64, (1 - posterior.NONE) / 64))
     assert standing(Search(64)).kind == "open"
 
 
@@ -60,7 +57,7 @@ def test_ends_that_do_not_differ_have_no_culprit() -> None:
 
 def test_a_commit_that_was_not_measured_is_told_from_its_neighbours_no_further() -> None:
     search = measured(Search(8), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
-    found = posterior.of(search, RULES)
+    found = posterior.of(search)
     assert found.culprit[3:6] == pytest.approx(np.full(3, found.culprit[3]))
     assert standing(search).kind == "open"
 
@@ -70,7 +67,7 @@ def test_commits_that_cannot_be_measured_are_stepped_over_and_named_with_the_cul
     search = measured(Search(8, unmeasurable=broken), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
     assert standing(search).culprits == (3, 4, 5)
     assert standing(search).kind == "found"
-    chosen = {at for one in choose.processes(search, posterior.of(search, RULES), RULES) for at in one}
+    chosen = {at for one in choose.processes(search, posterior.of(search)) for at in one}
     assert not chosen & broken.keys()
 
 
@@ -81,7 +78,7 @@ def test_nothing_between_two_equal_libraries_is_the_culprit() -> None:
 
 def test_equal_ends_need_no_measurement() -> None:
     search = Search(8, same=frozenset({(0, 8)}))
-    assert posterior.of(search, RULES).none == 1.0
+    assert posterior.of(search).none == 1.0
 
 
 def test_what_varies_from_process_to_process_is_not_taken_for_a_change() -> None:
@@ -101,8 +98,8 @@ def test_two_changes_are_said_to_be_several() -> None:
 
 def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:
     search = Search(64)
-    chosen = choose.processes(search, posterior.of(search, RULES), RULES)
-    assert [len(one) for one in chosen] == [RULES.libraries] * RULES.processes
+    chosen = choose.processes(search, posterior.of(search))
+    assert [len(one) for one in chosen] == [choose.LIBRARIES] * choose.PROCESSES
     assert all(one[0] == 0 and one[-1] == 64 for one in chosen)
     inner = sorted(at for one in chosen for at in one[1:-1])
     assert len(set(inner)) == len(inner)
@@ -112,11 +109,11 @@ def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_th
 def test_what_is_left_open_is_measured_again() -> None:
     unclear = [{0: 0.0, 30: 0.0, 31: 0.3, 32: 1.0, 64: 1.0}, {0: 0.0, 30: 0.0, 31: 0.7, 32: 1.0, 64: 1.0}]
     search = measured(Search(64), *unclear)
-    for one in choose.processes(search, posterior.of(search, RULES), RULES):
+    for one in choose.processes(search, posterior.of(search)):
         assert 31 in one
 
 
 def test_a_range_of_one_commit_measures_its_ends() -> None:
     search = Search(1)
-    assert choose.processes(search, posterior.of(search, RULES), RULES) == ((0, 1),) * RULES.processes
+    assert choose.processes(search, posterior.of(search)) == ((0, 1),) * choose.PROCESSES
     assert standing(measured(search, {0: 0.0, 1: 2.0}, {0: 0.0, 1: 2.0})).culprits == (1,)

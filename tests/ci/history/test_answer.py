@@ -28,7 +28,7 @@ STORE = Path(".kernelgate/history")
 @pytest.fixture
 def checkout(tmp_path: Path, empty_sqlite: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with an empty history, and a policy that judges quickly."""
-    policy = "[bootstrap]\nresamples = 100\n"
+    policy = "[gates]\nregression_pct = 3.0\n"
     root = miniature.repository(tmp_path / "checkout", {".ci/kernelgate.toml": policy})
     (root / STORE).mkdir(parents=True)
     shutil.copy(empty_sqlite, root / STORE / "index.sqlite")

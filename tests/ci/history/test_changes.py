@@ -12,9 +12,6 @@ import pytest
 from kernelgate.ci.history import changes
 from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.facts import Change
-from kernelgate.ci.policy.policy import Policy
-
-RULES = Policy().changes
 
 
 def series(values: Sequence[float], environments: Sequence[str] | None = None, first: int = 0) -> list[Night]:
@@ -42,12 +39,12 @@ def places(found: Sequence[Change]) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("nights", [0, 1, 2, 3, 200])
 def test_the_same_code_arouses_no_suspicion(nights: int) -> None:
-    assert changes.of_series(series(noise(nights)), RULES) == ()
+    assert changes.of_series(series(noise(nights))) == ()
 
 
 @pytest.mark.parametrize("pct", [1.0, -1.0, 40.0])
 def test_a_step_is_suspected_one_night_after_it(pct: float) -> None:
-    [found] = changes.of_series(series(stepped(62, 60, pct, 0.03)), RULES)
+    [found] = changes.of_series(series(stepped(62, 60, pct, 0.03)))
     assert (found.kind, found.state, found.previous, found.commit) == ("step", "suspected", f"{59:07x}", f"{60:07x}")
     low, high = found.interval_pct
     assert low < pct < high
@@ -55,26 +52,26 @@ def test_a_step_is_suspected_one_night_after_it(pct: float) -> None:
 
 
 def test_one_night_alone_is_no_change_yet() -> None:
-    assert changes.of_series(series(stepped(61, 60, 1.0, 0.03)), RULES) == ()
+    assert changes.of_series(series(stepped(61, 60, 1.0, 0.03))) == ()
 
 
 @pytest.mark.parametrize("environments", [None, ["a"] * 60 + ["b"] * 60])
 def test_a_bad_first_night_is_no_change(environments: list[str] | None) -> None:
     values = noise(120)
     values[[0, 60] if environments else 0] += 0.03
-    assert changes.of_series(series(values, environments), RULES) == ()
+    assert changes.of_series(series(values, environments)) == ()
 
 
 def test_bad_nights_are_no_changes() -> None:
     values = noise(120)
     values[[30, 60, 90]] += [0.05, -0.01, 0.8]
-    assert changes.of_series(series(values), RULES) == ()
+    assert changes.of_series(series(values)) == ()
 
 
 def test_a_bad_night_beside_a_step_is_neither_of_its_commits() -> None:
     values = stepped(80, 60, 1.0, 0.03)
     values[59] += 0.2
-    [found] = changes.of_series(series(values), RULES)
+    [found] = changes.of_series(series(values))
     assert places([found]) == [("step", 58, 60)]
 
 
@@ -83,36 +80,36 @@ def test_nights_without_a_figure_are_left_out() -> None:
     nights[10] = replace(nights[10], log_ratio=math.nan)
     nights[11] = replace(nights[11], error=math.inf)
     nights[12] = replace(nights[12], processes=0)
-    assert places(changes.of_series(nights, RULES)) == [("step", 59, 60)]
+    assert places(changes.of_series(nights)) == [("step", 59, 60)]
 
 
 def test_a_new_environment_is_no_change() -> None:
     values = stepped(120, 60, 5.0)
-    assert changes.of_series(series(values, ["driver 580"] * 60 + ["driver 590"] * 60), RULES) == ()
+    assert changes.of_series(series(values, ["driver 580"] * 60 + ["driver 590"] * 60)) == ()
 
 
 def test_a_change_in_a_new_environment_is_one() -> None:
     values = stepped(120, 60, 5.0, 0.03)
     values[90:] += 0.01
-    assert places(changes.of_series(series(values, ["a"] * 60 + ["b"] * 60), RULES)) == [("step", 89, 90)]
+    assert places(changes.of_series(series(values, ["a"] * 60 + ["b"] * 60))) == [("step", 89, 90)]
 
 
 def test_two_machines_that_take_turns_show_one_change_once() -> None:
     values = stepped(120, 61, 1.0, 0.03)
     values[1::2] += 0.02
-    [found] = changes.of_series(series(values, ["a", "b"] * 60), RULES)
+    [found] = changes.of_series(series(values, ["a", "b"] * 60))
     assert found.previous_place < 61 <= found.place
 
 
 def test_commits_count_not_dates() -> None:
     nights = series(stepped(80, 60, 1.0, 0.03))
-    backwards = changes.of_series(nights[::-1], RULES)
-    assert backwards == changes.of_series(nights, RULES)
+    backwards = changes.of_series(nights[::-1])
+    assert backwards == changes.of_series(nights)
 
 
 def test_the_same_commit_on_both_sides_is_not_the_code() -> None:
     nights = [replace(one, commit="0123456", place=7) for one in series(stepped(80, 60, 1.0, 0.03))]
-    [found] = changes.of_series(nights, RULES)
+    [found] = changes.of_series(nights)
     assert (found.state, found.previous) == ("refuted", found.commit)
     assert "the machine changed, not the code" in found.why
 
@@ -122,7 +119,7 @@ def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
     """Whether or not the environment changes in the middle of it."""
     values = noise(200) + np.clip((np.arange(200) - 60) / 100, 0, 1) * math.log1p(0.015)
     keys = ["a"] * 200 if split is None else ["a"] * split + ["b"] * (200 - split)
-    [found] = changes.of_series(series(values, keys), RULES)
+    [found] = changes.of_series(series(values, keys))
     assert found.kind == "drift"
     assert abs(found.previous_place - 60) < 12
     assert abs(found.place - 160) < 12
@@ -131,7 +128,7 @@ def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
 
 def test_drift_that_goes_on_ends_with_one_of_the_latest_nights() -> None:
     values = noise(140) + np.clip((np.arange(140) - 40) / 100, 0, 1) * math.log1p(0.015)
-    [found] = changes.of_series(series(values), RULES)
+    [found] = changes.of_series(series(values))
     assert found.kind == "drift"
     assert found.place > 128
 
@@ -139,9 +136,9 @@ def test_drift_that_goes_on_ends_with_one_of_the_latest_nights() -> None:
 def test_two_steps_are_two_changes_oldest_first() -> None:
     values = stepped(200, 60, 1.0, 0.05)
     values[120:] += 0.02
-    assert places(changes.of_series(series(values), RULES)) == [("step", 59, 60), ("step", 119, 120)]
+    assert places(changes.of_series(series(values))) == [("step", 59, 60), ("step", 119, 120)]
 
 
 def test_a_thousand_equal_nights_are_no_change() -> None:
     """A clock of coarse steps shows the same figure every night."""
-    assert changes.of_series(series(np.zeros(300)), RULES) == ()
+    assert changes.of_series(series(np.zeros(300))) == ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.ci.history import culprits, database, index, nights
+from kernelgate.ci.history.confirm import LOOKS
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import KnownCulprits
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import named, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped
 
@@ -19,7 +19,7 @@ NOTHING = KnownCulprits(culprits=())
 
 def told(index_at: Database) -> KnownCulprits:
     with database.reading(index_at) as connection:
-        return culprits.of_index(connection, nights.of_index(connection, Wanted(), Policy()), Policy())
+        return culprits.of_index(connection, nights.of_index(connection, Wanted()))
 
 
 def decide(index_at: Database, *events: SeriesEvent) -> None:
@@ -121,7 +121,7 @@ def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left
 
 def test_a_commit_that_cannot_be_told_is_left_and_the_rest_is_told_as_several(index_at: Database) -> None:
     sparse(index_at, 2)
-    for look in range(Policy().changes.looks):
+    for look in range(LOOKS):
         [search] = told(index_at).searches
         assert search.middle == (STEP - 1,)
         compare(index_at, STEP - 2, STEP - 1, 1.0, look)

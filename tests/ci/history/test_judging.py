@@ -95,11 +95,11 @@ def test_the_rules_are_what_a_verdict_depends_on() -> None:
                 read.add(name)
             return super().__getattribute__(name)
 
-    watched = Watched(bootstrap=QUICK.bootstrap)
+    watched = Watched()
     read.clear()  # of what made it valid
     judge(a_record(processes=4), watched)
     assert read <= judging.JUDGING
-    assert judging.rules_of(Policy(gates=Gates(p=0.04))) != judging.rules_of(Policy())
+    assert judging.rules_of(Policy(gates=Gates(margin_pct=0.5))) != judging.rules_of(Policy())
     assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
 
 

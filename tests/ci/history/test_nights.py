@@ -12,7 +12,6 @@ from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, Point
 from kernelgate.ci.history.facts import CaseName
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import H200, an_entry, named, put
 
 PINNED = "f" * 40
@@ -49,7 +48,7 @@ def found(index_at: Database, *entries: Entry) -> tuple[CaseChanges, ...]:
     with database.writing(index_at) as connection:
         index.place(connection, [sha(number) for number in range(NIGHTS)])
     with database.reading(index_at) as connection:
-        return nights.of_index(connection, Wanted(), Policy())
+        return nights.of_index(connection, Wanted())
 
 
 def event(kind: str, number: int) -> SeriesEvent:
@@ -162,7 +161,7 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
         with database.writing(index_at) as connection:
             index.place(connection, [sha(number) for number in range(40)])
     with database.reading(index_at) as connection:
-        made = nights.of_index(connection, Wanted(), Policy())
+        made = nights.of_index(connection, Wanted())
     [one] = made
     [change] = one.changes
     assert (one.pinned, change.state) == (False, "suspected")
@@ -176,7 +175,7 @@ def test_times_that_scatter_by_a_percent_arouse_no_suspicion(index_at: Database)
     for seed in range(3):
         put(index_at, *(replace_case(entry, f"case {seed}") for entry in times(40, 99, 0.0, seed=seed)))
     with database.reading(index_at) as connection:
-        assert [one.changes for one in nights.of_index(connection, Wanted(), Policy())] == [(), (), ()]
+        assert [one.changes for one in nights.of_index(connection, Wanted())] == [(), (), ()]
 
 
 def replace_case(entry: Entry, name: str) -> Entry:

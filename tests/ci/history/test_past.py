@@ -37,7 +37,7 @@ def compared(day: int, spread_pct: float = 0.05, processes: int = 3, us: float =
 
 def known(index_at: Database, *keys: CaseKey, **parts: Any) -> History:
     wanted = {"gpu": "NVIDIA H200", "repository": "", "before": LATER, **parts}
-    return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted), POLICY)
+    return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted))
 
 
 # ---- spreads ---------------------------------------------------------------------------------------------------------
@@ -70,8 +70,8 @@ def test_only_what_was_made_before_the_record_counts(index_at: Database) -> None
 def test_a_history_is_of_one_kind_of_gpu_one_case_and_one_repository(index_at: Database, other: dict[str, Any]) -> None:
     put(index_at, compared(1, run=Run(repository="o/r", created_at="2026-08-01")))
     wanted = {"gpu": "NVIDIA H200", "repository": "o/r", "before": None, "keys": frozenset({KEY})}
-    assert past.of_database(index_at, AskedCases(**wanted), POLICY).spreads
-    assert past.of_database(index_at, AskedCases(**{**wanted, **other}), POLICY) == NO_HISTORY
+    assert past.of_database(index_at, AskedCases(**wanted)).spreads
+    assert past.of_database(index_at, AskedCases(**{**wanted, **other})) == NO_HISTORY
 
 
 def test_a_new_driver_does_not_forget_and_another_card_does_not_push_out(index_at: Database) -> None:
@@ -127,9 +127,9 @@ def test_the_history_is_read_from_the_environment_alone(
     monkeypatch.chdir(tmp_path)  # a checkout that brings a history of its own
     (tmp_path / ".kernelgate").mkdir()
     (tmp_path / ".kernelgate" / "history").symlink_to(tmp_path)
-    assert prior.past(POLICY, said.append)(record) == NO_HISTORY
+    assert prior.past(said.append)(record) == NO_HISTORY
     monkeypatch.setenv(prior.DATABASE, str(where))
-    assert prior.past(POLICY, said.append)(record).spreads[PLACE].comparisons == 3
+    assert prior.past(said.append)(record).spreads[PLACE].comparisons == 3
     assert said == []
 
 
@@ -153,7 +153,7 @@ def test_a_broken_history_is_said_once_and_stops_nothing(
     broken(index)
     before = index.read_bytes() if index.is_file() else None
     monkeypatch.setenv(prior.DATABASE, str(index))
-    ask = prior.past(POLICY, said.append)
+    ask = prior.past(said.append)
     assert [ask(a_record()), ask(a_record(day=2))] == [NO_HISTORY, NO_HISTORY]
     (one,) = said
     assert one.endswith("; judged without a history, which takes more processes")

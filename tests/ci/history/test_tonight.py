@@ -81,7 +81,7 @@ def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
 
 def planned(index_at: Database) -> NightPlan:
     with database.reading(index_at) as connection:
-        return tonight.of_index(connection, nights.of_index(connection, Wanted(), POLICY), POLICY)
+        return tonight.of_index(connection, nights.of_index(connection, Wanted()), POLICY)
 
 
 def suspect(index_at: Database, *cases: str) -> None:
@@ -118,7 +118,7 @@ def test_what_was_confirmed_is_not_measured_again(index_at: Database) -> None:
 def test_commits_off_the_default_branch_are_not_to_be_built(index_at: Database) -> None:
     put(index_at, *times(40, 25, 8.0))
     with database.reading(index_at) as connection:
-        [case] = nights.of_index(connection, Wanted(), POLICY)
+        [case] = nights.of_index(connection, Wanted())
     assert [change.state for change in case.changes] == ["suspected"]
     assert planned(index_at) == NightPlan((), ())
 
@@ -126,7 +126,7 @@ def test_commits_off_the_default_branch_are_not_to_be_built(index_at: Database) 
 def test_a_process_costs_what_the_history_says(index_at: Database) -> None:
     suspect(index_at, "one")
     [pair] = planned(index_at).pairs
-    assert pair.gpu_seconds == pytest.approx(POLICY.changes.process_seconds * pair.processes)
+    assert pair.gpu_seconds == pytest.approx(tonight.PROCESS_SECONDS * pair.processes)
     put(index_at, a_cost(gpu_seconds=30.0, processes=5))
     assert planned(index_at).pairs[0].gpu_seconds == pytest.approx(30.0 / (2 * 5) * pair.processes)
 
@@ -155,7 +155,7 @@ def spent(index_at: Database, name: str, run: Run) -> None:
 
 def chosen(index_at: Database, kept: Store) -> dict[str, str]:
     with database.reading(index_at) as connection:
-        every = nights.of_index(connection, Wanted(), POLICY)
+        every = nights.of_index(connection, Wanted())
         return tonight.outputs(tonight.next_pair(connection, kept, every, POLICY, TONIGHT))
 
 

@@ -42,7 +42,7 @@ def test_the_dashboard_is_written_with_the_newest_tag_as_release(
     monkeypatch.chdir(tmp_path)
     git("init", "-q", "-b", "main")
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "kernelgate.toml").write_text("[bootstrap]\nresamples = 100\n")
+    (tmp_path / ".ci" / "kernelgate.toml").write_text("[gates]\nregression_pct = 3.0\n")
     for name in ("one", "two"):
         git("commit", "-q", "--allow-empty", "-m", name)
         run = record.Run(base_sha="b" * 40, head_sha=git("rev-parse", "HEAD"), created_at="2026-08-01")
