@@ -133,8 +133,8 @@ class CudaTimer:
             meanwhile()
         _synchronize()
         times = tuple(_elapsed_time(start, end) * 1e3 for start, end in edges)
-        wanted = self.SPARE * head_start(queued_us, times)
-        self._hold_us = min(self.MAX_HOLD_US, max(self.MIN_HOLD_US, wanted if held else 2 * self._hold_us, wanted))
+        least = self.MIN_HOLD_US if held else 2 * self._hold_us  # of a device whose clock is faster than CYCLES_PER_US
+        self._hold_us = min(self.MAX_HOLD_US, max(least, self.SPARE * head_start(queued_us, times)))
         return TimedIntervals(times, (), held)
 
     def capture(self, calls: Sequence[Call]) -> Call | None:

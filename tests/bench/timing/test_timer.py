@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,3 +70,103 @@ def test_a_clock_that_is_replaced_later_changes_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(timer.time, "perf_counter_ns", lambda: 0)
     (time_us,) = timer.CpuTimer().measure([Interval((lambda: sum(range(1000)),))]).times_us
     assert time_us > 0
+
+
+@dataclass
+class SimulatedGpu:
+    """A host that takes a while to queue an operation, and a device that does one after the other."""
+
+    host_us: float = 0.0
+    device_us: float = 0.0
+    speed: float = 1.0
+    """Of its clock, beside the one that the hold is counted in."""
+    longest_us: float = 0.0
+    """Of the holds since this was last set to 0."""
+
+    def call(self, queuing_us: float, running_us: float) -> Call:
+        def made() -> None:
+            self.host_us += queuing_us
+            self.device_us = max(self.device_us, self.host_us) + running_us
+
+        return made
+
+    def spin(self, cycles: int) -> None:
+        self.longest_us = max(self.longest_us, cycles / timer.CudaTimer.CYCLES_PER_US)
+        self.call(0.0, cycles / timer.CudaTimer.CYCLES_PER_US / self.speed)()
+
+    def record(self, event: SimpleNamespace) -> None:
+        event.at_us = max(self.device_us, self.host_us)
+
+    def synchronize(self) -> None:
+        self.host_us = max(self.host_us, self.device_us)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> SimulatedGpu:
+    made = SimulatedGpu()
+    monkeypatch.setattr(timer, "_event", SimpleNamespace)
+    monkeypatch.setattr(timer, "_spin", made.spin)
+    monkeypatch.setattr(timer, "_record", made.record)
+    monkeypatch.setattr(timer, "_query", lambda event: event.at_us <= made.host_us)
+    monkeypatch.setattr(timer, "_synchronize", made.synchronize)
+    monkeypatch.setattr(timer, "_elapsed_time", lambda start, end: (end.at_us - start.at_us) / 1e3)
+    monkeypatch.setattr(timer, "_perf_counter_ns", lambda: round(made.host_us * 1e3))
+    return made
+
+
+def holds_us(gpu: SimulatedGpu, intervals: Sequence[Interval], batches: int) -> tuple[list[float], list[bool]]:
+    """How long the device is held for each of some batches, and whether that was long enough."""
+    clock, holds, held = timer.CudaTimer(), [], []
+    for _ in range(batches):
+        gpu.longest_us = 0.0
+        held.append(clock.measure(intervals).held)
+        holds.append(gpu.longest_us)
+    return holds, held
+
+
+def test_the_hold_is_twice_the_head_start_that_the_host_needed(gpu: SimulatedGpu) -> None:
+    """Each interval takes 900 µs to queue and 200 µs to run: after the third, the host is 2700 - 400 µs behind."""
+    holds, held = holds_us(gpu, [Interval((gpu.call(900, 200),))] * 3, 3)
+    assert (holds, held) == ([5_000, 2 * 2_300, 2 * 2_300], [True] * 3)
+
+
+def test_what_is_timed_is_the_calls_alone(gpu: SimulatedGpu) -> None:
+    interval = Interval((gpu.call(9, 200), gpu.call(9, 300)), before=gpu.call(5, 70), after=gpu.call(5, 80))
+    assert timer.CudaTimer().measure([interval] * 2).times_us == pytest.approx((500, 500))
+
+
+@pytest.mark.parametrize(
+    ("queuing_us", "expected"),
+    [(1, [5_000, 500, 500]), (90_000, [5_000, 100_000, 100_000])],
+    ids=["fast host", "stalled host"],
+)
+def test_the_hold_has_bounds(gpu: SimulatedGpu, queuing_us: float, expected: list[float]) -> None:
+    assert holds_us(gpu, [Interval((gpu.call(queuing_us, 10),))], 3)[0] == expected
+
+
+def test_a_hold_that_was_too_short_is_doubled(gpu: SimulatedGpu) -> None:
+    """On a device that counts so fast that twice the head start would be too short again."""
+    gpu.speed = 5.0
+    holds, held = holds_us(gpu, [Interval((gpu.call(2_000, 10),)), Interval((gpu.call(2_000, 10),))], 4)
+    assert (holds, held) == ([5_000, 10_000, 20_000, 2 * 3_990], [False, False, True, False])
+
+
+def test_one_interval_that_was_queued_too_late_is_enough(gpu: SimulatedGpu) -> None:
+    intervals = [Interval((gpu.call(6_000, 9_000),)), Interval((gpu.call(10, 10),))]
+    assert holds_us(gpu, intervals, 2) == ([5_000, 2 * 6_000], [False, True])
+
+
+@pytest.mark.parametrize(
+    ("queued_us", "times_us", "expected"),
+    [
+        ((10, 30, 60), (5, 5, 5), 50),
+        ((40, 41), (100, 5), 40),
+        ((10, 120), (100, 5), 20),
+        ((), (), 0),
+    ],
+    ids=["the last", "the first", "what the device works off", "nothing"],
+)
+def test_the_head_start_is_that_of_the_interval_that_needs_most(
+    queued_us: tuple[float, ...], times_us: tuple[float, ...], expected: float
+) -> None:
+    assert timer.head_start(queued_us, times_us) == expected
