@@ -32,7 +32,7 @@ from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Ready
-from kernelgate.bench.timing import checking, process, timer, witness
+from kernelgate.bench.timing import process, references, timer, witness
 from kernelgate.bench.timing.batches import MeasuredProcess
 from kernelgate.bench.timing.pool import Pool
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Turn
@@ -201,7 +201,7 @@ def watched(parts: DeviceParts) -> None:
     parts.wrap(Pool, "shuffle", "shuffle")
     parts.wrap(Oracle, "compute", "references")
     parts.wrap(CaseVerifier, "_poison", "poison")
-    parts.wrap(checking, "compare_calls", "compare")
+    parts.wrap(references, "compare_calls", "compare")
 
 
 def measure(run: ProfiledRun, parts: DeviceParts, kernels: bool) -> None:

@@ -140,12 +140,12 @@ def _of_card(
     left_out: list[str] = []
     took_s = 0.0
     with progress.track(f"accuracy, {name}", len(chosen)) as advance:
-        for one, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, workers), strict=True):
-            advance(one.name)
+        for case, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, workers), strict=True):
+            advance(case.name)
             results += outcome.outputs
             took_s += outcome.seconds
             if outcome.left_out:
-                left_out.append(f"{one.name}: {outcome.left_out}")
+                left_out.append(f"{case.name}: {outcome.left_out}")
     reason = f"{len(left_out)} of {len(chosen)} left out, such as {left_out[0]}" if left_out else None
     if reason:
         progress.say(f"accuracy, {name}: {reason}")
@@ -171,62 +171,48 @@ def _outcomes(
 ) -> Iterator[CaseMeasured]:
     """One for each case, in order, from as many processes as it takes."""
     left = list(chosen)
-    deaths = 0
+    sides = part.compared.sides.named
     before = orphans.children()
-    while left and deaths < MAX_CRASHES:
-        child = workers.take(WORKER)
+    for _ in range(MAX_CRASHES):
+        worker = workers.take(WORKER)
+        request = AccuracyRequest(
+            device=device,
+            libraries=tuple((side, LibraryAt.of(library)) for side, library in sides.items()),
+            card=part.compared.card.file.absolute(),
+            asked=tuple(left),
+            budget_s=budget_s,
+        )
         try:
-            why = _start(child, part, _request(part, device, left, budget_s))
-            while left and not why:
-                outcome = _next(child, left[0])
+            worker.ask(request, Ready, PATIENCE_S)
+            while left:
+                outcome = _next(worker, left[0])
                 budget_s = max(0.0, budget_s - outcome.seconds)
                 left.pop(0)
                 yield outcome
                 if outcome.last:
                     break
-        finally:
-            child.__exit__()
-        if names := orphans.end_new_children(before | workers.pids):
-            progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
-        if why:
+        except WorkerError as error:
+            folders = " and ".join(str(library.folder) for library in sides.values())
+            why = str(error) if isinstance(error, WorkerFailedError) else f"{folders} cannot be loaded: {error}"
             yield from (CaseMeasured(left_out=why) for _ in left)
             return
-        deaths += 1
+        finally:
+            worker.__exit__()
+            if names := orphans.end_new_children(before | workers.pids):
+                progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
+        if not left:
+            return
     yield from (CaseMeasured(left_out=f"the kernels had crashed {MAX_CRASHES} processes before") for _ in left)
 
 
-def _request(
-    part: CardCases, device: environment.DeviceKind, left: Sequence[DrawnInputs], budget_s: float
-) -> AccuracyRequest:
-    libraries = tuple((side, LibraryAt.of(library)) for side, library in part.compared.sides.named.items())
-    card = part.compared.card.file.absolute()
-    return AccuracyRequest(device=device, libraries=libraries, card=card, asked=tuple(left), budget_s=budget_s)
-
-
-def _start(child: WorkerProcess, part: CardCases, request: AccuracyRequest) -> str | None:
-    """Why nothing can be measured; None where it can."""
-    try:
-        child.ask(request, Ready, PATIENCE_S)
-    except WorkerFailedError as error:
-        return str(error)
-    except WorkerError as error:
-        folders = " and ".join(str(library.folder) for library in part.compared.sides.named.values())
-        return f"{folders} cannot be loaded: {error}"
-    return None
-
-
-def _next(child: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
+def _next(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
     """What came of a case. The kernels share the process that answers, which may say anything."""
     try:
-        answer = child.receive(CaseMeasured, PATIENCE_S)
+        answer = worker.receive(CaseMeasured, PATIENCE_S)
     except WorkerError as error:
         return CaseMeasured(left_out=str(error), last=True)
-    if not _is_of(answer, asked):
+    outputs = {each.output for each in answer.outputs}
+    of_case = all((each.case, each.distribution) == (asked.case, asked.distribution) for each in answer.outputs)
+    if not of_case or len(outputs) < len(answer.outputs):
         return CaseMeasured(left_out="the process sent an unexpected message", last=True)
     return answer
-
-
-def _is_of(answer: CaseMeasured, asked: DrawnInputs) -> bool:
-    about = {(one.case, one.distribution) for one in answer.outputs}
-    names = [one.output for one in answer.outputs]
-    return about <= {(asked.case, asked.distribution)} and len(set(names)) == len(names)

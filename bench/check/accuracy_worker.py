@@ -12,7 +12,7 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
-from kernelgate.bench.check.guarded import bits
+from kernelgate.bench.check.examine import beyond_use, bits, synchronize
 from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.calls import Bound
@@ -64,7 +64,7 @@ def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[Outp
                 break
             raise LeftOutError(f"the time for it ran out after {len(results)} of {len(asked.seeds)} draws")
         results.append(drawn(pairing, asked, seed))
-        _synchronize(pairing.device)
+        synchronize(pairing.device)
     outputs = tuple(_summed(asked, name, results) for name in results[0].errors)
     if not outputs:
         raise LeftOutError("its outputs are float64, as precise as the oracle")
@@ -80,14 +80,18 @@ def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> DrawResult:
     base, head = (_outputs(pairing, side, case, given, shapes) for side in ("base", "head"))
     parts = _parts(judge, given, shapes)
     entries = _entries(parts, shapes, draw) if parts else None
-    right = _right(judge, case, given, tuple(shapes), parts, entries)
+
+    def part(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor if parts is None or entries is None else parts.take(name, tensor, entries)
+
+    right = compare.expected(judge, case, operands.changed_by_name(given, part), tuple(shapes))
     kept = [name for name, (_, dtype) in shapes.items() if compare.has_ulp(dtype)]
     errors, elements = {}, {}
     for name in kept:
-        made = [_part(parts, name, one[name], entries) for one in (base, head)]
-        if made[0].shape != right[name].shape:
-            raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(made[0].shape)}")
-        errors[name], elements[name] = compare.ulp_errors(made[0], made[1], right[name]), made[0].numel()
+        of_base, of_head = part(name, base[name]), part(name, head[name])
+        if of_base.shape != right[name].shape:
+            raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(of_base.shape)}")
+        errors[name], elements[name] = compare.ulp_errors(of_base, of_head, right[name]), of_base.numel()
     identical = {name: torch.equal(bits(base[name]), bits(head[name])) for name in kept}
     return DrawResult(errors, identical, elements)
 
@@ -102,7 +106,7 @@ def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs,
     call = bound.prepared(case, copied, outs)
     try:
         returned = call()
-        _synchronize(pairing.device)
+        synchronize(pairing.device)
     except Exception as error:
         raise LeftOutError(f"the {side} raised an error: {first_line(loading.error_message(error))}") from None
     handed = outs or {name: copied[name] for name in shapes}
@@ -129,22 +133,6 @@ def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
         return None
     order = torch.randperm(parts.count, generator=draw.generator, device=draw.device)
     return order[:count].sort().values
-
-
-def _part(parts: Parts | None, name: str, tensor: torch.Tensor, entries: torch.Tensor | None) -> torch.Tensor:
-    return tensor if parts is None or entries is None else parts.take(name, tensor, entries)
-
-
-def _right(
-    judge: Kernel,
-    case: CaseAxes,
-    given: Inputs,
-    names: tuple[str, ...],
-    parts: Parts | None,
-    entries: torch.Tensor | None,
-) -> Tensors:
-    asked = operands.changed_by_name(given, lambda name, tensor: _part(parts, name, tensor, entries))
-    return compare.expected(judge, case, asked, names)
 
 
 def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputAccuracy:
@@ -179,43 +167,24 @@ def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[CaseMeasure
     for number, asked in enumerate(request.asked):
         begun = time.perf_counter()
         left_s = request.budget_s - spent_s
+        share_s = left_s / min(SHARE, len(request.asked) - number)
         outputs: tuple[OutputAccuracy, ...] = ()
-        left_out: str | None = f"the {request.budget_s:.3g} s for this card were spent"
-        if left_s > 0:
-            share_s = left_s / min(SHARE, len(request.asked) - number)
-            outputs, left_out = _tried(pairing, asked, begun + share_s, request)
+        left_out: str | None = None
+        try:
+            if left_s <= 0:
+                raise LeftOutError(f"the {request.budget_s:.3g} s for this card were spent")
+            with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
+                outputs = measure(pairing, asked, begun + share_s)
+        except LeftOutError as error:
+            left_out = str(error)
+        except Exception as error:
+            left_out = str(loading.mistake_of(request.card, "", error))
         took_s = time.perf_counter() - begun
         spent_s += took_s
-        last = left_out is not None and _beyond_use(request.device)
+        last = left_out is not None and beyond_use(request.device)
         yield CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
         if last:
             return
-
-
-def _tried(
-    pairing: Pairing, asked: DrawnInputs, deadline: float, request: AccuracyRequest
-) -> tuple[tuple[OutputAccuracy, ...], str | None]:
-    try:
-        with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
-            return measure(pairing, asked, deadline), None
-    except LeftOutError as error:
-        return (), str(error)
-    except Exception as error:
-        return (), str(loading.mistake_of(request.card, "", error))
-
-
-def _synchronize(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def _beyond_use(device: str) -> bool:
-    """Whether an error was of the kind that a CUDA context does not survive."""
-    try:
-        _synchronize(device)
-    except RuntimeError:
-        return True
-    return False
 
 
 def measure_each(request: AccuracyRequest, leader: Leader) -> None:

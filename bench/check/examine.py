@@ -6,19 +6,112 @@ guards that must stay as they were, inputs between NaNs that a read past their e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from kernelgate.bench.check.guarded import Guarded, MemoryLayout, bits, guarded
 from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
-from kernelgate.bench.kernel.card import Kernel
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.kernel.operands import Draw, Inputs, Shapes, Tensors
+
+GUARD_BYTES = 16384
+"""Before and after each tensor; a multiple of every alignment that kernels ask for."""
+PATTERNS: dict[torch.dtype, tuple[int, int]] = {
+    torch.float16: (0x7E5A, 0x6B5A),
+    torch.bfloat16: (0x7FDA, 0x475A),
+    torch.float32: (0x7FDA5A5A, 0x475A5A5A),
+    torch.float8_e4m3fn: (0x7F, 0x6A),
+    torch.float8_e5m2: (0x7E, 0x6A),
+    torch.int8: (0x5A, 0x25),
+    torch.uint8: (0x5A, 0x25),
+    torch.int32: (0x5A5A5A5A, 0x25A52525),
+    torch.int64: (0x5A5A5A5A5A5A5A5A, 0x25A525A525A52525),
+    torch.bool: (0x5A, 0x25),
+}
+"""Two bit patterns that arithmetic hardly produces: a NaN where there is one, and a finite number."""
+
+
+@dataclass(frozen=True)
+class MemoryLayout:
+    """How a tensor lies in memory."""
+
+    strides: tuple[int, ...] | None = None
+    """In elements; None without gaps."""
+    offset: int = 0
+    """Elements from an address that is aligned to GUARD_BYTES."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A tensor between guards."""
+
+    buffer: torch.Tensor
+    """All of it, as integers of the dtype's width."""
+    tensor: torch.Tensor
+    pattern: int
+
+    def untouched(self) -> torch.Tensor:
+        """Where the tensor still holds the pattern."""
+        return bits(self.tensor) == self.pattern
+
+    def guards_changed(self) -> bool:
+        """Whether something wrote before or after the tensor."""
+        guard = GUARD_BYTES // self.buffer.element_size()
+        edges = torch.cat((self.buffer[:guard], self.buffer[-guard:]))
+        return bool((edges != self.pattern).any())
+
+    def poison(self) -> None:
+        """Fills it with the pattern again."""
+        self.buffer.fill_(self.pattern)
+
+
+def same_bits(made: Mapping[str, torch.Tensor], first: Mapping[str, torch.Tensor]) -> bool:
+    """Whether these tensors have the bits that `first` holds, by name."""
+    return all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items())
+
+
+def guarded(
+    shape: Sequence[int], dtype: torch.dtype, device: str, which: int, place: MemoryLayout | None = None
+) -> Guarded:
+    """A tensor filled with one of the two patterns, between guards that hold it, too."""
+    place = place or MemoryLayout()
+    pattern = PATTERNS[dtype][which]
+    width = compare.bits_dtype(dtype)
+    guard = GUARD_BYTES // width.itemsize
+    lengths = place.strides if place.strides is not None else torch.empty(shape, device="meta").stride()
+    empty = 0 in shape
+    needed = 0 if empty else 1 + sum((size - 1) * step for size, step in zip(shape, lengths, strict=True))
+    first = guard + place.offset
+    buffer = torch.full((guard + first + needed,), pattern, dtype=width, device=device)
+    tensor = buffer.view(dtype)[first : first + needed].as_strided(tuple(shape), lengths, first)
+    return Guarded(buffer, tensor, pattern)
+
+
+def synchronize(device: str) -> None:
+    """Waits for a GPU."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def beyond_use(device: str) -> bool:
+    """Whether an error was of the kind that a CUDA context does not survive."""
+    try:
+        synchronize(device)
+    except RuntimeError:
+        return True
+    return False
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as integers of its width."""
+    return tensor.view(compare.bits_dtype(tensor.dtype))
+
 
 Layouts = Callable[[str, torch.Tensor], MemoryLayout | None]
 """Where a tensor, an input or an output, is to lie; None leaves it as it is."""
@@ -146,8 +239,7 @@ def called(ready: ReadyCall) -> Tensors:
     """The outputs of one call. Raises KernelCallError, also for an error that a GPU tells of later."""
     try:
         returned = ready.call()
-        if ready.subject.device == "cuda":
-            torch.cuda.synchronize()
+        synchronize(ready.subject.device)
     except Exception as error:
         raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
     return ready.made(returned)
@@ -230,3 +322,28 @@ def _elements(name: str, mask: torch.Tensor) -> str:
     if count == 1:
         return f"the element {where} is"
     return f"{count} of {mask.numel()} elements, the first at {where}, are"
+
+
+class UntriedError(Exception):
+    """The card itself cannot make such a case: says why."""
+
+
+class InapplicableError(UntriedError):
+    """The way is none for such a card, which is nothing that anybody must know: says why."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What one trial showed."""
+
+    fault: str | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    note: str | None = None
+    """What is not wrong and worth knowing."""
+    repeatable: bool | None = None
+    """Whether all calls on the same inputs gave the same bits; None where there was one."""
+
+
+def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:
+    """`seed`: one of several for a trial."""
+    return Draw(CaseAxes(trial.axes), subject.device, trial.seed + seed, trial.distribution)

@@ -14,9 +14,8 @@ from time import monotonic
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import failures
-from kernelgate.bench.check.failures import FailureFacts
-from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
+from kernelgate.bench.check import trials
+from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
@@ -68,7 +67,10 @@ def run(
     if not ids:
         chosen = (*fuzz_corpus.failures(fuzz_corpus.beside(card), card, device), *chosen)
     if limits.smallest_first:
-        chosen = tuple(sorted(chosen, key=_size))
+        # Whatever its axes mean.
+        chosen = tuple(
+            sorted(chosen, key=lambda one: prod(v for v in one.axes.values() if isinstance(v, int) and v > 0))
+        )
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
     with (
@@ -111,7 +113,12 @@ def _results(
         for at, trial in enumerate(chosen):
             if limit_s is not None and spent_s >= limit_s:
                 return results, untried, chosen[at:]
-            begun, outcome = monotonic(), _tried(process, trial)
+            begun = monotonic()
+            if process.deaths < MAX_CRASHES:
+                outcome = process.tried(trial)
+            else:
+                why = f"not run, because the kernel had crashed {MAX_CRASHES} processes before"
+                outcome = TrialOutcome(fault=why)
             spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
             advance(trial.id)
             if outcome.inapplicable:
@@ -131,23 +138,11 @@ def _results(
     return results, untried, ()
 
 
-def _size(trial: Trial) -> int:
-    """How large a configuration is, whatever its axes mean."""
-    return prod(value for value in trial.axes.values() if isinstance(value, int) and value > 0)
-
-
-def _tried(process: TrialProcess, trial: Trial) -> TrialOutcome:
-    if process.deaths >= MAX_CRASHES:
-        why = f"not run, because the kernel had crashed {MAX_CRASHES} processes before"
-        return TrialOutcome(fault=why, max_abs_error=None, error_ratio=None)
-    return process.tried(trial)
-
-
 def _with_facts(
     result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome
 ) -> record.FuzzResult:
     deaths = process.deaths
-    facts = failures.examined(process, trial, outcome)
+    facts = trials.examined(process, trial, outcome)
     process.deaths = deaths  # those of smaller trials do not end the list
     for line in more(process.card, facts):
         progress.say(line)

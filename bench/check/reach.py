@@ -7,18 +7,19 @@ tools load torch, and is over before the first of them calls a kernel.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import Capability, sm, target
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.kernel import cards, fuzz_trials
+from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system.worker import Message, Ready, WorkerError, worker_pool
+from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, worker_pool
 
-WORKER = "kernelgate.bench.check.reach_worker:launch_each"
+WORKER = f"{__name__}:launch_each"
 STARTING_S = 30.0
 """For the process to load torch and the library, and for the profiler to start; on an H200 that took under 5 s."""
 
@@ -56,7 +57,10 @@ def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float
     """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
     launches; as far as that can be found out in the time, which counts from when torch is loaded."""
     own = of_card(card)
-    wanted = _kernels(library, gpu)
+    names = [kernel.name for kernel in library.manifest.kernels if kernel.target in targets_on(library, gpu)]
+    wanted = frozenset(machine_code.short_names(names).values())
+    if library.manifest.kind == "package":  # those of its functions
+        wanted = frozenset(name.partition(" at ")[0].partition("[")[0] for name in names)
     if not wanted:
         why = library.manifest.facts_missing or "nothing is known of the library's kernels"
         return Reach(own, unknown=f"which kernels these cases launch is not known: {why}")
@@ -82,15 +86,6 @@ def targets_on(library: Library, gpu: Capability) -> frozenset[str]:
     """Those of the library whose code runs on this GPU, such as "sm_90a"."""
     targets = [target(name.removeprefix("sm_")) for name in library.manifest.targets]
     return frozenset(sm(one) for one in archs.serving([gpu], targets))
-
-
-def _kernels(library: Library, gpu: Capability) -> frozenset[str]:
-    """The names of the kernels that run on this GPU; of a package, those of its functions."""
-    here = targets_on(library, gpu)
-    names = [kernel.name for kernel in library.manifest.kernels if kernel.target in here]
-    if library.manifest.kind == "package":
-        return frozenset(name.partition(" at ")[0].partition("[")[0] for name in names)
-    return frozenset(machine_code.short_names(names).values())
 
 
 def _others(card: CardFacts, own: Sequence[CaseFacts]) -> list[CaseFacts]:
@@ -134,3 +129,36 @@ def _launches(
             return found, f"only {len(found)} of {len(candidates)} cases were tried in {patience_s:.0f} s"
         return found, str(error)
     return found, None
+
+
+def launches(call: Callable[[], Any]) -> tuple[str, ...]:
+    """The names of what a call runs on the GPU."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        call()
+        torch.cuda.synchronize()
+    events = profiler.events() or ()
+    return tuple(dict.fromkeys(event.name for event in events if event.device_type.name == "CUDA"))
+
+
+def launch_each(request: ReachRequest, leader: Leader) -> None:
+    """Calls each case under torch's profiler, in order."""
+    import torch
+
+    from kernelgate.bench.kernel import calls, loading, triton_runtime
+
+    with triton_runtime.shared([request.library.folder]):
+        judge = loading.load(request.card)
+        bound = calls.bind(request.library.read(), judge, "head")
+        launches(lambda: None)  # the first time, the profiler takes seconds
+        leader.send(Ready())
+        for axes in request.cases:
+            try:
+                launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
+            except Exception:  # of the card's code, or of the kernel, which may refuse the case
+                launched = LaunchedKernels()
+                torch.cuda.synchronize()  # where the kernel has ended the context, that ends this process
+            leader.send(launched)

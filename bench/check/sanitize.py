@@ -22,6 +22,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching
+from kernelgate.bench.record import CheckFinding
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
 from kernelgate.bench.system.worker import ROOT, child_environment
@@ -52,28 +53,10 @@ _MARK = "========="
 
 
 @dataclass(frozen=True)
-class SanitizerFinding:
-    tool: str
-    what: str
-    kernel: str
-    """With its parameters, as the tool has it."""
-    file: str | None
-    """Its name; once it is known to be the commit's, its path from the repository's root."""
-    line: int | None
-    """None where the library was compiled without -lineinfo."""
-    times: int = 1
-
-    def __str__(self) -> str:
-        where = f" at {self.file}:{self.line}" if self.file else ""
-        often = f" ({self.times} times)" if self.times > 1 else ""
-        return f"{self.tool}: {self.what}, in {self.kernel}{where}{often}"
-
-
-@dataclass(frozen=True)
 class ToolRun:
     """What one tool did."""
 
-    findings: tuple[SanitizerFinding, ...]
+    findings: tuple[CheckFinding, ...]
     done: int
     """The cases that it came to the end of."""
     problem: str | None = None
@@ -108,7 +91,7 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     on_base: list[bool | None] = [None] * len(found)
     problems = [run.problem for run in runs if run.problem]
     if found and sides.base is not None:
-        again = tuple(dict.fromkeys(one.tool for one in found))
+        again = tuple(tool for tool in asked.tools if any(one.tool == tool for one in found))
         with _loading(sanitizer, again, WatchedCall.of(sides.base, card, warm_up=0)) as processes:
             before = watch(processes, card, reached.cases, replace(asked, tools=again))
         on_base = known_to(found, [one for run in before for one in run.findings])
@@ -144,13 +127,17 @@ def exit_code(done: Sequence[record.Check]) -> int:
     return 0 if whole else KernelgateError.exit_code
 
 
+def finding_text(one: CheckFinding) -> str:
+    where = f" at {one.file}:{one.line}" if one.file else ""
+    known = "; the base has it, too" if one.on_base else ""
+    often = f" ({one.times} times)" if one.times > 1 else ""
+    return f"{one.tool}: {one.text}, in {one.kernel}{where}{often}{known}"
+
+
 def to_text(done: record.Check) -> Iterator[str]:
     """For a terminal: each finding, then the end in one sentence."""
     for one in done.findings:
-        where = f" at {one.file}:{one.line}" if one.file else ""
-        known = "; the base has it, too" if one.on_base else ""
-        often = f" ({one.times} times)" if one.times > 1 else ""
-        yield f"{one.tool}: {one.text}, in {one.kernel}{where}{often}{known}"
+        yield finding_text(one)
     about = f"sanitize {done.card}"
     if done.status == "skipped":
         yield f"{about}: skipped: {done.reason}"
@@ -197,52 +184,59 @@ def watch(
     return tuple(runs)
 
 
-def known_to(found: Sequence[SanitizerFinding], before: Sequence[SanitizerFinding]) -> list[bool | None]:
+def known_to(found: Sequence[CheckFinding], before: Sequence[CheckFinding]) -> list[bool | None]:
     """Whether each finding is the base's, too: at the same line, or else at another one of the same kernel.
 
     No more of them are the base's than it has: lines move, but a second race in a kernel is new.
     """
-    places = Counter((one.tool, one.what, one.kernel, one.file, one.line) for one in before)
+    places = Counter(map(_place, before))
     known = [False] * len(found)
-    for number, one in enumerate(found):
-        place = (one.tool, one.what, one.kernel, one.file, one.line)
+    for number, place in enumerate(map(_place, found)):
         if places[place]:
             places[place] -= 1
             known[number] = True
-    rest = Counter[tuple[str, str, str]]()
-    for (tool, what, kernel, _, _), count in places.items():
-        rest[tool, what, kernel] += count
-    for number, one in enumerate(found):
-        if not known[number] and rest[one.tool, one.what, one.kernel]:
-            rest[one.tool, one.what, one.kernel] -= 1
+    rest = Counter[tuple[object, ...]]()
+    for place, count in places.items():
+        rest[place[:3]] += count
+    for number, place in enumerate(map(_place, found)):
+        if not known[number] and rest[place[:3]]:
+            rest[place[:3]] -= 1
             known[number] = True
     return list(known)
 
 
-def _recorded(one: SanitizerFinding, library: Library, gpu: Capability, on_base: bool | None) -> record.CheckFinding:
-    kernel = machine_code.short_names([one.kernel])[one.kernel]
+def _place(one: CheckFinding) -> tuple[object, ...]:
+    return one.tool, one.text, one.kernel, one.file, one.line
+
+
+def _recorded(one: CheckFinding, library: Library, gpu: Capability, on_base: bool | None) -> CheckFinding:
+    """As a record has it: the kernel's short name, and a file of the commit."""
     fitting = sources_of(one, library, gpu)
     path = fitting[0] if len(fitting) == 1 else None
     which = f"one of {' and '.join(fitting)}" if fitting else "which is not a file of this commit"
     elsewhere = f" ({one.file}:{one.line}, {which})" if one.file and path is None else ""
-    return record.CheckFinding(
-        text=f"{one.what}{elsewhere}"[:MAX_TEXT],
-        kernel=kernel[:MAX_TEXT],
-        file=path,
-        line=one.line if path else None,
-        tool=one.tool,
-        times=one.times,
-        on_base=on_base,
+    return one.model_copy(
+        update={
+            "text": f"{one.text}{elsewhere}"[:MAX_TEXT],
+            "kernel": _short_name(one)[:MAX_TEXT],
+            "file": path,
+            "line": one.line if path else None,
+            "on_base": on_base,
+        }
     )
 
 
-def sources_of(one: SanitizerFinding, library: Library, gpu: Capability) -> tuple[str, ...]:
+def _short_name(one: CheckFinding) -> str:
+    return machine_code.short_names([one.kernel or ""])[one.kernel or ""]
+
+
+def sources_of(one: CheckFinding, library: Library, gpu: Capability) -> tuple[str, ...]:
     """The files of the commit that a finding may mean, from the repository's root: of its kernel's target, else of this
     GPU, else any. The tools give a file's name alone, and often a function's instead of its kernel's."""
     if one.file is None:
         return ()
     sources = library.manifest.sources
-    kernel = machine_code.short_names([one.kernel])[one.kernel]
+    kernel = _short_name(one)
     here = reach.targets_on(library, gpu) & sources.keys()
     compiled = {each.target for each in library.manifest.kernels if each.name == kernel} & here
     name = PurePosixPath(one.file).name
@@ -253,7 +247,7 @@ def sources_of(one: SanitizerFinding, library: Library, gpu: Capability) -> tupl
     return ()
 
 
-def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:
+def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[CheckFinding, ...]:
     """What one tool finds in a program. Raises KernelgateError where it could not look."""
     command = (*_words(sanitizer, tool), *words)
     with _started_by(sanitizer), supervise.running(command, cwd=ROOT, env=child_environment()) as running:
@@ -272,7 +266,7 @@ def _started_by(sanitizer: Path) -> Iterator[None]:
         raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
 
 
-def _found(tool: str, running: Running) -> tuple[SanitizerFinding, ...]:
+def _found(tool: str, running: Running) -> tuple[CheckFinding, ...]:
     run = _followed(tool, running, (), TIMEOUT_S)
     if run.problem and not run.findings:
         raise KernelgateError(run.problem)
@@ -329,9 +323,9 @@ class _Output:
         return self.words or next(filter(None, said), "nothing")
 
 
-def parse(tool: str, lines: Iterable[str]) -> tuple[SanitizerFinding, ...]:
+def parse(tool: str, lines: Iterable[str]) -> tuple[CheckFinding, ...]:
     """The findings in compute-sanitizer's output, equal ones counted once."""
-    found: list[SanitizerFinding] = []
+    found: list[CheckFinding] = []
     head: str | None = None
     for raw in lines:
         if not raw.startswith(_MARK):
@@ -347,19 +341,16 @@ def parse(tool: str, lines: Iterable[str]) -> tuple[SanitizerFinding, ...]:
             where = _AT.match(text)
         if head is None or where is None:
             continue
-        line = where["line"]
-        found.append(SanitizerFinding(tool, _what(head), where["kernel"], where["file"], int(line) if line else None))
+        what = head.removeprefix("Error: ").removesuffix("access").rstrip(" .").replace("between Write", "at a write")
+        line = int(where["line"]) if where["line"] else None
+        found.append(CheckFinding(text=what, kernel=where["kernel"], file=where["file"], line=line, tool=tool))
         head = None
     return merged(found)
 
 
-def _what(head: str) -> str:
-    return head.removeprefix("Error: ").removesuffix("access").rstrip(" .").replace("between Write", "at a write")
-
-
-def merged(found: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
-    counts: dict[tuple[str, str, str, str | None, int | None], int] = {}
+def merged(found: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
+    counts: dict[tuple[object, ...], CheckFinding] = {}
     for one in found:
-        key = (one.tool, one.what, one.kernel, one.file, one.line)
-        counts[key] = counts.get(key, 0) + one.times
-    return tuple(SanitizerFinding(*key, times=times) for key, times in counts.items())
+        known = counts.get(_place(one))
+        counts[_place(one)] = one.model_copy(update={"times": known.times + one.times}) if known else one
+    return tuple(counts.values())

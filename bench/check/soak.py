@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import failures, fuzz
-from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
+from kernelgate.bench.check import fuzz, trials
+from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
@@ -85,7 +85,15 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, wo
             for trial in chain(_kept(soak, device), drawn):
                 if soak.over:
                     break
-                _try(process, soak, trial)
+                outcome = process.tried(trial)
+                if outcome.untried:
+                    soak.untried += 1
+                else:
+                    soak.tried += 1
+                    (_failed if outcome.fault else _passed)(process, soak, trial, outcome)
+                if time.monotonic() - soak.said >= SAY_S:
+                    soak.said = time.monotonic()
+                    progress.say(soak.progress())
         except KeyboardInterrupt:
             progress.say(soak.summary())
             raise
@@ -103,27 +111,12 @@ def _kept(soak: Soak, device: environment.DeviceKind) -> list[Trial]:
     return kept
 
 
-def _try(process: TrialProcess, soak: Soak, trial: Trial) -> None:
-    outcome = process.tried(trial)
-    if outcome.untried:
-        soak.untried += 1
-    elif outcome.fault:
-        soak.tried += 1
-        soak.failed += 1
-        _failed(process, soak, trial, outcome)
-    else:
-        soak.tried += 1
-        _passed(soak, trial, outcome)
-    if time.monotonic() - soak.said >= SAY_S:
-        soak.said = time.monotonic()
-        progress.say(soak.progress())
-
-
 def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
     """Kept at once, and once more when it is made smaller: the search may be interrupted."""
+    soak.failed += 1
     card = soak.card
     path = fuzz_corpus.keep(soak.corpus, card.name, "failed", _as_kept(trial, outcome, outcome.fault or ""))
-    facts = failures.examined(process, trial, outcome)
+    facts = trials.examined(process, trial, outcome)
     smallest, why = facts.smallest or trial, facts.fault or outcome.fault or ""
     why = f"{why}; {facts.words}" if facts.words else why
     final = fuzz_corpus.keep(soak.corpus, card.name, "failed", _as_kept(smallest, outcome, why))
@@ -138,7 +131,7 @@ def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutco
             progress.say(line)
 
 
-def _passed(soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
+def _passed(_: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutcome) -> None:
     if outcome.error_ratio is None:
         return
     group = _group(trial)

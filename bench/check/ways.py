@@ -9,26 +9,41 @@ graph                     captured into a CUDA graph, replayed on other inputs
 two-streams               calls on two streams at once, with inputs of their own
 huge                      tensors beyond 2 GiB, of which parts are compared
 
-Those in company of other calls are in company.py.
+Those beside other calls are in concurrent_calls.py. `try_each` runs in a process of its own, led by trials.py.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import torch
 
-from kernelgate.bench.check import company, examine
-from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
-from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded, same_bits
-from kernelgate.bench.check.tried import Examined, InapplicableError, UntriedError, drawn
+from kernelgate.bench.check import concurrent_calls, examine
+from kernelgate.bench.check.examine import (
+    Examined,
+    InapplicableError,
+    KernelCallError,
+    MemoryLayout,
+    ReadyCall,
+    Subject,
+    UntriedError,
+    beyond_use,
+    bits,
+    drawn,
+    guarded,
+    same_bits,
+)
+from kernelgate.bench.check.trials import FuzzRequest, TrialOutcome
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import compare, loading, operands
+from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.fuzz_trials import Trial
+from kernelgate.bench.kernel.fuzz_trials import WAY, Trial
 from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.system.worker import Leader, Ready
 
 REPEATS = 1600
 """Calls of the way "repeat": what is wrong in one call of 400 is missed in one run of 55."""
@@ -307,7 +322,47 @@ WAYS: Mapping[str, Callable[[Subject, Trial], Examined]] = {
     "graph": graph,
     "two-streams": two_streams,
     "huge": huge,
-    "between-others": company.between_others,
-    "shared-inputs": company.shared_inputs,
-    "two-threads": company.two_threads,
+    "between-others": concurrent_calls.between_others,
+    "shared-inputs": concurrent_calls.shared_inputs,
+    "two-threads": concurrent_calls.two_threads,
 }
+
+
+def try_each(request: FuzzRequest, leader: Leader) -> None:
+    """Loads the library, then tries trials until one leaves the device beyond use."""
+    with triton_runtime.shared([request.library.folder]):
+        judge = loading.load(request.card)
+        subject = Subject(judge, calls.bind(request.library.read(), judge, "head"), request.device)
+        leader.send(Ready())
+        outcome = None
+        while outcome is None or not outcome.last:
+            outcome = _tried(subject, request, leader.receive(Trial))
+            leader.send(outcome)
+
+
+def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
+    fault: str | None = None
+    untried: str | None = None
+    inapplicable = False
+    try:
+        with triton_runtime.one_config(trial.id) if "triton" in sys.modules else nullcontext():
+            done = examined(subject, trial)
+            return TrialOutcome(
+                fault=done.fault,
+                max_abs_error=compare.largest([one.max_abs_error for one in done.comparisons]),
+                error_ratio=compare.largest([one.error_ratio for one in done.comparisons]),
+                note=done.note,
+                repeatable=done.repeatable,
+            )
+    except KernelCallError as error:
+        fault = str(error)
+    except UntriedError as error:
+        untried, inapplicable = str(error), isinstance(error, InapplicableError)
+    except Exception as error:
+        mistake = str(loading.mistake_of(request.card, "", error))
+        if WAY in trial.axes:
+            untried = mistake
+        else:  # what a card lists itself, it must be able to make
+            fault = f"not checked: {mistake}"
+    last = beyond_use(request.device)
+    return TrialOutcome(fault=fault, untried=untried, inapplicable=inapplicable, last=last)

@@ -12,7 +12,7 @@ from pathlib import Path
 from kernelgate.bench import record
 from kernelgate.bench.build.library import build_record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
+from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards, fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
@@ -24,10 +24,9 @@ from kernelgate.bench.record import RunRecord, Timing
 from kernelgate.bench.system import environment, lock, nvml
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
-from kernelgate.bench.timing import commits as timing
-from kernelgate.bench.timing.commits import CommitsPlan
-from kernelgate.bench.timing.process import Measuring, Setup
-from kernelgate.bench.timing.runner import ProcessError
+from kernelgate.bench.timing import process
+from kernelgate.bench.timing.batches import ProcessError
+from kernelgate.bench.timing.process import CommitsPlan, Measuring, Setup, commit_side
 
 PATIENCE_S = 120.0
 """A process that does not answer for so long is hung. A commit that hangs costs it twice: beside others, and alone."""
@@ -64,7 +63,7 @@ class Workbench(BuiltCommits):
         """Also puts what is built into the record."""
         if why := super().build(place):
             return why
-        builds = (*self.made.builds, build_record(self.libraries[place], timing.side(self.shas[place])))
+        builds = (*self.made.builds, build_record(self.libraries[place], commit_side(self.shas[place])))
         self.made = self.made.model_copy(update={"builds": builds})
         return None
 
@@ -80,14 +79,14 @@ class Workbench(BuiltCommits):
         left, faults = list(places), dict[int, str]()
         number += self.before
         while len(left) > 1:
-            sides = {timing.side(self.shas[place]): place for place in left}
+            sides = {commit_side(self.shas[place]): place for place in left}
             plan = CommitsPlan(self.card, self.case, {side: self.libraries[at] for side, at in sides.items()})
-            if self.together and (why := timing.clash(list(plan.libraries.values()))):
+            if self.together and (why := process.commits_clash(list(plan.libraries.values()))):
                 self._apart(why)
             try:
-                done = timing.timed(self.setup, plan, number, self.together)
+                done = process.timed_commits(self.setup, plan, number, self.together)
             except ProcessError as error:
-                found = {sides[side]: why for side, why in timing.at_fault(self.setup, plan, number).items()}
+                found = {sides[side]: why for side, why in process.commits_at_fault(self.setup, plan, number).items()}
                 if not found and not self.together:
                     raise KernelgateError(error.fault) from None
                 if not found:

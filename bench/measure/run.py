@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from kernelgate.bench import record
 from kernelgate.bench.build import library as built
@@ -24,10 +26,11 @@ from kernelgate.bench.kernel import cards, commit, compared
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool
-from kernelgate.bench.timing import paired, summary
+from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.paired import CardPlan
 
 LOG_COLUMNS = 120
@@ -189,7 +192,7 @@ def bench(
         return skeleton
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
     screen = Console(stderr=True)
-    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
+    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
     timed_record = with_accuracy(timed_record, about, chosen, plan.seed, workers)
     record.write(timed_record, output)
     return timed_record
@@ -363,3 +366,18 @@ def _pull_ref(ref: str | None) -> str | None:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
+
+
+def percentiles(measured: RunRecord) -> Table:
+    """Percentiles and rates for a terminal: a row for each side of each case."""
+    made = Table(box=None, pad_edge=False)
+    made.add_column("case")
+    made.add_column("side")
+    for title in ("P50 µs", "P95 µs", "P99 µs", "CV %", "graph µs", "TFLOP/s", "GB/s"):
+        made.add_column(title, justify="right")
+    sharing = Counter(case.id for case in measured.cases)
+    for rate in rates.rates(measured):
+        name = rate.key.id if sharing[rate.key.id] == 1 else f"{rate.key.card}/{rate.key.id}"
+        numbers = (rate.p50_us, rate.p95_us, rate.p99_us, rate.cv_pct, rate.graph_us, rate.tflops, rate.gbps)
+        made.add_row(name, rate.side, *("–" if number is None else f"{number:.4g}" for number in numbers))
+    return made

@@ -16,7 +16,7 @@ from kernelgate.bench.check import soak as soaks
 from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.check.soak import Soak
-from kernelgate.bench.check.trial_process import WORKER
+from kernelgate.bench.check.trials import WORKER
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.kernel import cards, compared, fuzz_corpus

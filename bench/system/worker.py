@@ -229,12 +229,13 @@ class WorkerProcess:
 
 def parsed(line: bytes | str, kind: type[M] | TypeAdapter[M]) -> M | Doing:
     """A line of a worker. Raises ValidationError, and WorkerFailedError for the last words of one that failed."""
-    with suppress(ValidationError):
+    try:
+        return _validated(kind, line)
+    except ValidationError:
         news = _NEWS.validate_json(line)
-        if isinstance(news, Failed):
-            raise WorkerFailedError(news)
-        return news
-    return _validated(kind, line)
+    if isinstance(news, Failed):
+        raise WorkerFailedError(news)
+    return news
 
 
 def _validated(kind: type[M] | TypeAdapter[M], line: bytes | str) -> M:

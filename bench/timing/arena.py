@@ -17,8 +17,9 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.system import cuda_driver
 from kernelgate.bench.timing.protocol import Memory, NamedInput, Place
-from kernelgate.bench.timing.windows import ALIGNMENT
 
+ALIGNMENT = 256
+"""Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
 NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
 

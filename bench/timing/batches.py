@@ -8,10 +8,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TypeVar
 
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
 from kernelgate.bench.timing.protocol import (
     Batch,
     BatchDone,
@@ -22,7 +25,69 @@ from kernelgate.bench.timing.protocol import (
     Planned,
     SampleCalls,
 )
-from kernelgate.bench.timing.runner import Runner
+
+NOT_SHARED = "SharingError"
+"""What a process raises that cannot share memory."""
+
+A = TypeVar("A", bound=Message)
+
+
+class ProcessError(KernelgateError):
+    """A process could not be finished."""
+
+    def __init__(self, fault: str, advice: str = "") -> None:
+        super().__init__(f"{fault}{advice}")
+        self.fault = fault
+        """What happened, without what to do about it in a comparison."""
+
+
+class LoadError(ProcessError):
+    """A library could not be loaded together with the other one."""
+
+
+class NotSharedError(Exception):
+    """The measured process cannot map the verifier's memory."""
+
+
+class Runner:
+    """A process, led step by step."""
+
+    def __init__(self, worker: WorkerProcess, name: str, patience_s: float) -> None:
+        self._worker = worker
+        self.name = name
+        self._patience_s = patience_s
+
+    def ask(self, message: Message, kind: type[A]) -> A:
+        """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
+        self.send(message)
+        return self.answer(kind)
+
+    def send(self, message: Message) -> None:
+        """Sends a message and does not wait."""
+        try:
+            self._worker.send(message)
+        except WorkerError as error:
+            raise self._error(error) from None
+
+    def answer(self, kind: type[A]) -> A:
+        """Waits until the step that was asked for is done."""
+        try:
+            return self._worker.receive(kind, self._patience_s)
+        except WorkerError as error:
+            raise self._error(error) from None
+
+    def _error(self, error: WorkerError) -> Exception:
+        if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
+            return NotSharedError(str(error))
+        fault = f"{self.name} failed while {self._worker.doing.doing}: {error}"
+        if self._worker.doing.loading:
+            return LoadError(fault)
+        return ProcessError(
+            fault,
+            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
+            "continues after them",
+        )
+
 
 QUEUE_LENGTH = 600
 """Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
@@ -150,11 +215,11 @@ def batch(
         SampleTime(
             side=side,
             us=answer.times_us[at],
-            started_us=checked.probed[at].started_us if checked.probed else _at(answer.started_us, at),
-            sm_mhz=checked.probed[at].sm_mhz if checked.probed else None,
-            probed_us=checked.probed[at].us if checked.probed else None,
+            started_us=probed.started_us if probed else answer.started_us[at] if answer.started_us else None,
+            sm_mhz=probed.sm_mhz if probed else None,
+            probed_us=probed.us if probed else None,
         )
-        for at, side in enumerate(sides)
+        for at, (side, probed) in enumerate(zip(sides, checked.probed or [None] * len(sides), strict=True))
     ]
 
 
@@ -177,6 +242,8 @@ def run_batch(
         begun = time.perf_counter()
         answer = measured.runner.ask(asked, BatchDone)
         took_us = (time.perf_counter() - begun) * 1e6
+        if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
+            raise ProcessError(f"{measured.runner.name} answered a batch with times of other samples")
         case.busy_us += sum(answer.times_us)
         if not answer.times_us:  # no graph could be captured, so no call was made
             return answer, Checked(failed=0)
@@ -194,7 +261,3 @@ def run_batch(
         if len(sides) == 1:
             case.note("host_bound", "the host fell behind, so that the GPU may have waited for it inside samples")
     return answer, checked
-
-
-def _at(values: Sequence[float], at: int) -> float | None:
-    return values[at] if at < len(values) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -12,13 +12,11 @@ from typing import Literal
 from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system import nvml
-from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.timing.batches import (
     AROUND_SAMPLE,
     MAX_SAMPLES,
     CaseSamples,
     MeasuredProcess,
-    SampleTime,
     Team,
     batch,
     batches,
@@ -103,7 +101,8 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     if pause_when_capped:
         sample_us = case.inner_repeats * min(calls_us)
         for share in PAUSES:
-            if not _capped(case.readings[-3:]):
+            last = case.readings[-3:]
+            if sum(CAP in reading.throttle_reasons for reading in last) * 2 <= len(last):
                 break
             case.pause_us = round(share * sample_us, 1)
             case.readings.clear()
@@ -113,10 +112,6 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
             text = f"the GPU ran at its power limit, so each sample follows a pause of {case.pause_us:.0f} µs"
             case.note("paused", text)
     case.readings.clear()
-
-
-def _capped(readings: Sequence[Reading]) -> bool:
-    return sum(CAP in reading.throttle_reasons for reading in readings) * 2 > len(readings)
 
 
 def _warmed(team: Team, case: CaseSamples, measured: MeasuredProcess, seconds: float) -> float:
@@ -159,45 +154,36 @@ def _fitting(case: CaseSamples, repeats: int) -> int:
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:
     """Times the rounds, in random order within each, in turns where several processes take part."""
     for first in range(0, rounds, ROUNDS_PER_TURN):
-        numbers = range(first, min(first + ROUNDS_PER_TURN, rounds))
         for one in case.rng.sample(team.measured, len(team.measured)):
-            _turn(team, case, one, len(numbers))
+            _turn(team, case, one, min(ROUNDS_PER_TURN, rounds - first))
         turned()
 
 
 def _turn(team: Team, case: CaseSamples, measured: MeasuredProcess, rounds: int) -> None:
     how = Batch(what="timing", samples=())
-    order = [(side, place) for number in range(rounds) for place, side in enumerate(_round(case, measured, number))]
-    before: record.Side | None = None
+    order: list[tuple[record.Side, int]] = []
+    for number in range(rounds):
+        sides = sides_of(case, measured) if number % REFERENCE_EVERY == 0 else measured.sides
+        order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
     at = 0
     while at < len(order):
         left = [case.inner_repeats] * (len(order) - at)
         _, count = next(batches(left, case.prepared.slots, case.queue_length))
         chosen = order[at : at + count]
         done = batch(team, case, measured, [side for side, _ in chosen], case.inner_repeats, how)
+        before: record.Side | None = None  # between batches the device does other work
         for (side, place), sample in zip(chosen, done, strict=True):
-            _keep(case, side, place, before, sample)
+            case.samples_us.setdefault(side, []).append(sample.us / case.inner_repeats)
+            case.positions.setdefault(side, []).append(place)
+            case.previous.setdefault(side, []).append(before)
+            if sample.started_us is not None:
+                case.started_us.setdefault(side, []).append(sample.started_us)
+            if sample.sm_mhz is not None:
+                case.sm_mhz.setdefault(side, []).append(sample.sm_mhz)
+            if sample.probed_us is not None:
+                case.clocks_apart.setdefault(side, []).append(sample.probed_us - sample.us)
             before = side
         at += count
-        before = None  # between batches the device does other work
-
-
-def _round(case: CaseSamples, measured: MeasuredProcess, number: int) -> list[record.Side]:
-    """The sides of one round, in random order."""
-    sides = sides_of(case, measured) if number % REFERENCE_EVERY == 0 else measured.sides
-    return case.rng.sample(sides, len(sides))
-
-
-def _keep(case: CaseSamples, side: record.Side, place: int, before: record.Side | None, sample: SampleTime) -> None:
-    case.samples_us.setdefault(side, []).append(sample.us / case.inner_repeats)
-    case.positions.setdefault(side, []).append(place)
-    case.previous.setdefault(side, []).append(before)
-    if sample.started_us is not None:
-        case.started_us.setdefault(side, []).append(sample.started_us)
-    if sample.sm_mhz is not None:
-        case.sm_mhz.setdefault(side, []).append(sample.sm_mhz)
-    if sample.probed_us is not None:
-        case.clocks_apart.setdefault(side, []).append(sample.probed_us - sample.us)
 
 
 def replay_graphs(team: Team, case: CaseSamples) -> None:
@@ -260,14 +246,19 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
     notes += [note.model_copy(update={"text": f"{case.case.id}: {note.text}"}) for note in checked.notes]
     rounds = {side: len(samples) for side, samples in case.samples_us.items()}
+
+    def complete(values: dict[record.Side, list[float]]) -> dict[record.Side, tuple[float, ...]]:
+        """Those of the sides of which every sample has one."""
+        return {side: tuple(known) for side, known in sorted(values.items()) if len(known) == rounds[side]}
+
     timing = record.Timing(
         card=card,
         case=case.case.id,
         samples_us={side: tuple(samples) for side, samples in sorted(case.samples_us.items())},
         positions={side: tuple(places) for side, places in sorted(case.positions.items())},
         previous={side: tuple(sides) for side, sides in sorted(case.previous.items())},
-        started_us=_complete(case.started_us, rounds),
-        sm_mhz=_complete(case.sm_mhz, rounds),
+        started_us=complete(case.started_us),
+        sm_mhz=complete(case.sm_mhz),
         inner_repeats=case.inner_repeats,
         pause_us=case.pause_us or None,
         telemetry=nvml.telemetry(case.readings),
@@ -279,10 +270,3 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         clock_step_us=case.clock_step_us,
     )
     return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, contradiction(case))
-
-
-def _complete(
-    values: dict[record.Side, list[float]], rounds: dict[record.Side, int]
-) -> dict[record.Side, tuple[float, ...]]:
-    """Those of the sides of which every sample has one."""
-    return {side: tuple(known) for side, known in sorted(values.items()) if len(known) == rounds[side]}

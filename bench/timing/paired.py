@@ -17,9 +17,9 @@ from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import process, witness
+from kernelgate.bench.timing.batches import LoadError, ProcessError
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
-from kernelgate.bench.timing.runner import LoadError, ProcessError
 
 __all__ = ["CardPlan", "LoadError", "ProcessError"]
 
@@ -74,26 +74,44 @@ class Growing:
     path: Path
 
     def note(self, *notes: Note) -> None:
-        self.record = _noted(self.record, *notes)
+        """Each text once."""
+        known = {note.text for note in self.record.notes}
+        new = tuple({note.text: note for note in notes if note.text not in known}.values())
+        self._update(notes=(*self.record.notes, *new))
 
     def add(self, done: Timed) -> None:
         """A process, its notes, what it cost, and the clocks that were found wrong."""
-        self.record = _costed(_with_contradictions(_grown(self.record, done.process), done), done)
+        spent = {cost.phase: cost.gpu_seconds for cost in self.record.costs}
+        calls = "witness" if done.process.role == "witness" else "calls"
+        for phase, seconds in ((calls, done.calling_s), ("verifying", done.verifying_s)):
+            spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
+        costs = tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items())
+        self._update(processes=(*self.record.processes, done.process), costs=costs)
+        if done.contradictions:
+            check = record.Check(
+                kind="witness",
+                card=min((timing.card for timing in done.process.timings), default=""),
+                status="failed",
+                findings=tuple(record.CheckFinding(text=text) for text in done.contradictions),
+            )
+            self._update(checks=(*self.record.checks, check))
         self.note(*done.notes)
         self.write()
 
     def end(self, how: Literal["complete", "failed", "cancelled"]) -> None:
-        run_ = self.record.run.model_copy(update={"ended": how})
-        self.record = self.record.model_copy(update={"run": run_})
+        self._update(run=self.record.run.model_copy(update={"ended": how}))
         self.write()
 
-    def clock(self, said: str) -> None:
+    def clock(self, policy: str) -> None:
         """How clocks are held."""
-        held = self.record.environments[0].model_copy(update={"clock_policy": said})
-        self.record = self.record.model_copy(update={"environments": (held, *self.record.environments[1:])})
+        held = self.record.environments[0].model_copy(update={"clock_policy": policy})
+        self._update(environments=(held, *self.record.environments[1:]))
 
     def write(self) -> None:
         record.write(self.record, self.path)
+
+    def _update(self, **parts: object) -> None:
+        self.record = self.record.model_copy(update=parts)
 
 
 def run(
@@ -113,24 +131,26 @@ def run(
     RecordError where the record to resume does not fit. `workers` that were started before save their start.
     """
     resumed = resume and path.exists()
-    growing = Growing(_resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton), path)
+    growing = _resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton, path)
     if resumed and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
         progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")
         growing.end("complete")
         return growing.record
     progress.say(f"seed {plan.seed}")
     number = 1 + max((_processes_of(growing.record, part) for part in plan.parts), default=0)
-    growing.note(_note("seed", f"seed {plan.seed} from process {number} on"), *isolation.notes())
+    growing.note(Note(code="seed", text=f"seed {plan.seed} from process {number} on"), *isolation.notes())
+    on_gpu = environment.kind(plan.environment) == "cuda"
+    how = Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, single=len(plan.parts) == 1)
     try:
         with (
             lock.device(plan.environment.device.uuid),
-            nvml.locked_clock(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
+            nvml.locked_clock(plan.environment.device.uuid, plan.lock_clocks and on_gpu) as clock,
             nullcontext(workers) if workers else worker_pool() as processes,
         ):
             processes.prepare(process.FIRST)
-            if _on_gpu(plan):
+            if on_gpu:
                 growing.clock(clock)
-            setup = _setup(plan, processes)
+            setup = Setup(plan.environment, how, processes)
             _time(plan, setup, growing, undecided)
             _witness(plan, setup, growing)
     except BaseException as error:
@@ -141,19 +161,12 @@ def run(
     return growing.record
 
 
-def _on_gpu(plan: PairedPlan) -> bool:
-    return environment.kind(plan.environment) == "cuda"
-
-
-def _setup(plan: PairedPlan, workers: WorkerPool) -> Setup:
-    alone = len(plan.parts) == 1
-    how = Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, alone)
-    return Setup(plan.environment, how, workers)
-
-
 def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided) -> None:
     """Process after process, of each card in turn, until no case needs another one."""
-    together = {part.card.name: _together(part, growing.record) for part in plan.parts}
+    alternating = {  # a run that began with alternating processes continues with them
+        timing.card for one in growing.record.processes if one.role == "alternating" for timing in one.timings
+    }
+    together = {one.card.name: one.sides.clash is None and one.card.name not in alternating for one in plan.parts}
     while needed := wanted(plan, growing.record, undecided):
         # Of the card that has the fewest processes: a process of each card in turn.
         part = min(
@@ -283,38 +296,29 @@ def process_count(record_: RunRecord) -> int:
     return min((len(case.processes) for case in record.timed_cases(record_)), default=0)
 
 
-def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
-    begun = skeleton.model_copy(
-        update={
-            "environments": (plan.environment,),
-            "cards": _all_cards(plan, skeleton),
-            "builds": (*_other_builds(plan, skeleton), *builds(plan)),
-            "cases": plan.cases,
-            "processes": (),
-        }
-    )
+def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
+    """The skeleton, with what it knows of cards and of libraries that are not timed."""
+    timed = {part.card.name: part.card.recorded for part in plan.parts}
+    others = tuple(build for build in skeleton.builds if build.card not in timed)
+    parts = {
+        "environments": (plan.environment,),
+        "cards": tuple({**timed, **{card.name: card for card in skeleton.cards}}.values()),
+        "builds": (*others, *builds(plan)),
+        "cases": plan.cases,
+        "processes": (),
+    }
+    growing = Growing(skeleton.model_copy(update=parts), path)
     for part in plan.parts:
         base = part.sides.base
         if base is not None and base.same_as(part.sides.head):
             text = f"base and head of {part.card.name} are the same library, which is timed against itself"
-            begun = _noted(begun, _note("timed_against_itself", text))
-        reason = part.sides.clash
-        begun = _noted(begun, process.alternating_because(reason)) if reason else begun
-    return begun
+            growing.note(Note(code="timed_against_itself", text=text))
+        if part.sides.clash:
+            growing.note(process.alternating_because(part.sides.clash))
+    return growing
 
 
-def _all_cards(plan: PairedPlan, skeleton: RunRecord) -> tuple[record.Card, ...]:
-    """The cards of the skeleton, which knows their source, and those of the plan that it does not have."""
-    return tuple({**{p.card.name: p.card.recorded for p in plan.parts}, **{c.name: c for c in skeleton.cards}}.values())
-
-
-def _other_builds(plan: PairedPlan, skeleton: RunRecord) -> tuple[record.Build, ...]:
-    """Of cards that are not timed."""
-    timed = {part.card.name for part in plan.parts}
-    return tuple(build for build in skeleton.builds if build.card not in timed)
-
-
-def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
+def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
     old = record.read(path)
     reasons = unfit(plan, old)
     if reasons:
@@ -322,7 +326,7 @@ def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
     parts = ("environments", "cards", "builds", "cases", "processes", "costs", "notes")
     kept = {name: getattr(old, name) for name in parts}
     run_ = skeleton.run.model_copy(update={"resumed_from": old.run.id})
-    return skeleton.model_copy(update={**kept, "run": run_, "checks": skeleton.checks or old.checks})
+    return Growing(skeleton.model_copy(update={**kept, "run": run_, "checks": skeleton.checks or old.checks}), path)
 
 
 def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
@@ -335,7 +339,8 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
         reasons.append("it was measured with other libraries")
     if [case.key for case in old.cases] != [case.key for case in plan.cases]:
         here = {case.card for case in plan.cases}
-        reasons.append(f"it holds other cases ({', '.join(_named(case, here) for case in old.cases) or 'none'})")
+        names = (case.id if case.card in here else f"{case.id} of {case.card or 'no card'}" for case in old.cases)
+        reasons.append(f"it holds other cases ({', '.join(names) or 'none'})")
     timed = [timing for one in old.processes if one.role in record.COMPARED for timing in one.timings]
     rounds = {len(samples) for timing in timed for side, samples in timing.samples_us.items() if side != "reference"}
     if rounds - {plan.rounds}:
@@ -343,57 +348,6 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _named(case: record.Case, here: set[str]) -> str:
-    """The id; with its card where that is not one that is measured here."""
-    return case.id if case.card in here else f"{case.id} of {case.card or 'no card'}"
-
-
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
     """How the libraries of the plan came to be."""
     return tuple(build for part in plan.parts for build in build_records(part.sides))
-
-
-def _grown(current: RunRecord, process_: record.Process) -> RunRecord:
-    return current.model_copy(update={"processes": (*current.processes, process_)})
-
-
-def _costed(current: RunRecord, done: Timed) -> RunRecord:
-    """What the calls took of the device so far, and what verifying them took."""
-    spent = {cost.phase: cost.gpu_seconds for cost in current.costs}
-    calls = "witness" if done.process.role == "witness" else "calls"
-    for phase, seconds in ((calls, done.calling_s), ("verifying", done.verifying_s)):
-        spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
-    return current.model_copy(
-        update={"costs": tuple(record.Cost(phase=phase, gpu_seconds=s) for phase, s in spent.items())}
-    )
-
-
-def _with_contradictions(current: RunRecord, done: Timed) -> RunRecord:
-    if not done.contradictions:
-        return current
-    cards = {timing.card for timing in done.process.timings}
-    check = record.Check(
-        kind="witness",
-        card=min(cards, default=""),
-        status="failed",
-        findings=tuple(record.CheckFinding(text=text) for text in done.contradictions),
-    )
-    return current.model_copy(update={"checks": (*current.checks, check)})
-
-
-def _noted(current: RunRecord, *notes: record.Note) -> RunRecord:
-    known = {note.text for note in current.notes}
-    new = tuple({note.text: note for note in notes if note.text not in known}.values())
-    return current.model_copy(update={"notes": (*current.notes, *new)})
-
-
-def _note(code: str, text: str) -> record.Note:
-    return record.Note(code=code, text=text)
-
-
-def _together(part: CardPlan, current: RunRecord) -> bool:
-    """A run that began with alternating processes continues with them."""
-    timed = {
-        timing.card for process in current.processes if process.role == "alternating" for timing in process.timings
-    }
-    return part.sides.clash is None and part.card.name not in timed

@@ -1,12 +1,14 @@
-"""The inputs of a case, as the verifier draws and keeps them.
+"""The inputs of a case, as the verifier draws and keeps them, and which of them each call reads.
 
-Where a card names independent axes, the pool is longer along them than a case: each call reads a window at another
-start. Once every start was used, the pool's entries change places, so that windows hold what they never held. Else the
-pool is a number of whole sets of inputs.
+Where a card names independent axes, the pool is longer along them than a case: each call reads a window, as many
+neighbouring entries as the case has, from a start that no call before it had. Once every start was used, the pool's
+entries change places, so that windows hold what they never held. Else the pool is a number of whole sets of inputs.
 """
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,11 +17,95 @@ from typing import Literal
 import torch
 
 from kernelgate.bench.kernel import operands
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.operands import Draw, Inputs
-from kernelgate.bench.timing.arena import Arena, Layout, footprint
+from kernelgate.bench.timing.arena import ALIGNMENT, Arena, Layout, footprint
 from kernelgate.bench.timing.protocol import NamedInput, Place, PlainValues
-from kernelgate.bench.timing.windows import MANY, PoolSize, pool_size, separate, set_count
+
+MANY = 1024
+"""Windows that a pool should have, where that costs little memory."""
+CHEAP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """How a pool is cut into windows."""
+
+    entries: int
+    """In the pool, along the independent axes."""
+    length: int
+    """Of one window, in entries: what the case has."""
+    grain: int
+    """Windows start at multiples of this many entries, so that each is aligned."""
+
+    @property
+    def windows(self) -> int:
+        return (self.entries - self.length) // self.grain + 1
+
+    def start(self, window: int) -> int:
+        """The first entry of a window."""
+        return window * self.grain
+
+
+def grain(entry_bytes: list[int]) -> int:
+    """The least number of entries after which every tensor is aligned again."""
+    return math.lcm(*(ALIGNMENT // math.gcd(ALIGNMENT, size) for size in entry_bytes))
+
+
+def set_count(set_bytes: int, cache_bytes: int, most_bytes: int) -> int:
+    """So many whole sets that those which are read between two uses of one fill the cache, and more of small ones."""
+    cold, many = cache_bytes // max(1, set_bytes) + 2, CHEAP_BYTES // max(1, set_bytes)
+    return min(MANY, max(cold, many), max(2, most_bytes // max(1, set_bytes)))
+
+
+def pool_size(length: int, entry_bytes: list[int], cache_bytes: int, most_entries: int) -> PoolSize:
+    """A pool whose windows do not find each other's inputs in the cache, of at most `most_entries`.
+
+    `entry_bytes`: of each independent tensor. At least three windows side by side, and more of a small case, so that
+    what lies between two calls that share entries exceeds the cache.
+    """
+    size, step = sum(entry_bytes), grain(entry_bytes)
+    cold = -(-cache_bytes // max(1, size))
+    many = min(MANY * step, CHEAP_BYTES // max(1, size))
+    wanted = length + max(2 * -(-length // step) * step, cold, many)
+    drawn = MANY * length  # one draw gives one case's entries: cases of a few rows stay in the cache
+    return PoolSize(max(length, min(wanted, most_entries, drawn)), length, step)
+
+
+def separate(count: int, length: int, entry_bytes: list[int]) -> PoolSize:
+    """A pool of so many windows that share nothing."""
+    step = grain(entry_bytes)
+    apart = -(-length // step) * step
+    return PoolSize((count - 1) * apart + length, length, apart)
+
+
+class Order:
+    """The numbers from 0 to `count` - 1, each once, then anew. Neighbours are a window's length apart, where that many
+    are left, so that consecutive calls share no inputs. A kernel cannot know the start and the step."""
+
+    def __init__(self, count: int, apart: int, rng: random.Random) -> None:
+        self._count = count
+        self._apart = apart
+        self._rng = rng
+        self.left = 0
+        self._start = self._step = 0
+
+    def renew(self) -> None:
+        """Begins anew: the windows now hold other inputs."""
+        self._start = self._rng.randrange(self._count)
+        # Neither near 0 nor near the count, which leads back to the one before.
+        least = max(1, min(self._apart, self._count // 2))
+        most = max(least, self._count - least)
+        steps = [step for step in range(least, min(2 * least + 16, most + 1)) if math.gcd(step, self._count) == 1]
+        self._step = self._rng.choice(steps or [least])
+        self.left = self._count
+
+    def take(self) -> int:
+        """The next one; after the last, in the same order again."""
+        number = (self._count - self.left) % self._count
+        rounds = number // (self._count // math.gcd(self._step, self._count))  # each leads back to its first one
+        self.left -= 1
+        return (self._start + number * self._step + rounds) % self._count
 
 
 @dataclass(frozen=True)
@@ -73,11 +159,6 @@ def seen_by_oracle(kernel: Kernel, name: str, rows: torch.Tensor, like: torch.Te
 def _items(value: object) -> list[object]:
     """The parts of a named input, which is one thing or several."""
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _with_number(kept: PlainValues, new: object, number: int) -> PlainValues:
-    """Those of the sets before, if any, and a set's own."""
-    return PlainValues(values=(*(kept.values if number else ()), new))  # type: ignore[arg-type]
 
 
 class Pool:
@@ -160,7 +241,9 @@ class Pool:
         size = self.shape.size
         draws = self.shape.windows if size is None else -(-size.entries // size.length)
         for number in range(draws):
-            drawn = self.first if number == 0 and not self._filled else self._drawn()
+            drawn = self.first
+            if number or self._filled:
+                drawn = operands.inputs(self.kernel, self.draw.case, self.draw)
             for given in self.shape.inputs:
                 self._fill_one(arena, given, drawn[given.name], number, size)
             if size is None:
@@ -168,17 +251,17 @@ class Pool:
         self._filled = True
 
     def _keep_numbers(self, drawn: Inputs, number: int) -> None:
-        """The numbers of a set, where they are others than the first one's."""
+        """The numbers of a set, beside those of the sets before."""
         kept = []
         for given in self.shape.inputs:
-            pairs = zip(given.items, _items(drawn[given.name]), strict=True)
-            items = [_with_number(item, new, number) if isinstance(item, PlainValues) else item for item, new in pairs]
+            items: list[Place | PlainValues] = []
+            for item, new in zip(given.items, _items(drawn[given.name]), strict=True):
+                if isinstance(item, PlainValues):
+                    item = PlainValues(values=(*(item.values if number else ()), new))  # type: ignore[arg-type]
+                    self.fixed |= len(set(item.values)) > 1
+                items.append(item)
             kept.append(given.model_copy(update={"items": tuple(items)}))
-            self.fixed |= any(isinstance(item, PlainValues) and len(set(item.values)) > 1 for item in items)
         self.shape = replace(self.shape, inputs=tuple(kept))
-
-    def _drawn(self) -> Inputs:
-        return operands.inputs(self.kernel, self.draw.case, self.draw)
 
     def _fill_one(self, arena: Arena, given: NamedInput, value: object, number: int, size: PoolSize | None) -> None:
         for item, drawn in zip(given.items, _items(value), strict=True):
@@ -216,27 +299,20 @@ class Pool:
     def shuffle(self, arena: Arena) -> torch.Tensor | None:
         """Entries change places; of a pool of sets, whole sets. Returns which one has come to each place, if any."""
         size = self.shape.size
-        if size is None:
-            return self._shuffle_sets(arena)
-        order = torch.randperm(size.entries, generator=self.draw.generator, device=self.draw.device)
-        for given in self.shape.inputs:
-            if given.name in self.kernel.independent:
-                rows = self.entries(arena, given.name)
-                rows.copy_(rows[order])
-        return order
-
-    def _shuffle_sets(self, arena: Arena) -> torch.Tensor | None:
-        if self.fixed:
+        if size is None and self.fixed:
             return None
-        order = torch.randperm(self.shape.windows, generator=self.draw.generator, device=self.draw.device)
+        count = self.shape.windows if size is None else size.entries
+        order = torch.randperm(count, generator=self.draw.generator, device=self.draw.device)
         for given in self.shape.inputs:
-            if given.slotted:
-                self.golden[given.name].copy_(self.golden[given.name][order])
-                continue
-            for item in given.items:
-                if isinstance(item, Place):
-                    rows = arena.rows(item)
-                    rows.copy_(rows[order])
+            held: list[torch.Tensor] = []
+            if size is not None:
+                held = [self.entries(arena, given.name)] if given.name in self.kernel.independent else []
+            elif given.slotted:
+                held = [self.golden[given.name]]
+            else:
+                held = [arena.rows(item) for item in given.items if isinstance(item, Place)]
+            for rows in held:
+                rows.copy_(rows[order])
         return order
 
     def restore(self, arena: Arena, outputs: Mapping[str, Place], window: int, slot: int) -> None:
@@ -250,19 +326,14 @@ class Pool:
                 start = size.start(window)
                 target.copy_(self.golden[name][start : start + size.length].view(target.shape))
 
-    @property
-    def case(self) -> CaseAxes:
-        return self.draw.case
-
     def set_of(self, arena: Arena, number: int) -> Inputs:
         """One set's inputs."""
-        made: Inputs = {}
-        for given in self.shape.inputs:
-            if given.slotted:
-                made[given.name] = self.golden[given.name][number]
-                continue
-            made[given.name] = given.value(partial(arena.view, index=number), number)
-        return made
+        return {
+            given.name: self.golden[given.name][number]
+            if given.slotted
+            else given.value(partial(arena.view, index=number), number)
+            for given in self.shape.inputs
+        }
 
     def part_of(self, arena: Arena, entries: torch.Tensor) -> Inputs:
         """The inputs of some entries, as an oracle takes them."""

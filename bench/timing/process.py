@@ -1,4 +1,4 @@
-"""One process of a paired comparison: fresh, with both libraries in it; where they cannot share one, two take turns."""
+"""One process of a comparison: fresh, with all libraries in it; where they cannot share one, several take turns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import combinations
 from typing import Literal, Protocol
 
 from kernelgate.bench import record
@@ -20,10 +21,9 @@ from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker import Ready, WorkerPool, WorkerProcess
 from kernelgate.bench.timing import case_timing
-from kernelgate.bench.timing.batches import MeasuredProcess, Team
+from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, ProcessError, Runner, Team
 from kernelgate.bench.timing.case_timing import CaseResult
 from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
-from kernelgate.bench.timing.runner import NotSharedError, Runner
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
@@ -141,7 +141,7 @@ class Setup:
             self.verifier = Runner(self.workers.take(VERIFIER), "the verifier", self.how.patience_s)
         return self.verifier
 
-    def end_strays(self, name: str) -> tuple[record.Note, ...]:
+    def end_orphans(self, name: str) -> tuple[record.Note, ...]:
         """Ends what the libraries of a process have started and left, and says so."""
         left = orphans.end_new_children(self.own | self.workers.pids)
         text = f"{name}: it left {', '.join(left)} running, which was ended"
@@ -228,7 +228,7 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     every = [result for of_case in results for result in of_case]
     notes = [note for result in every for note in result.notes]
     calling_s, verifying_s = sum(one.calling_s for one in every), sum(one.verifying_s for one in every)
-    notes += setup.end_strays(turn.name)
+    notes += setup.end_orphans(turn.name)
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
@@ -325,3 +325,58 @@ def merged(timings: Sequence[record.Timing]) -> record.Timing:
     )
     joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
     return ordered[-1].model_copy(update=joined)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Several commits beside each other, for a bisection
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CommitsPlan:
+    """One case of these commits, by `commit:SHA`."""
+
+    card: CardFacts
+    case: CaseFacts
+    libraries: dict[record.Side, Library]
+
+    def role(self, together: bool) -> record.Role:  # noqa: ARG002 - a search has but one
+        return "bisect"
+
+
+def commit_side(sha: str) -> record.Side:
+    return f"commit:{sha}"
+
+
+def commits_clash(libraries: Sequence[Library]) -> str | None:
+    """Why not all of these can share a process."""
+    pairs = combinations(libraries, 2)
+    # A file that two commits have in common, whose cards differ, is loaded once.
+    found = (Sides(one, other).clash for one, other in pairs if one.manifest.sha256 != other.manifest.sha256)
+    return next((why for why in found if why), None)
+
+
+def timed_commits(setup: Setup, plan: CommitsPlan, number: int, together: bool) -> Timed:
+    """Times the case of all commits in one process, or in processes that take turns. Raises ProcessError."""
+    steps = -(-setup.how.rounds // case_timing.ROUNDS_PER_TURN)
+    # Whichever process starts first may be slow for good, so it is drawn.
+    rng = random.Random(f"{setup.how.seed}/{number}/order")  # noqa: S311 - not for secrets
+    shuffled = dict(rng.sample(list(plan.libraries.items()), len(plan.libraries)))
+    drawn = CommitsPlan(plan.card, plan.case, shuffled)
+    name = f"process {number}"
+    turn = Turn(part=drawn, cases=(plan.case,), number=number, together=together, id=f"bisect-{number}", name=name)
+    with progress.track(f"bisect, {name}, {len(shuffled)} commits", steps) as advance:
+        return timed(setup, turn, advance)
+
+
+def commits_at_fault(setup: Setup, plan: CommitsPlan, number: int) -> Mapping[record.Side, str]:
+    """Which commits cannot be timed even without the others, and why. None of them: they do not get on together."""
+    found: dict[record.Side, str] = {}
+    for at, (one, library) in enumerate(plan.libraries.items(), 1):
+        alone = CommitsPlan(plan.card, plan.case, {one: library})
+        turn = Turn(alone, (plan.case,), number, together=True, id=f"bisect-{number}-{at}", name="it")
+        try:
+            timed(setup, turn, lambda _: None)
+        except ProcessError as error:
+            found[one] = error.fault.replace(one, "it")
+    return found

@@ -23,10 +23,9 @@ from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker import Doing, Leader
 from kernelgate.bench.timing import arena as memory
-from kernelgate.bench.timing import checking
+from kernelgate.bench.timing import references
 from kernelgate.bench.timing.arena import Arena
-from kernelgate.bench.timing.checking import CallTally
-from kernelgate.bench.timing.pool import Pool
+from kernelgate.bench.timing.pool import Order, Pool
 from kernelgate.bench.timing.protocol import (
     VERIFIER_STEP,
     CaseChecked,
@@ -42,8 +41,7 @@ from kernelgate.bench.timing.protocol import (
     Redraw,
     ToVerifier,
 )
-from kernelgate.bench.timing.references import Oracle, References, Way
-from kernelgate.bench.timing.windows import Order
+from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
 
 SHARE = 0.25
 """Of all calls, how many are compared. One that is wrong is found with this probability, n of them with 1 - 0.75^n."""
@@ -86,9 +84,11 @@ class CaseVerifier:
         alone = asked.fresh_calls is not None
         self._flushed = torch.empty(asked.cache_bytes, dtype=torch.uint8, device=asked.device) if alone else None
         with self._spending():
-            most = _most_bytes(asked.device)
+            free = torch.cuda.mem_get_info()[0] if asked.device == "cuda" else None
+            most = MAX_BYTES[asked.device] if free is None else min(MAX_BYTES[asked.device], free // 4)
             self.pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)
-            self.slots = self._slot_count(most)
+            size = sum(memory.aligned(memory.footprint(out)) for out in self.pool.outs.values())
+            self.slots = max(1, min(MAX_SLOTS, most // max(1, size)))
             if asked.fresh_calls is not None or self.pool.shape.mixes:  # no two calls of a batch read one window
                 self.slots = min(self.slots, self.pool.shape.windows)
             self.outputs = {name: self.pool.layout.place(out, count=self.slots) for name, out in self.pool.outs.items()}
@@ -101,7 +101,7 @@ class CaseVerifier:
                 self.arena.rows(place).fill_(0xFF)
             self._oracle = Oracle(self.pool, asked.fresh_calls is not None, way)
             self.references: References = self._oracle.compute(self.arena)
-            self._sync()
+            synchronize(self.pool.draw.device)
         self.order = Order(self.pool.shape.windows, self.pool.shape.apart, self.rng)
         self.order.renew()
         self.fresh = True
@@ -145,7 +145,7 @@ class CaseVerifier:
                     self.pool.restore(self.arena, self.outputs, window, slot)
             if self._flushed is not None:  # what was just drawn would be read from the cache
                 self._flushed.zero_()
-            self._sync()
+            synchronize(self.pool.draw.device)
         inputs = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
         return Planned(windows=tuple(windows), slots=tuple(slots), inputs=inputs)
@@ -157,7 +157,7 @@ class CaseVerifier:
         if not mixes and self._drawing_us + self._draw_cost_us < self._budget_us:
             begun = time.perf_counter()
             self.redraw()
-            self._sync()
+            synchronize(self.pool.draw.device)
             self._draw_cost_us = (time.perf_counter() - begun) * 1e6
             self._drawing_us += self._draw_cost_us
         else:
@@ -199,23 +199,23 @@ class CaseVerifier:
                     self.repeated[side] = self.repeated.get(side, 0) + again
             begun = time.perf_counter()
             chosen = self._chosen(asked)
-            calls = [checking.ComparedCall(*self.planned[at]) for at in chosen]
-            outputs = checking.Outputs(self.arena, self.outputs)
-            errors = checking.compare_calls(self.pool, self.references, outputs, calls)
-            self._sync()
+            calls = [references.ComparedCall(*self.planned[at]) for at in chosen]
+            outputs = references.Outputs(self.arena, self.outputs)
+            errors = references.compare_calls(self.pool, self.references, outputs, calls)
+            synchronize(self.pool.draw.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
             for at, error in zip(chosen, errors, strict=True):
                 self._tally(asked.sides[at]).add(error)
                 failed += error.failed
             self._poison(len(self.planned))
-            self._sync()
+            synchronize(self.pool.draw.device)
         return Checked(failed=failed, probed=self._probed(asked.samples))
 
     def _chosen(self, asked: CheckCalls) -> list[int]:
         """A random quarter, of those whose outputs lie in their slots and that there are references for."""
         made = [at for at, side in enumerate(asked.sides) if side != "reference"]
         lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
-        known = checking.comparable(self.pool, self.references, [self.planned[at][0] for at in lying])
+        known = references.comparable(self.pool, self.references, [self.planned[at][0] for at in lying])
         able = [at for at, is_known in zip(lying, known, strict=True) if is_known]
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made)))
@@ -250,17 +250,6 @@ class CaseVerifier:
     # ------------------------------------------------------------------------------------------------------------------
 
     def close(self) -> CaseChecked:
-        self._say_limits()
-        answer = CaseChecked(
-            calls={side: tally.calls(self.repeated.get(side, 0)) for side, tally in self.tallies.items()},
-            errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
-            notes=tuple(self.notes),
-            seconds=self.seconds,
-        )
-        memory.close(self.arena, owner=True)
-        return answer
-
-    def _say_limits(self) -> None:
         if not self.references.complete:
             size = self.pool.shape.size
             share = len(self.references.entries) / size.entries if size else 0.0
@@ -271,14 +260,14 @@ class CaseVerifier:
         if repeated:
             text = f"{100 * repeated / made:.2g}% of the calls read inputs that an earlier call of the process had read"
             self.notes.append(record.Note(code="fewer_inputs", text=text))
-
-    def _slot_count(self, most_bytes: int) -> int:
-        size = sum(memory.aligned(memory.footprint(out)) for out in self.pool.outs.values())
-        return max(1, min(MAX_SLOTS, most_bytes // max(1, size)))
-
-    def _sync(self) -> None:
-        if self.pool.draw.device == "cuda":
-            torch.cuda.synchronize()
+        answer = CaseChecked(
+            calls={side: tally.calls(self.repeated.get(side, 0)) for side, tally in self.tallies.items()},
+            errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
+            notes=tuple(self.notes),
+            seconds=self.seconds,
+        )
+        memory.close(self.arena, owner=True)
+        return answer
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -299,13 +288,6 @@ def _probed(words: Sequence[int], first: int) -> ProbeReading:
     )
 
 
-def _most_bytes(device: str) -> int:
-    if device == "cpu":
-        return MAX_BYTES["cpu"]
-    free, _ = torch.cuda.mem_get_info()
-    return min(MAX_BYTES["cuda"], free // 4)
-
-
 class Verifier:
     """Answers the leader, one case at a time."""
 
@@ -318,7 +300,9 @@ class Verifier:
         """Raises KernelgateError where a card's own code fails, SharingError where memory cannot be shared."""
         if isinstance(message, PrepareCase):
             key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
-            self._case = CaseVerifier(self._card(message.card_file), message, self._ways.get(key))
+            card = self._cards.get(message.card_file) or loading.load(message.card_file)
+            self._cards[message.card_file] = card
+            self._case = CaseVerifier(card, message, self._ways.get(key))
             self._ways[key] = self._case.way
             return self._case.answer()
         if self._case is None:
@@ -330,18 +314,11 @@ class Verifier:
         if isinstance(message, Redraw):
             self._case.redraw()
             return Checked(failed=0)
-        return self._close(self._case)
-
-    def _close(self, case: CaseVerifier) -> CaseChecked:
-        closed, self._case = case.close(), None
-        if case.pool.draw.device == "cuda":
+        closed = self._case.close()
+        on_gpu, self._case = self._case.pool.draw.device == "cuda", None
+        if on_gpu:
             torch.cuda.empty_cache()
         return closed
-
-    def _card(self, path: Path) -> Kernel:
-        if path not in self._cards:
-            self._cards[path] = loading.load(path)
-        return self._cards[path]
 
 
 def doing(asked: PrepareCase) -> Doing:

@@ -57,14 +57,6 @@ SPARE, SPARE_US = 1.5, 200.0
 """How much longer a hold lasts than the slower host needed to queue a batch."""
 
 
-@dataclass(frozen=True)
-class BatchTime:
-    us: float
-    """On this process's clock, from asking for a batch to its end."""
-    probed_us: float | None
-    """On the device's own, which the verifier read; None on a CPU."""
-
-
 @dataclass
 class Alone:
     """One case of the witness."""
@@ -85,12 +77,9 @@ class Alone:
 def timed(setup: Setup, part: CardPlan, number: int, known: RunRecord, advance: progress.Advance) -> Timed:
     """Times every case of a card in one turn, the `number`th. `known`: the paired comparison, which says how long a
     call takes."""
-    return process.hosted_where_refused(setup, lambda: _timed(setup, _turn(setup, part, number), known, advance))
-
-
-def _turn(setup: Setup, part: CardPlan, number: int) -> Turn:
     words = ["witness", *([] if setup.how.single else [part.card.name]), *([str(number + 1)] if number else [])]
-    return Turn(part, part.cases, number, together=False, id="-".join(words), name=", ".join(words))
+    turn = Turn(part, part.cases, number, together=False, id="-".join(words), name=", ".join(words))
+    return process.hosted_where_refused(setup, lambda: _timed(setup, turn, known, advance))
 
 
 def _timed(setup: Setup, turn: Turn, known: RunRecord, advance: progress.Advance) -> Timed:
@@ -113,7 +102,7 @@ def _timed(setup: Setup, turn: Turn, known: RunRecord, advance: progress.Advance
             timings.append(timing)
             spent_s += seconds
             advance(f"{name}, {case.id}")
-    notes = setup.end_strays(name)
+    notes = setup.end_orphans(name)
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
@@ -158,23 +147,19 @@ def _case(
     for team, one in pairs:
         _blind(team, one, calls, alone)
     alone.hold_us = SPARE * alone.queued_us + SPARE_US if setup.device == "cuda" else 0.0
-    alone.empty_us = median(_blind(team, one, 0, alone).us for _ in range(EMPTY) for team, one in pairs)
+    alone.empty_us = median(_blind(team, one, 0, alone)[0] for _ in range(EMPTY) for team, one in pairs)
     for _ in range(BATCHES[setup.device]):
         for team in teams:
             team.verifier.ask(Redraw(), Checked)
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
-            took = _blind(team, one, calls, alone, again=at > 0 and len(teams) == 1)
-            _keep(alone, one.sides[0], took)
+            took_us, probed_us = _blind(team, one, calls, alone, again=at > 0 and len(teams) == 1)
+            wall_us, side = took_us - alone.empty_us, one.sides[0]
+            # The device's own clock is the finer one; this process's says whether it can be right.
+            us = wall_us if probed_us is None else probed_us
+            alone.times_us.setdefault(side, []).append(max(us / calls, 1e-3))
+            if probed_us is not None:
+                alone.apart_us.setdefault(side, []).append(wall_us - probed_us)
     return alone, *_finished(teams, alone, turn.part.card.name)
-
-
-def _keep(alone: Alone, side: record.Side, took: BatchTime) -> None:
-    """The device's own clock is the finer one; this process's says whether it can be right."""
-    wall_us = took.us - alone.empty_us
-    us = wall_us if took.probed_us is None else took.probed_us
-    alone.times_us.setdefault(side, []).append(max(us / alone.calls, 1e-3))
-    if took.probed_us is not None:
-        alone.apart_us.setdefault(side, []).append(wall_us - took.probed_us)
 
 
 def contradiction(alone: Alone) -> str | None:
@@ -190,8 +175,11 @@ def contradiction(alone: Alone) -> str | None:
     )
 
 
-def _blind(team: Team, measured: MeasuredProcess, calls: int, alone: Alone, again: bool = False) -> BatchTime:
-    """A batch, whose outputs are compared, too."""
+def _blind(
+    team: Team, measured: MeasuredProcess, calls: int, alone: Alone, again: bool = False
+) -> tuple[float, float | None]:
+    """A batch, whose outputs are compared, too: its time in µs on this process's clock, from asking for it to its end,
+    and on the device's own, which the verifier read; None on a CPU."""
     planned = team.verifier.ask(PlanCalls(count=calls, again=again), Planned)
     side = measured.sides[0]
     samples = (SampleCalls(side=side, windows=planned.windows, slots=planned.slots),) if calls else ()
@@ -204,7 +192,7 @@ def _blind(team: Team, measured: MeasuredProcess, calls: int, alone: Alone, agai
     alone.queued_us = max(alone.queued_us, answer.queued_us)
     looked = CheckCalls(sides=(side,) * calls, copied=answer.copied, busy_us=took_us, samples=1)
     checked = team.verifier.ask(looked, Checked)
-    return BatchTime(took_us, checked.probed[0].us if checked.probed else None)
+    return took_us, checked.probed[0].us if checked.probed else None
 
 
 def _finished(teams: Sequence[Team], alone: Alone, card: str) -> tuple[record.Timing, float]:

@@ -26,7 +26,6 @@ from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Ready
 from kernelgate.bench.timing import arena as memory
-from kernelgate.bench.timing import call_memory
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import timer as timers
 from kernelgate.bench.timing.arena import Arena
@@ -39,7 +38,6 @@ from kernelgate.bench.timing.protocol import (
     Finish,
     OpenCase,
     PrepareCase,
-    SampleCalls,
     Start,
     TimingRequest,
     ToWorker,
@@ -154,13 +152,23 @@ class Worker:
         return CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
 
     def _memory_bytes(self, case: OpenedCase, side: record.Side) -> int:
-        """Of one more call, after all that are timed and compared."""
+        """Of one more call, after all that are timed and compared: the outputs that it is handed, and the most that it
+        holds of torch's allocator at once.
+
+        What a kernel takes from CUDA by itself, such as a workspace of its own that it keeps, is not seen.
+        """
         outs = tuple(case.asked.prepared.outputs)
         call = self._call(case, side, 0, 0, 0)
         allocates = side == "reference" or self._loaded.bound[side].returns(outs)
-        found = call_memory.peak_bytes(call, () if allocates else case.outs[0].values())
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        handed = 0 if allocates else sum(out.nbytes for out in case.outs[0].values())
+        most = handed + torch.cuda.max_memory_allocated() - before
         case.returned.clear()
-        return found
+        return most
 
     # ------------------------------------------------------------------------------------------------------------------
     # A batch
@@ -179,7 +187,12 @@ class Worker:
             prepared = case.asked.prepared.model_copy(update={"inputs": asked.inputs})
             case.asked = case.asked.model_copy(update={"prepared": prepared})
             case.given.clear()
-        made = self._calls(case, asked.samples)
+        made: list[tuple[Call, ...]] = []
+        number = 0
+        for sample in asked.samples:
+            lying = list(enumerate(zip(sample.windows, sample.slots, strict=True), number))
+            made.append(tuple(self._call(case, sample.side, at, window, slot) for at, (window, slot) in lying))
+            number += len(lying)
         if asked.blind:
             return self._blind(case, asked, made)
         if asked.graph:
@@ -250,18 +263,6 @@ class Worker:
     # Calls
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _calls(self, case: OpenedCase, samples: Sequence[SampleCalls]) -> list[tuple[Call, ...]]:
-        made, number = [], 0
-        for sample in samples:
-            pairs = list(zip(sample.windows, sample.slots, strict=True))
-            made.append(
-                tuple(
-                    self._call(case, sample.side, number + at, window, slot) for at, (window, slot) in enumerate(pairs)
-                )
-            )
-            number += len(pairs)
-        return made
-
     def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
         prepared = case.asked.prepared
         key = (window, slot if case.slotted else 0)
@@ -323,36 +324,28 @@ def _keeping(call: Callable[[], object], returned: dict[int, object], number: in
     return kept
 
 
-def run(request: TimingRequest, leader: Leader) -> None:
-    with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
-        if request.device == "cpu":
-            torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
-        leader.send(Doing(doing="setting up the device"))
-        timer = timers.timer(request.device)
-        step_us = timers.clock_step(timer)
-        judge, bound = _load(request, leader)
-        with nvml.readings(request.device, request.uuid) as source:
-            worker = Worker(LoadedLibraries(request, judge, bound, timer, step_us, cache), leader, source)
-            leader.send(Ready())
-            gc.freeze()
-            gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
-            while True:
-                worker.answer(leader.receive(WORKER_STEP))
-
-
-def _load(request: TimingRequest, leader: Leader) -> tuple[Kernel, dict[record.Side, Bound]]:
-    leader.send(Doing(doing="reading the card"))
-    judge = loading.load(request.card_file)
-    bound: dict[record.Side, Bound] = {}
-    for side, at in request.libraries:
-        leader.send(Doing(doing=f"loading {side}", loading=True))
-        bound[side] = calls.bind(at.read(), judge, side)
-    return judge, {side: bound[side] for side in sorted(bound)}
-
-
 def make_calls(request: TimingRequest, leader: Leader) -> None:
     """Loads the libraries, then answers the leader, step by step."""
     try:
-        run(request, leader)
+        with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
+            if request.device == "cpu":
+                torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
+            leader.send(Doing(doing="setting up the device"))
+            timer = timers.timer(request.device)
+            step_us = timers.clock_step(timer)
+            leader.send(Doing(doing="reading the card"))
+            judge = loading.load(request.card_file)
+            bound: dict[record.Side, Bound] = {}
+            for side, at in request.libraries:
+                leader.send(Doing(doing=f"loading {side}", loading=True))
+                bound[side] = calls.bind(at.read(), judge, side)
+            loaded = LoadedLibraries(request, judge, dict(sorted(bound.items())), timer, step_us, cache)
+            with nvml.readings(request.device, request.uuid) as source:
+                worker = Worker(loaded, leader, source)
+                leader.send(Ready())
+                gc.freeze()
+                gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
+                while True:
+                    worker.answer(leader.receive(WORKER_STEP))
     except Exception as error:
         raise loading.error_message(error) from None

@@ -25,8 +25,7 @@ from benchmarks.fuzzing.planting import Planted
 from benchmarks.fuzzing.results import LatentResult, LatentResults
 from kernelgate.bench.build import library as libraries
 from kernelgate.bench.check import examine
-from kernelgate.bench.check.examine import ReadyCall, Subject
-from kernelgate.bench.check.guarded import bits
+from kernelgate.bench.check.examine import ReadyCall, Subject, bits
 from kernelgate.bench.core import files
 from kernelgate.bench.kernel import calls, cards, fuzz_risk, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel

@@ -25,8 +25,7 @@ from kernelgate.bench.measure.bisect import Workbench
 from kernelgate.bench.measure.commit_range import CommitRange
 from kernelgate.bench.record import RunRecord, Timing
 from kernelgate.bench.system import lock
-from kernelgate.bench.timing.commits import side
-from kernelgate.bench.timing.process import Setup
+from kernelgate.bench.timing.process import Setup, commit_side
 from kernelgate.ci.explain import recommend
 from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import CaseVerdict
@@ -105,7 +104,7 @@ def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, poli
 
 def paired(made: RunRecord, sha: str, tries: int) -> RunRecord:
     """A record of commits, as one of the base and this commit. Each try bears its part of the time."""
-    sides = {side(_sha(0)): "base", side(sha): "head"}
+    sides = {commit_side(_sha(0)): "base", commit_side(sha): "head"}
     processes = []
     for process in made.processes:
         [timing] = process.timings

@@ -43,7 +43,7 @@ class MeasuringFailure(Model):
 
 def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
     """The record of a try. Raises KernelgateError where there is none."""
-    from kernelgate.bench.check import trial_process
+    from kernelgate.bench.check import trials
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system import git
@@ -60,7 +60,7 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
     )
     say("building")
     with worker_pool() as processes, git.worktree(asked.repo, asked.base, cards.FOLDER) as tree:
-        processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
+        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
         heads = verbs.libraries(asked.repo, asked.head, None)
         sides = verbs.against(heads, verbs.bases(asked.repo, asked.base))
         judging = cards.read(tree / cards.FOLDER)

@@ -65,7 +65,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
     Raises KernelgateError where nothing can be found out about the change.
     """
-    from kernelgate.bench.check import trial_process
+    from kernelgate.bench.check import trials
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system.worker import worker_pool
 
@@ -74,7 +74,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
-        processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
+        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
         try:
             heads = verbs.libraries(repo, None, None)
         except CompileError as error:

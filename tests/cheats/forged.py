@@ -15,6 +15,7 @@ def write(file: Path, rounds: int) -> None:
     base = [250.0 + 0.1 * (number % 7) for number in range(rounds)]
     times = [time for one in base for time in (one, one / 2)]
     lines = [
+        {"ready": True},
         {"clock_step_us": 0.001},
         {"times_us": times, "started_us": [300.0 * number for number in range(2 * rounds)]},
         {"autotuned": {}},

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import failures, fuzz, soak, trial_process
+from kernelgate.bench.check import fuzz, soak, trials
 from kernelgate.bench.check.soak import Soak
-from kernelgate.bench.check.trial_process import TrialProcess
+from kernelgate.bench.check.trials import TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_trials import Trial
@@ -44,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.fixture(autouse=True)
 def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(failures, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
+    monkeypatch.setattr(trials, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
@@ -126,7 +126,7 @@ def test_an_interrupt_says_what_was_found(
 
     calls: list[Trial] = []
     tried = TrialProcess.tried
-    monkeypatch.setattr(trial_process.TrialProcess, "tried", interrupted)
+    monkeypatch.setattr(trials.TrialProcess, "tried", interrupted)
     with pytest.raises(KeyboardInterrupt):
         soaked(built("none"), tmp_path)
     assert re.search(r"soak attention: 3 tried in \d:\d\d:\d\d, 0 failed; kept in ", capsys.readouterr().err)

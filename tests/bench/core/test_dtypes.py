@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelgate.bench.check import guarded
+from kernelgate.bench.check import examine
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
@@ -42,7 +42,7 @@ def test_torch_has_each_of_this_size(name: str) -> None:
 
 def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
     assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
-    assert set(guarded.PATTERNS) == set(TORCH_DTYPES.values())
+    assert set(examine.PATTERNS) == set(TORCH_DTYPES.values())
 
 
 def test_an_unknown_one_is_named_with_those_there_are() -> None:

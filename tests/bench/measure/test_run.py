@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
@@ -12,6 +13,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import run as verbs
+from kernelgate.bench.record import Case, Process, RunRecord, Timing, Work
 from tests import faulty
 
 REPO = Path("repo")
@@ -201,3 +203,16 @@ def test_the_kernels_of_another_library_are_refused() -> None:
     timed = record.Build(card="attention", side="head", library_sha256="1")
     with pytest.raises(UsageError, match="another library of the head"):
         verbs.with_builds((timed,), verbs.builds({"attention": Sides(None, library("2", KERNEL))}))
+
+
+def test_the_table_has_a_row_for_each_side() -> None:
+    timing = Timing(case="s512", samples_us={"base": (100.0,), "head": (50.0,)})
+    measured = RunRecord(
+        cases=(Case(id="s512", work=Work(flops=2e9)),), processes=(Process(id="1", timings=(timing,)),)
+    )
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(verbs.percentiles(measured))
+    _, base, head = capture.get().strip().split("\n")
+    assert base.split() == ["s512", "base", "100", "100", "100", "0", "–", "20", "–"]
+    assert head.split()[:3] == ["s512", "head", "50"]

@@ -9,7 +9,7 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Message
-from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, Team
+from kernelgate.bench.timing.batches import A, CaseSamples, MeasuredProcess, Runner, Team
 from kernelgate.bench.timing.protocol import (
     Batch,
     BatchDone,
@@ -28,7 +28,6 @@ from kernelgate.bench.timing.protocol import (
     Planned,
     ProbeReading,
 )
-from kernelgate.bench.timing.runner import A, Runner
 
 CASE = CaseFacts(id="here", axes={"M": 8}, label="M=8", flops=None, bytes=None, tolerance=None)
 PLACE = Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")

@@ -9,9 +9,7 @@ import torch
 
 from kernelgate.bench.system import temporary
 from kernelgate.bench.timing import arena
-from kernelgate.bench.timing.arena import Layout, SharingError
-from kernelgate.bench.timing.protocol import Place
-from kernelgate.bench.timing.windows import ALIGNMENT
+from kernelgate.bench.timing.arena import ALIGNMENT, Layout
 
 
 @pytest.mark.parametrize(
@@ -63,17 +61,3 @@ def test_a_file_in_memory_is_never_cut() -> None:
         arena.create("cpu", 8192, fd, shared=True)
         arena.create("cpu", 4096, fd, shared=True)
         assert os.fstat(fd).st_size == 8192
-
-
-def test_without_a_file_nothing_is_shared() -> None:
-    with pytest.raises(SharingError, match="there is no file in memory to share"):
-        arena.create("cpu", 1, None, shared=True)
-
-
-def test_every_dtype_has_a_place() -> None:
-    with temporary.memory_file() as fd:
-        for dtype in arena.NAMES:
-            layout = Layout()
-            place: Place = layout.place(torch.empty(3, dtype=dtype))
-            made = arena.create("cpu", layout.bytes, fd, shared=True)
-            assert made.view(place, 0).dtype == dtype

@@ -36,10 +36,6 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
     assert not any(fits(first, end + 1) for (first, end), _ in pairwise(cut)), "as many as fit"
 
 
-def test_nothing_makes_no_batch() -> None:
-    assert list(batches.batches([], 10, 100)) == []
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # One batch
 # ----------------------------------------------------------------------------------------------------------------------
@@ -59,20 +55,6 @@ def test_each_sample_gets_the_windows_and_slots_that_were_planned_for_it() -> No
     sides = ("head", "head", "base", "base", "head", "head")
     assert looked == CheckCalls(sides=sides, busy_us=looked.busy_us, samples=3)
     assert looked.busy_us > 0, "by this process's own clock, whatever the other one says"
-
-
-def test_what_probes_say_goes_with_each_sample() -> None:
-    simulated = SimulatedProcess({"base": 100.0, "head": 50.0}, around_us=3.0, sm_mhz=1980.0)
-    (base, head) = batches.batch(simulated.team, simulated.samples(), simulated.measured, ["base", "head"], 1, HOW)
-    assert (base.probed_us, base.sm_mhz, base.started_us) == (103.0, 1980.0, 0.0)
-    assert (head.probed_us, head.sm_mhz, head.started_us) == (53.0, 1980.0, 103.0)
-
-
-def test_without_probes_the_process_says_when_samples_began() -> None:
-    simulated = SimulatedProcess({"base": 100.0})
-    (base, other) = batches.batch(simulated.team, simulated.samples(), simulated.measured, ["base", "base"], 1, HOW)
-    assert (base.started_us, other.started_us) == (0.0, 100.0)
-    assert base.probed_us is base.sm_mhz is None
 
 
 def test_a_batch_that_the_host_could_not_queue_in_time_is_made_again_on_other_inputs() -> None:
@@ -96,15 +78,6 @@ def test_a_host_that_is_always_too_slow_gets_shorter_batches(sides: list[str], n
     assert len(simulated.batches) == batches.ATTEMPTS
     assert case.queue_length == batches.QUEUE_LENGTH // 2
     assert set(case.notes) == notes
-
-
-def test_a_batch_pauses_as_its_case_does() -> None:
-    simulated = SimulatedProcess({"base": 100.0})
-    case = simulated.samples()
-    case.pause_us = 70.0
-    batches.batch(simulated.team, case, simulated.measured, ["base"], 1, HOW)
-    batches.batch(simulated.team, case, simulated.measured, ["base"], 1, HOW.model_copy(update={"pause_us": 5.0}))
-    assert [asked.pause_us for asked in simulated.batches] == [70.0, 5.0]
 
 
 def test_where_no_graph_can_be_captured_no_output_is_looked_at() -> None:

@@ -31,10 +31,6 @@ def test_a_step_is_under_a_thousandth_of_a_sample(step_us: float, call_us: float
     assert repeats == 1 or sample_us <= 2 * max(1e3 * step_us, SHORTEST_US), "no longer than it need be"
 
 
-def test_repeats_are_bounded() -> None:
-    assert case_timing.inner_repeats(1e6, 1e-3) == MAX_REPEATS
-
-
 @pytest.mark.parametrize(("slots", "repeats"), [(512, 64), (33, 32), (31, 16), (1, 1)])
 def test_a_sample_has_no_more_calls_than_there_are_outputs(slots: int, repeats: int) -> None:
     simulated = SimulatedProcess({"base": 5.0, "head": 7.0}, slots=slots)
@@ -208,10 +204,6 @@ def test_a_clock_that_is_wrong_for_one_side_is_found(around_us: dict[record.Side
         assert found.startswith("here: by the device's own clock a sample takes ")
         assert found.endswith("than by the clock of the process that made the calls: that clock is wrong")
         assert all(f"{us:.1f} µs more of {side}" in found for side, us in (around_us or {}).items())
-
-
-def test_one_side_alone_contradicts_nobody() -> None:
-    assert case_timing.contradiction(timed(SimulatedProcess({"head": 100.0}, around_us=90.0), 20)) is None
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
-from kernelgate.bench.timing import paired, process, references, verifier, windows
+from kernelgate.bench.timing import paired, pool, process, references, verifier
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.pool import Pool
 from tests import registered
@@ -56,7 +56,7 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a small pool, as where inputs are large, so that its parts are read again and again."""
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(process, "MAX_CPU_CACHE", 0)
-    monkeypatch.setattr(windows, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 0)
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e9)
 
 

@@ -25,7 +25,7 @@ from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
-from kernelgate.bench.timing import paired, process, verifier, windows
+from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import judging
@@ -80,8 +80,9 @@ def texts(done: RunRecord) -> list[str]:
 
 
 def looked_at(calls: record.Calls) -> bool:
-    """Whether a quarter of the calls was compared, or fewer on a busy machine, and none of them was wrong."""
-    return calls.failed == 0 and 0 < (calls.compared or 0) < 0.3 * (calls.made or 0)
+    """Whether some of the calls were compared and none was wrong. A quarter of them is drawn, of 128 more than 90 less
+    than once in a million times; fewer are on a busy machine."""
+    return calls.failed == 0 and 0 < (calls.compared or 0) < 0.7 * (calls.made or 0)
 
 
 def first(done: RunRecord) -> record.Timing:
@@ -140,15 +141,6 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
     said = capsys.readouterr()
     assert "seed 5" in said.err
     assert said.out == ""
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_slower_kernel_takes_longer_in_the_record(built: Build, tmp_path: Path) -> None:
-    """Twice the work is no timing assertion: of some rounds, head is slower in most."""
-    done = run(plan(built(), built("twice"), ("s128_b1_h2_d64_fp32",), rounds=40), tmp_path / "run.json")
-    samples = first(done).samples_us
-    slower = sum(head > base for base, head in zip(samples["base"], samples["head"], strict=True))
-    assert slower > 30
 
 
 @pytest.mark.usefixtures("in_process")
@@ -225,14 +217,6 @@ def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp
     assert len(orders) == 2, "drawn anew for each process"
 
 
-@pytest.mark.usefixtures("in_process")
-def test_a_case_that_has_every_process_is_no_control(built: Build, tmp_path: Path) -> None:
-    planned = plan(built(), built(), (SMALL, CAUSAL), processes=2, rounds=2)
-    done = run(planned, tmp_path / "run.json")
-    assert [len(process.timings) for process in done.processes] == [2, 2]
-    assert not paired.wanted(planned, done, paired.all_cases)
-
-
 @pytest.mark.slow
 def test_what_a_kernel_prints_does_no_harm(built: Build, tmp_path: Path) -> None:
     assert paired.process_count(run(plan(built("prints"), built()), tmp_path / "run.json")) == 1
@@ -250,7 +234,7 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
 ) -> None:
     """The pool is small, as where inputs are large, so that its parts are read again and again."""
     monkeypatch.setattr(process, "MAX_CPU_CACHE", 0)
-    monkeypatch.setattr(windows, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 0)
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e9)
     done = run(plan(built(), built(fault), rounds=60), tmp_path / "run.json")
     calls, errors = first(done).calls, first(done).errors
@@ -332,7 +316,8 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     assert "while loading" in note
     assert "SIGABRT" in note
     assert [process.role for process in done.processes] == ["alternating"]
-    assert not paired._together(planned.parts[0], done), "and a resumed run goes on so"
+    done = run(replace(planned, processes=2), path, resume=True)
+    assert [process.role for process in done.processes] == ["alternating"] * 2, "and a resumed run goes on so"
 
 
 def test_both_start_orders_occur() -> None:
@@ -519,9 +504,7 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     [
         (["--head-library", "/nowhere", "--alone"], 3, "/nowhere holds no compiled kernel"),
         (["--head-library", "/nowhere"], 64, "--head-library also needs --base-library, --base or --alone"),
-        (["--alone", "--base", "HEAD"], 64, "leave out --base"),
         (["--base", "HEAD", "--pinned-library", "/nowhere"], 64, "--pinned-library goes with --alone"),
-        (["--base", "HEAD", "--base-library", "/nowhere"], 64, "not both"),
         (["--processes", "0"], 64, "0"),
     ],
 )

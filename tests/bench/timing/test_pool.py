@@ -1,18 +1,22 @@
-"""What a measured process maps is what the oracle was asked about: for each window, whatever kind of card."""
+"""What the verifier draws: where inputs and references lie, whether they belong together, and which a call reads."""
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelgate.bench.kernel import operands
-from kernelgate.bench.timing import checking, pool, windows
-from kernelgate.bench.timing.arena import footprint
-from kernelgate.bench.timing.windows import ALIGNMENT
+from kernelgate.bench.timing import pool, verifier
+from kernelgate.bench.timing.arena import ALIGNMENT, footprint
+from kernelgate.bench.timing.pool import Order, PoolSize
+from kernelgate.bench.timing.references import right_of
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
 
@@ -72,7 +76,7 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools of few windows, as of large inputs."""
-    monkeypatch.setattr(windows, "CHEAP_BYTES", 1 << 14)
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 1 << 14)
 
 
 @pytest.fixture(params=[*REAL, *WRITTEN])
@@ -90,7 +94,7 @@ def references_are_right(case: VerifiedCase) -> None:
     references = case.verifier.references
     assert references.complete
     for window, slot in zip(planned.windows, planned.slots, strict=True):
-        found = checking.right_of(case.pool, references, window)
+        found = right_of(case.pool, references, window)
         for name, right in case.right(window, slot).items():
             atol, rtol = references.limits[name]
             wide = found.values[name].double().reshape(right.shape)
@@ -154,31 +158,9 @@ def test_nothing_lies_over_something_else(card: tuple[Path, dict[str, Any]]) -> 
         assert spans[-1][1] <= case.prepared.memory.bytes
 
 
-def test_a_pool_takes_little_more_memory_than_its_entries(tmp_path: Path) -> None:
-    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        size = case.pool.shape.size
-        assert size is not None
-        x = next(given.items[0] for given in case.prepared.inputs if given.name == "x")
-        y = next(given.items[0] for given in case.prepared.inputs if given.name == "y")
-        taken = getattr(y, "offset", 0) - getattr(x, "offset", 0)
-        assert size.entries * 64 <= taken < size.entries * 64 + 2 * ALIGNMENT
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Which windows there are
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_windows_overlap_and_sets_do_not(tmp_path: Path) -> None:
-    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        assert case.pool.shape.mixes
-        assert case.pool.shape.apart == 2, "six rows of 64 bytes, four of which are aligned"
-        near, far = case.given(0)["x"], case.given(1)["x"]
-        assert far.data_ptr() - near.data_ptr() < footprint(near)
-        assert torch.equal(near[4:], far[:2])
-    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        assert not case.pool.shape.mixes
-        assert not torch.equal(case.given(0)["x"], case.given(1)["x"])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +193,7 @@ def test_fresh_calls_share_nothing(tmp_path: Path, body: str, axes: dict[str, An
 
 
 def test_fresh_calls_are_no_more_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelgate.bench.timing.verifier._most_bytes", lambda _: 3_000)
+    monkeypatch.setitem(verifier.MAX_BYTES, "cpu", 3_000)
     with verified.opened(verified.write(tmp_path, SUM), AXES, fresh_calls=50) as case:
         assert case.prepared.slots == case.pool.shape.windows == 3
 
@@ -237,3 +219,106 @@ def test_equal_seeds_draw_equal_pools_and_others_do_not(tmp_path: Path) -> None:
     assert made[0] == made[1]
     assert made[0][0] != made[2][0]
     assert made[0][1] != made[2][1]
+
+
+SIZES = st.builds(
+    pool.pool_size,
+    length=st.integers(1, 5_000),
+    entry_bytes=st.lists(st.integers(1, 1 << 20), min_size=1, max_size=4),
+    cache_bytes=st.integers(0, 1 << 27),
+    most_entries=st.integers(0, 1 << 14),
+)
+
+
+def apart(size: PoolSize) -> int:
+    """Windows from one to the next that shares no entry with it."""
+    return -(-size.length // size.grain)
+
+
+def order(count: int, apart: int, seed: int) -> Order:
+    made = Order(count, apart, random.Random(seed))
+    made.renew()
+    return made
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The order
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 700), st.integers(1, 400), st.integers())
+def test_each_window_comes_once_before_any_comes_again(count: int, apart: int, seed: int) -> None:
+    taken = order(count, apart, seed)
+    for _ in range(2):
+        assert taken.left == count
+        assert sorted(taken.take() for _ in range(count)) == list(range(count))
+        assert taken.left == 0
+        taken.renew()
+
+
+@given(st.integers(1, 200), st.integers(0, 300), st.integers())
+def test_consecutive_windows_share_nothing_where_three_lie_side_by_side(apart: int, more: int, seed: int) -> None:
+    count = 2 * apart + 1 + more
+    taken = order(count, apart, seed)
+    numbers = [taken.take() for _ in range(count)]
+    assert all(abs(one - other) >= apart for one, other in pairwise(numbers))
+
+
+def test_after_the_last_window_the_same_order_begins_again() -> None:
+    taken = order(30, 4, 1)
+    first = [taken.take() for _ in range(30)]
+    assert [taken.take() for _ in range(30)] == first
+    assert taken.left == -30
+
+
+def test_starts_and_steps_are_drawn_anew() -> None:
+    taken = order(1000, 10, 5)
+    seen = set()
+    for _ in range(20):
+        first, second = taken.take(), taken.take()
+        seen.add((first, (second - first) % 1000))
+        taken.renew()
+    assert len({start for start, _ in seen}) > 15
+    assert len({step for _, step in seen}) > 3
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The pool
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 1 << 20), max_size=5), st.integers(0, 1000))
+def test_every_window_of_every_tensor_is_aligned(entry_bytes: list[int], window: int) -> None:
+    size = PoolSize(1 << 20, 3, pool.grain(entry_bytes))
+    assert all(size.start(window) * entry % ALIGNMENT == 0 for entry in entry_bytes)
+
+
+@given(SIZES)
+def test_a_pool_has_a_window_at_least_and_its_last_one_ends_in_it(size: PoolSize) -> None:
+    assert size.windows >= 1
+    assert size.start(size.windows - 1) + size.length <= size.entries < size.start(size.windows) + size.length
+
+
+@given(
+    st.integers(1, 5_000),
+    st.lists(st.integers(1, 1 << 20), min_size=1, max_size=4),
+    st.integers(0, 1 << 27),
+    st.integers(0, 1 << 14),
+)
+def test_a_pool_is_no_larger_than_it_may_be(length: int, entry_bytes: list[int], cache: int, most: int) -> None:
+    bounded = pool.pool_size(length, entry_bytes, cache, most)
+    assert bounded.entries <= max(most, length)
+    free = pool.pool_size(length, entry_bytes, cache, 1 << 62)
+    assert bounded.entries == max(length, min(most, free.entries))
+    assert free.windows >= 2 * apart(free) + 1, "three side by side"
+    between = (free.entries - length) * sum(entry_bytes)
+    full = free.entries == pool.MANY * length
+    assert full or between >= cache, "what is read before a window comes back fills the cache"
+
+
+@given(st.integers(0, 1 << 34), st.integers(0, 1 << 28), st.integers(0, 1 << 33))
+def test_whole_sets_fill_the_cache_as_far_as_memory_allows(set_bytes: int, cache: int, most: int) -> None:
+    count = pool.set_count(set_bytes, cache, most)
+    assert 2 <= count <= pool.MANY
+    assert count == 2 or count * set_bytes <= most
+    assert count in (pool.MANY, max(2, most // max(1, set_bytes))) or (count - 1) * set_bytes >= cache

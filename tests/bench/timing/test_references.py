@@ -1,22 +1,27 @@
-"""What is right for a pool: how precise it is, how much of it there is, and that it follows what changes place."""
+"""What is right for a pool: how precise it is, how much of it there is, that it follows what changes place, and that
+each output is held against it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.timing import checking, references, windows
-from kernelgate.bench.timing.references import Way
+from kernelgate.bench.timing import pool, references
+from kernelgate.bench.timing.references import CallError, CallTally, ComparedCall, Outputs, Way
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "CHEAP_BYTES", 1 << 14)
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 1 << 14)
 
 
 def way(case: VerifiedCase) -> Way:
@@ -37,7 +42,7 @@ def test_an_oracle_that_float32_is_too_coarse_for_is_asked_in_float64(tmp_path: 
     with verified.opened(verified.write(tmp_path, body), AXES) as case:
         assert way(case).wide is wide
         right = case.right(3)["out"]
-        found = checking.right_of(case.pool, case.verifier.references, 3)
+        found = references.right_of(case.pool, case.verifier.references, 3)
         assert (found.values["out"].reshape(right.shape) - right).abs().max() < 1e-6
 
 
@@ -47,28 +52,13 @@ def test_an_oracle_that_takes_float64_alone(tmp_path: Path) -> None:
         assert way(case).wide
 
 
-def test_the_way_is_found_once_for_a_case(tmp_path: Path) -> None:
-    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        before = way(case)
-        case.verifier.redraw()
-        assert way(case) is before
-
-
 @pytest.mark.parametrize(("body", "dtype"), [(ROWS, torch.float32), (ROWS.replace("x + y", "x > y"), torch.bool)])
 def test_floats_are_kept_in_float32_and_all_else_as_it_is(tmp_path: Path, body: str, dtype: torch.dtype) -> None:
     body += "def outputs(self, case, x, y):\n    return Output(case.M, case.N, dtype='bool')\n" if ">" in body else ""
     for other in (body, body.partition("independent")[0] + body.partition("out=0)\n")[2]):
         with verified.opened(verified.write(tmp_path / str(len(other)), other), AXES) as case:
-            found = checking.right_of(case.pool, case.verifier.references, 0)
+            found = references.right_of(case.pool, case.verifier.references, 0)
             assert found.values["out"].dtype == dtype
-
-
-def test_what_is_not_finite_is_known(tmp_path: Path) -> None:
-    for body in (ROWS, SUM):
-        for said in ("x + y", "x / y.clamp(min=0)"):
-            card = verified.write(tmp_path / f"{len(body)}{len(said)}", body.replace("x + y", said))
-            with verified.opened(card, AXES) as case:
-                assert case.verifier.references.finite is (said == "x + y")
 
 
 def test_an_oracle_that_looks_at_other_rows_is_one_sentence(tmp_path: Path) -> None:
@@ -113,9 +103,9 @@ def entries_are_right(case: VerifiedCase) -> None:
     """Each window's, by the oracle's whole answer for it."""
     met = set()
     for window in range(case.pool.shape.windows):
-        if not all(checking.comparable(case.pool, case.verifier.references, [window])):
+        if not all(references.comparable(case.pool, case.verifier.references, [window])):
             continue
-        found = checking.right_of(case.pool, case.verifier.references, window)
+        found = references.right_of(case.pool, case.verifier.references, window)
         assert found.entries is not None
         met.update((found.entries + case.pool.shape.size.start(window)).tolist())  # type: ignore[union-attr]
         torch.testing.assert_close(found.values["out"].double(), case.right(window)["out"][found.entries])
@@ -133,9 +123,9 @@ def test_where_the_oracle_is_slow_two_sets_have_references(tmp_path: Path) -> No
         known.follow(order)
         for window in range(case.pool.shape.windows):
             known_at = order.tolist()[window] <= 1
-            assert checking.comparable(case.pool, known, [window]) == [known_at]
+            assert references.comparable(case.pool, known, [window]) == [known_at]
             if known_at:
-                found = checking.right_of(case.pool, known, window)
+                found = references.right_of(case.pool, known, window)
                 torch.testing.assert_close(found.values["out"].double(), case.right(window)["out"])
 
 
@@ -157,3 +147,154 @@ def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_pat
         asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
         assert min(asked[:-1]) >= 100
         assert case.verifier.references.complete
+
+
+OF_INTEGERS = "def outputs(self, case, x, y):\n    return Output(case.M, case.N, dtype='int32')\n"
+OWN_RULE = "def compare(self, case, name, out, expected):\n    return {}\n"
+BODIES = {
+    "windows": (ROWS, AXES),
+    "sets": (SUM, AXES),
+    "half": (ROWS, {**AXES, "dtype": "fp16"}),
+    "8 bits": (ROWS, {**AXES, "dtype": "fp8_e4m3"}),
+    "integers": (ROWS + OF_INTEGERS, {**AXES, "dtype": "int32"}),
+    "infinite": (ROWS.replace("return x + y", "return (x + y) / (y > 0)"), AXES),
+    "in place": (ROWS.replace("out=0", "") + "in_place = ['x']\n", AXES),
+    "own rule": (
+        ROWS + "def compare(self, case, name, out, expected):\n    return bool((out == expected).all())\n",
+        AXES,
+    ),
+    "own ratio": (
+        ROWS + "def compare(self, case, name, out, expected):\n    return (out - expected).abs() / 1e-3\n",
+        AXES,
+    ),
+}
+
+
+@pytest.fixture(params=BODIES)
+def body(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return BODIES[request.param]
+
+
+@contextmanager
+def calls(folder: Path, body: tuple[str, dict[str, Any]], count: int = 5) -> Iterator[tuple[VerifiedCase, Any]]:
+    """Calls whose outputs are right."""
+    with verified.opened(verified.write(folder, body[0]), body[1]) as case:
+        planned = case.plan(count)
+        for window, slot in zip(planned.windows, planned.slots, strict=True):
+            case.work(case.given(window, slot), case.outs(slot), 0)
+        yield case, planned
+
+
+def compared(case: VerifiedCase, planned: Any) -> list[CallError]:
+    made = [ComparedCall(window, slot) for window, slot in zip(planned.windows, planned.slots, strict=True)]
+    known = case.verifier.references
+    return references.compare_calls(case.pool, known, Outputs(case.verifier.arena, case.verifier.outputs), made)
+
+
+def test_what_is_right_passes(body: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
+    with calls(tmp_path, body) as (case, planned):
+        errors = compared(case, planned)
+        assert [error.failed for error in errors] == [False] * 5
+        if body in (BODIES["windows"], BODIES["sets"], BODIES["half"]):
+            assert all(error.maximum is not None and error.maximum < 1e-2 for error in errors)
+            assert all(error.mean is not None and error.mean <= (error.maximum or 0) for error in errors)
+
+
+def one_wrong_element(out: torch.Tensor) -> None:
+    out[4, 7] = 100
+
+
+def one_that_is_not_finite(out: torch.Tensor) -> None:
+    out[5, 15] = float("nan") if out.is_floating_point() else -128
+
+
+def a_stale_row(out: torch.Tensor) -> None:
+    out[2] = out[3]
+
+
+def nothing_written(out: torch.Tensor) -> None:
+    out.view(torch.uint8).fill_(0xFF)
+
+
+@pytest.mark.parametrize("fault", [one_wrong_element, one_that_is_not_finite, a_stale_row, nothing_written])
+def test_one_wrong_call_among_right_ones_is_found(
+    body: tuple[str, dict[str, Any]], tmp_path: Path, fault: Callable[[torch.Tensor], None]
+) -> None:
+    with calls(tmp_path, body) as (case, planned):
+        fault(case.outs(planned.slots[2])[case.names[0]])
+        errors = compared(case, planned)
+        assert [error.failed for error in errors] == [False, False, True, False, False]
+        if body == BODIES["windows"]:
+            unknown = fault in (one_that_is_not_finite, nothing_written)
+            assert (errors[2].maximum is None) is unknown
+            assert (errors[2].mean is None) is unknown
+
+
+def test_an_error_within_the_tolerance_is_none(tmp_path: Path) -> None:
+    with calls(tmp_path, BODIES["windows"]) as (case, planned):
+        atol, rtol = case.verifier.references.limits["out"]
+        out = case.outs(planned.slots[0])["out"]
+        limit = atol + rtol * float(out[1, 1].abs())
+        out[1, 1] += 0.9 * limit
+        assert not compared(case, planned)[0].failed
+        out[1, 1] += 0.2 * limit
+        (found, *_) = compared(case, planned)
+        assert found.failed
+        assert found.maximum == pytest.approx(1.1 * limit, rel=1e-2)
+
+
+def test_each_output_is_looked_at(tmp_path: Path) -> None:
+    body = """
+cases = [dict(M=6, N=16, dtype="fp32")]
+independent = dict(x=0, total=0, signs=0)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def outputs(self, case, x):
+    return dict(total=Output(case.M), signs=Output(case.M, case.N))
+def oracle(self, case, x):
+    return x.sum(1), x.sign()
+"""
+    with calls(tmp_path, (body, AXES)) as (case, planned):
+        case.outs(planned.slots[1])["total"][5] += 1
+        case.outs(planned.slots[3])["signs"][0, 0] += 1
+        assert [error.failed for error in compared(case, planned)] == [False, True, False, True, False]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where a part has references
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own", ["", OWN_RULE.format("out == expected")])
+def test_where_rows_have_references_the_others_are_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 0.0})
+    monkeypatch.setattr(references, "PROVEN_ELEMENTS", 1)
+    with calls(tmp_path, (ROWS + own, {**AXES, "M": 64}), 1) as (case, planned):
+        right = references.right_of(case.pool, case.verifier.references, planned.windows[0])
+        assert right.entries is not None
+        out = case.outs(planned.slots[0])["out"]
+        other = next(row for row in range(64) if row not in right.entries.tolist())
+        out[other] += 1
+        assert not compared(case, planned)[0].failed
+        out[int(right.entries[-1]), 3] += 1
+        assert compared(case, planned)[0].failed
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Sums
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tally_counts_and_keeps_the_largest_error() -> None:
+    tally = CallTally(made=9)
+    for error in (CallError(False, 0.25, 0.1), CallError(True, 2.0, 0.3)):
+        tally.add(error)
+    calls = tally.calls(repeated=4)
+    assert (calls.made, calls.compared, calls.failed, calls.repeated) == (9, 2, 1, 4)
+    assert tally.errors().maximum == 2.0
+    assert tally.errors().mean == pytest.approx(0.2)
+    tally.add(CallError(True, None))
+    assert tally.errors().maximum is None
+    assert tally.errors().mean == pytest.approx(0.2)

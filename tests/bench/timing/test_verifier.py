@@ -18,9 +18,8 @@ from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
-from kernelgate.bench.timing import arena, checking, paired, process, verifier, windows
+from kernelgate.bench.timing import arena, paired, pool, process, references, verifier
 from kernelgate.bench.timing.arena import Arena, SharingError
-from kernelgate.bench.timing.checking import CallError, ComparedCall
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.protocol import (
     CaseChecked,
@@ -33,6 +32,7 @@ from kernelgate.bench.timing.protocol import (
     PrepareCase,
     Redraw,
 )
+from kernelgate.bench.timing.references import CallError, ComparedCall
 from kernelgate.bench.timing.verifier import Verifier
 from tests import registered
 from tests.bench.in_process import ThreadWorker
@@ -46,7 +46,7 @@ IN_PLACE = ROWS.replace("out=0", "") + "in_place = ['x']\n"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools of few windows, as of large inputs; and a machine on which nothing takes time."""
-    monkeypatch.setattr(windows, "CHEAP_BYTES", 1 << 14)
+    monkeypatch.setattr(pool, "CHEAP_BYTES", 1 << 14)
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e12)
 
 
@@ -79,13 +79,6 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     assert made > 3 * case.pool.shape.windows, "the pool was exhausted several times"
     assert len(seen) == made
     assert case.verifier.close().calls["head"].repeated == 0
-
-
-def test_windows_come_once_before_the_pool_is_exhausted(case: VerifiedCase) -> None:
-    planned: list[int] = []
-    while len(planned) < case.pool.shape.windows:
-        planned += case.plan(1).windows
-    assert sorted(planned) == list(range(case.pool.shape.windows))
 
 
 def test_a_batch_has_no_more_calls_than_there_are_windows(tmp_path: Path) -> None:
@@ -156,13 +149,13 @@ def test_each_call_of_a_batch_has_an_output_of_its_own(case: VerifiedCase) -> No
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The slots whose outputs are compared, in the order in which calls were made."""
     found: list[int] = []
-    compare_calls = checking.compare_calls
+    compare_calls = references.compare_calls
 
     def spy(pool: Any, references: Any, outputs: Any, calls: list[ComparedCall]) -> list[CallError]:
         found.extend(call.slot for call in calls)
         return compare_calls(pool, references, outputs, calls)
 
-    monkeypatch.setattr(checking, "compare_calls", spy)
+    monkeypatch.setattr(references, "compare_calls", spy)
     return found
 
 
@@ -250,7 +243,7 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
 
 
 def test_numbers_that_were_drawn_anew_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "MANY", 20)
+    monkeypatch.setattr(pool, "MANY", 20)
     body = """
 cases = [dict(M=6, dtype="fp32")]
 def inputs(self, case, draw):

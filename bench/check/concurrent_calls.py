@@ -12,9 +12,16 @@ import threading
 from collections.abc import Callable
 
 from kernelgate.bench.check import examine
-from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
-from kernelgate.bench.check.guarded import bits, same_bits
-from kernelgate.bench.check.tried import Examined, InapplicableError, drawn
+from kernelgate.bench.check.examine import (
+    Examined,
+    InapplicableError,
+    KernelCallError,
+    ReadyCall,
+    Subject,
+    bits,
+    drawn,
+    same_bits,
+)
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import failures, fuzz, trial_process
-from kernelgate.bench.check.failures import FailureFacts
-from kernelgate.bench.check.trial_process import TrialProcess
+from kernelgate.bench.check import fuzz, trials
+from kernelgate.bench.check.trials import FailureFacts, TrialProcess
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker import worker_pool
@@ -35,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is."""
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(failures, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
+    monkeypatch.setattr(trials, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
 
 
 def examined(library: Library, id_: str) -> FailureFacts:
@@ -44,7 +43,7 @@ def examined(library: Library, id_: str) -> FailureFacts:
     with worker_pool() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
         outcome = process.tried(trial)
         assert outcome.fault is not None
-        return failures.examined(process, trial, outcome)
+        return trials.examined(process, trial, outcome)
 
 
 @pytest.mark.usefixtures("in_process")
@@ -115,8 +114,8 @@ def test_a_crash_becomes_smaller_too(built: Build) -> None:
 
 @pytest.mark.slow
 def test_a_hang_becomes_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_process, "PATIENCE_S", 6.0)
-    monkeypatch.setattr(failures, "SHRINK_PATIENCE_S", 6.0)
+    monkeypatch.setattr(trials, "PATIENCE_S", 6.0)
+    monkeypatch.setattr(trials, "SHRINK_PATIENCE_S", 6.0)
     facts = examined(built("hangs_if_long"), "s2_b2_h2_d64_fp32_scale0.125_distribution-normal_way-plain")
     assert facts.smallest is not None
     assert facts.smallest.id == f"s2_b1_h1_{PLAIN}"

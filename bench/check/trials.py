@@ -1,0 +1,194 @@
+"""Fuzz trials, one at a time, in a process that a kernel may crash or hang: the next then gets a fresh one.
+
+What is said of a failed one besides its fault: how often it fails, and the smallest trial that fails like it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel import fuzz_corpus
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
+from kernelgate.bench.system import environment, orphans, progress
+from kernelgate.bench.system.worker import Message, Ready, WorkerError, WorkerFailedError, WorkerPool, WorkerProcess
+
+WORKER = "kernelgate.bench.check.ways:try_each"
+PATIENCE_S = 120.0
+"""For one trial."""
+LOADING_S = 120.0
+"""For torch and the library."""
+
+
+class FuzzRequest(Message):
+    """What is tried; each trial follows as a message of its own."""
+
+    device: environment.DeviceKind
+    library: LibraryAt
+    card: Path
+    """The judging card: inputs, oracle and tolerance."""
+
+
+class TrialOutcome(Message):
+    """What one trial showed; it passed where `fault` is None."""
+
+    fault: str | None = None
+    max_abs_error: record.NonNegative | None = None
+    error_ratio: record.NonNegative | None = None
+    note: str | None = None
+    """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
+    repeatable: bool | None = None
+    untried: str | None = None
+    """Why the card cannot make such a case: then nothing was tried."""
+    inapplicable: bool = False
+    """Nothing was to be tried: the way is none for such a card."""
+    last: bool = False
+    """The device is beyond use in this process; the next trial needs another."""
+    ended: Literal["crashed", "hung"] | None = None
+    """How the process ended."""
+
+    @property
+    def kind_of_fault(self) -> str | None:
+        """Faults of one kind may have one cause: a wrong value is no crash."""
+        if self.fault is None:
+            return None
+        for words in ("raised an error", "wrote to"):
+            if words in self.fault:
+                return words
+        return self.ended or "wrong"
+
+
+@dataclass
+class TrialProcess:
+    """Leaving the `with` block ends the process."""
+
+    library: Library
+    card: CardFacts
+    device: environment.DeviceKind
+    workers: WorkerPool
+    """Processes that were started before, among which may be the one that this needs."""
+    worker: WorkerProcess | None = None
+    deaths: int = 0
+    """Processes that were beyond use after a trial."""
+    others: frozenset[int] = field(default_factory=orphans.children)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
+        """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
+        worker = self.worker or self._started()
+        patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
+        try:
+            outcome = worker.ask(trial, TrialOutcome, patience_s)
+        except WorkerError as error:
+            hung = time.monotonic() - begun >= patience_s
+            outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
+        if outcome.last:
+            self.deaths += 1
+            self.end()
+        return outcome
+
+    def end(self) -> None:
+        """The next trial gets a fresh process."""
+        if self.worker is not None:
+            self.worker.__exit__()
+            self.worker = None
+            if names := orphans.end_new_children(self.others | self.workers.pids):
+                progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
+
+    def _started(self) -> WorkerProcess:
+        self.worker = worker = self.workers.take(WORKER)
+        card = self.card.file.absolute()
+        try:
+            worker.ask(FuzzRequest(device=self.device, library=LibraryAt.of(self.library), card=card), Ready, LOADING_S)
+        except WorkerFailedError:
+            raise
+        except WorkerError as error:
+            raise KernelgateError(f"{self.library.path} cannot be loaded: {error}") from None
+        return worker
+
+
+AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}
+"""How often a failed trial is run again: what fails in half of its runs passes one of four in 94%. A crash costs the
+start of a process, a hang its patience."""
+SHRINK_S: Mapping[Literal["crashed", "hung"] | None, float] = {None: 4.0, "crashed": 20.0, "hung": 60.0}
+"""How long a smaller trial is looked for: a hundred calls of a small kernel, about six processes, three hangs."""
+SHRINK_PATIENCE_S = 20.0
+"""What is smaller than a trial that failed, and takes longer, hangs."""
+
+
+@dataclass(frozen=True)
+class FailureFacts:
+    """What more is known of a failed trial."""
+
+    runs: int
+    failed: int
+    """How often the very same trial failed, of so many runs."""
+    smallest: Trial | None = None
+    """None where it fails only sometimes, or is the smallest itself."""
+    fault: str | None = None
+    """Of the smallest."""
+    alone: bool | None = None
+    """Whether the trial that a command repeats fails in a fresh process, too; None where that was not tried."""
+
+    @property
+    def words(self) -> str:
+        """One clause for people; empty where there is nothing to add."""
+        if self.failed < self.runs:
+            return f"it fails only sometimes: in {self.failed} of {self.runs} runs of this very case"
+        if self.alone is False:
+            return "it passes in a process of its own: it takes the calls before it to fail"
+        return ""
+
+
+def examined(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> FailureFacts:
+    """Runs a failed trial again, then smaller ones, in a bounded time (SHRINK_S, and what one trial more takes)."""
+    runs = 1 + AGAIN[outcome.ended]
+    failed = 1 + sum(process.tried(failing).fault is not None for _ in range(AGAIN[outcome.ended]))
+    if failed < runs:
+        return FailureFacts(runs, failed)
+    process.workers.prepare({WORKER: 1})  # loads torch meanwhile
+    best = _smallest(process, failing, outcome)
+    if outcome.ended:  # each try had a process of its own
+        fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None
+        return FailureFacts(runs, failed, best if fault else None, fault)
+    for one in filter(None, (best, failing)):
+        process.end()
+        alone = process.tried(one)
+        if alone.kind_of_fault == outcome.kind_of_fault:
+            smaller = one if one is not failing else None
+            return FailureFacts(runs, failed, smaller, alone.fault if smaller else None, alone=True)
+    return FailureFacts(runs, failed, alone=False)
+
+
+def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> Trial | None:
+    """The smallest that fails in the same way; None where that is the trial itself."""
+    kind, end = outcome.kind_of_fault, time.monotonic() + SHRINK_S[outcome.ended]
+    patience_s = min(SHRINK_PATIENCE_S, PATIENCE_S)
+    known: dict[str, bool] = {failing.id: True}
+
+    def named(axes: Axes) -> Trial:
+        return trial(failing.run_seed, process.card, process.device, {WAY: failing.way, **axes})
+
+    def fails(axes: Axes) -> bool:
+        one = named(axes)
+        if one.id not in known and time.monotonic() < end:
+            known[one.id] = process.tried(one, patience_s).kind_of_fault == kind
+        return known.get(one.id, False)
+
+    first: Axes = {WAY: failing.way, **failing.axes}
+    if named(first).id != failing.id and not fails(first):  # other values of the same kind pass
+        return None
+    best = named(fuzz_corpus.smallest(first, process.card, process.device, fails))
+    return None if best.id == failing.id else best
