@@ -40,11 +40,10 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 def with_front_matter(markdown: str, content: Mapping[str, object]) -> str:
     """A pattern's text with what its front matter says below the title; GitHub shows front matter itself."""
-    from kernelgate.ci.lab import pattern
-    from kernelgate.ci.lab import pattern_words as words
+    from kernelgate.ci.lab import patterns
 
     title, _, text = markdown.partition("\n\n")
-    return f"{title}\n\n{words.page(pattern.Pattern.model_validate(content))}\n{text}"
+    return f"{title}\n\n{patterns.page(patterns.Pattern.model_validate(content))}\n{text}"
 
 
 def rewritten(markdown: str, folder: str) -> str:

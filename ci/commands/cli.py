@@ -43,7 +43,7 @@ SECTIONS = {
         "bisect": ("bisect", "Find the commit that made a case slower or wrong."),
     },
     "Optimise": {
-        "session": ("session_page", "Optimise a kernel: gates in order, one change a try."),
+        "session": ("session", "Optimise a kernel: gates in order, one change a try."),
         "recommend": ("lab", "Say what to try next on a profiled kernel."),
         "outcomes": ("lab", "Say what came of all tries of all sessions."),
         "patterns": ("lab", "List the patterns that apply now."),

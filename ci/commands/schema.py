@@ -44,32 +44,21 @@ def models() -> dict[str, Any]:
 def _beside() -> dict[str, Any]:
     """Of commands whose `--json` does not name its model itself."""
     from kernelgate.ci.commands import answers
-    from kernelgate.ci.lab import session_answer as sessions
-    from kernelgate.ci.lab.advice_answer import OutcomesAnswer, Recommended
-    from kernelgate.ci.lab.log import TriedChange
+    from kernelgate.ci.lab.advice import ActionTable, Recommended
     from kernelgate.ci.lab.metrics import SessionsBeside
-    from kernelgate.ci.lab.pattern_words import PatternsJson
-    from kernelgate.ci.lab.state import SessionState
+    from kernelgate.ci.lab.patterns import PatternsNow
+    from kernelgate.ci.lab.state import SessionAnswer, SessionState
 
+    session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "page"]
     return {
         "bisect": answers.BisectAnswer,
-        "outcomes": OutcomesAnswer,
-        "patterns": PatternsJson,
+        "outcomes": ActionTable,
+        "patterns": PatternsNow,
         "prompt": answers.PromptAnswer,
         "recommend": Recommended,
-        "session close": sessions.ClosedSession,
-        "session cost": sessions.LoggedCost,
-        "session gate": sessions.GatesTried,
-        "session keep": sessions.DecidedTry,
         "session metrics": SessionsBeside,
-        "session new": sessions.BegunSession,
-        "session next": sessions.WhatIsNext,
-        "session note": sessions.LoggedNote,
-        "session page": sessions.SessionPage,
-        "session revert": sessions.DecidedTry,
         "session status": SessionState,
-        "session submit": sessions.SubmittedSession,
-        "session try": TriedChange | sessions.WhatIsNext,
+        **dict.fromkeys(map("session {}".format, session), SessionAnswer),
     }
 
 

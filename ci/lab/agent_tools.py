@@ -7,21 +7,22 @@ Paths lie in the checkout, also through links; files are written below `out/` al
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.policy.agent_rules import AgentRules
 
 OFFERED: Final = (
     "doctor", "build", "fuzz", "bench", "compare", "profile", "analyze", "decide", "recommend", "session", "patterns",
     "prompt",
 )  # fmt: skip
 """Verbs; of a group, each of its verbs. What is not installed is not offered."""
-LOCAL: Final = frozenset({"session page", "session submit"})
-"""For people: one opens a port, the other speaks to GitHub."""
+LOCAL: Final = frozenset({"session page", "session review"})
+"""For people: one opens a port, the other asks an expert."""
 MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try", "session gate"})
 """Those whose time is taken from the budget of the device."""
 WITHHELD: Final = frozenset({"as_json", "policy_file", "preset", "token", "post", "library", "corpus", "hours"})
@@ -57,9 +58,42 @@ class AgentTool:
         return any(one.name == "as_json" for one in self.command.params)
 
 
+@dataclass(frozen=True)
+class DeviceBudget:
+    """Seconds during which verbs that measure had the device: on a machine without a GPU, the CPU."""
+
+    rules: AgentRules
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """By session; "" where none is open."""
+
+    @property
+    def spent_s(self) -> float:
+        return sum(self.spent.values())
+
+    def left_s(self, session: str) -> float:
+        """Of the server's budget and of the session's, the less."""
+        whole = self.rules.gpu_seconds - self.spent_s
+        return max(0.0, min(whole, self.rules.session_gpu_seconds - self.spent.get(session, 0.0)))
+
+    def limit_s(self, session: str, measures: bool) -> float:
+        """How long a call may take. Raises ToolRefusedError where nothing is left to measure with."""
+        if not measures:
+            return self.rules.wall_s
+        left = self.left_s(session)
+        if left <= 0:
+            said = f"{self.spent_s:.0f} of {self.rules.gpu_seconds:g} GPU-seconds are spent"
+            here = f", {self.spent.get(session, 0.0):.0f} of {self.rules.session_gpu_seconds:g} in this session"
+            raise ToolRefusedError(f"the budget is used up: {said}{here}; a person may raise [agents] and start anew")
+        return min(left, self.rules.wall_s)
+
+    def charged(self, session: str, seconds: float) -> DeviceBudget:
+        return DeviceBudget(self.rules, {**self.spent, session: self.spent.get(session, 0.0) + seconds})
+
+
 def offered(root: click.Group) -> tuple[AgentTool, ...]:
-    found = [tool for name in OFFERED if name in root.commands for tool in _tools((name,), root.commands[name])]
-    return tuple(tool for tool in found if " ".join(tool.words) not in LOCAL)
+    found = ((name, root.get_command(click.Context(root), name)) for name in OFFERED)
+    every = [tool for name, command in found if command is not None for tool in _tools((name,), command)]
+    return tuple(tool for tool in every if " ".join(tool.words) not in LOCAL)
 
 
 def input_schema(tool: AgentTool) -> dict[str, Any]:

@@ -27,8 +27,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import orphans
 from kernelgate.ci.lab import agent_tools as tools
 from kernelgate.ci.lab import folder
-from kernelgate.ci.lab.agent_tools import AgentTool, ToolRefusedError
-from kernelgate.ci.lab.budget import DeviceBudget
+from kernelgate.ci.lab.agent_tools import AgentTool, DeviceBudget, ToolRefusedError
 
 PASSED_ON: Final = frozenset(
     {

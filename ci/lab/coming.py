@@ -6,8 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from kernelgate.ci.lab import figures, gates, times
-from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
+from kernelgate.ci.lab import state
+from kernelgate.ci.lab.log import (
+    Event,
+    GateAttempt,
+    GateName,
+    Opened,
+    TriedChange,
+    clock_jumps,
+    gates,
+    minutes_between,
+    tries,
+)
 from kernelgate.ci.lab.state import (
     AdviceAtHand,
     GateState,
@@ -15,8 +25,8 @@ from kernelgate.ci.lab.state import (
     SessionBudget,
     SessionFigures,
     SessionState,
+    SessionSummary,
     Stop,
-    TryState,
 )
 from kernelgate.ci.policy.policy import Policy
 
@@ -29,10 +39,20 @@ class _Situation:
 
     events: tuple[Event, ...]
     gates: tuple[GateState, ...]
-    tries: tuple[TryState, ...]
+    tries: tuple[TriedChange, ...]
     figures: SessionFigures
     until: str
     at_hand: AdviceAtHand | None
+
+
+def summary(events: Sequence[Event], policy: Policy, now: str) -> SessionSummary:
+    """A session in a list of them, at the time `now` (ISO 8601)."""
+    opened, closed = state.opened_of(events), state.closed_of(events)
+    minutes = closed.minutes if closed else None
+    if minutes is None:
+        minutes = minutes_between(opened.at, (closed.at if closed else None) or now) or 0.0
+    why = closed.why if closed else None
+    return SessionSummary(opened=opened, closed=why, minutes=minutes, figures=state.figures(events, policy))
 
 
 def of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand | None = None) -> SessionState:
@@ -40,55 +60,35 @@ def of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand 
 
     `at_hand`: what is recommended, where somebody looked.
     """
-    opened = figures.opened(events)
-    closed = next((event for event in events if isinstance(event, Closed)), None)
-    until = (closed.at if closed else None) or now
-    at = _Situation(
-        tuple(events),
-        figures.gate_states(events, policy),
-        figures.try_states(events),
-        figures.of(events, policy),
-        until,
-        at_hand,
+    known, closed = summary(events, policy, now), state.closed_of(events)
+    opened, rules, until = known.opened, policy.session, (closed.at if closed else None) or now
+    at = _Situation(tuple(events), state.gate_states(events, policy), tries(events), known.figures, until, at_hand)
+    box = rules.baseline_minutes if opened.template == "baseline" else rules.optimise_minutes
+    budgets = (
+        SessionBudget("time", known.minutes, opened.minutes or box, "min"),
+        SessionBudget("cost", known.figures.usd or 0.0, opened.usd, "USD"),
     )
-    minutes = _minutes(opened, closed, until)
-    limit = opened.minutes or gates.minutes(opened.template, policy)
-    budgets = (SessionBudget("time", minutes, limit, "min"), SessionBudget("cost", at.figures.usd, opened.usd, "USD"))
     stop = None if closed else _stop(at, budgets, policy)
     return SessionState(
-        name=opened.name,
-        objective=opened.objective,
-        card=opened.card,
-        cases=opened.cases,
-        gpu=opened.gpu,
-        template=opened.template,
-        target=opened.target,
-        closed=closed.why if closed else None,
-        minutes=minutes,
+        **vars(known),
         stop=stop[0] if stop else None,
         stop_reason=stop[1] if stop else None,
         gates=at.gates,
         tries=at.tries,
         budgets=budgets,
-        figures=at.figures,
         next=NextCommand(None, "it is closed") if closed else _next(at, stop, policy),
-        remarks=(*times.jumps(events, until), *_without_price(opened, policy)),
+        remarks=(*clock_jumps(events, until), *_without_price(opened, policy)),
     )
 
 
 def _without_price(opened: Opened, policy: Policy) -> Iterator[str]:
-    if figures.is_on_gpu((opened,)) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
+    if state.is_on_gpu((opened,)) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
         yield f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted"
 
 
 def is_tuning(speedup: float | None, policy: Policy) -> bool:
     """Whether any certain gain is kept: once the kernel is as fast as the reference."""
     return speedup is not None and speedup >= policy.guidance.profile_below
-
-
-def _minutes(opened: Opened, closed: Closed | None, until: str) -> float:
-    known = closed.minutes if closed else None
-    return known if known is not None else times.minutes_between(opened.at, until) or 0.0
 
 
 def _stop(at: _Situation, budgets: Sequence[SessionBudget], policy: Policy) -> tuple[Stop, str] | None:
@@ -98,7 +98,8 @@ def _stop(at: _Situation, budgets: Sequence[SessionBudget], policy: Policy) -> t
     waiting = due(at.gates, at.figures.speedup_before, policy)
     if waiting is None or at.tries:
         return None
-    without = times.minutes_between(_last_passed(at), at.until) or 0.0
+    passed = [event.at for event in at.events if isinstance(event, GateAttempt) and event.passed]
+    without = minutes_between(passed[-1] if passed else at.events[0].at, at.until) or 0.0
     most = policy.session.without_gate_minutes
     if without < most:
         return None
@@ -109,13 +110,8 @@ def _amount(value: float, budget: SessionBudget) -> str:
     return f"{value:.0f} {budget.unit}" if budget.of == "time" else f"{value:.2f} {budget.unit}"
 
 
-def _last_passed(at: _Situation) -> str | None:
-    passed = [event.at for event in at.events if isinstance(event, GateAttempt) and event.passed]
-    return passed[-1] if passed else at.events[0].at
-
-
 def _next(at: _Situation, stop: tuple[Stop, str] | None, policy: Policy) -> NextCommand:
-    opened = figures.opened(at.events)
+    opened = state.opened_of(at.events)
     if stop:
         return NextCommand(f"kernelgate session close --why {stop[0]}", f"stop: {stop[1]}")
     name = due(at.gates, at.figures.speedup_before, policy)
@@ -124,7 +120,11 @@ def _next(at: _Situation, stop: tuple[Stop, str] | None, policy: Policy) -> Next
     if opened.template == "baseline":
         return NextCommand("kernelgate session close", "all is measured that a baseline asks for")
     if at.tries and at.tries[-1].decision is None:
-        return _undecided(at.tries[-1])
+        last = at.tries[-1]
+        if last.advised == "keep":
+            return NextCommand("kernelgate session keep", f"try {last.number} is certainly faster, by enough")
+        why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
+        return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
     return _change_or_end(at, opened, policy)
 
 
@@ -136,7 +136,7 @@ def due(found: Sequence[GateState], speedup: float | None, policy: Policy) -> Ga
 
 def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
     command = f"kernelgate session gate {gate.name}"
-    failing = figures.failing_build_minutes(at.events, at.until)
+    failing = state.failing_build_minutes(at.events, at.until)
     if gate.name == "build" and failing >= policy.session.bisect_after_minutes:
         since = f"it has not compiled for {failing:.0f} minutes"
         return NextCommand(
@@ -145,31 +145,23 @@ def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
     if gate.status == "failed":
         return NextCommand(command, f"{gate.name} failed: {gate.said}; {gate.on_failure}")
     if gate.name == "profile" and at.figures.speedup_before is not None:
-        return NextCommand(command, _why_profile(at.figures.speedup_before, policy))
+        speedup = at.figures.speedup_before
+        at_once = "at once" if speedup < policy.gates.reference_min else "before anything is changed"
+        why = f"{speedup:.3g}x the reference: a profile {at_once}, so that no change is blind"
+        return NextCommand(command, why)
     return NextCommand(command, f"{gate.name} is next, within {gate.limit_minutes:g} minutes: {gate.passes}")
-
-
-def _why_profile(speedup: float, policy: Policy) -> str:
-    at_once = "at once" if speedup < policy.gates.reference_min else "before anything is changed"
-    return f"{speedup:.3g}x the reference: a profile {at_once}, so that no change is blind"
-
-
-def _undecided(last: TryState) -> NextCommand:
-    if last.advised == "keep":
-        return NextCommand("kernelgate session keep", f"try {last.number} is certainly faster, by enough")
-    why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
-    return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
 
 
 def _change_or_end(at: _Situation, opened: Opened, policy: Policy) -> NextCommand:
     box = policy.session.change_minutes
     first = next((event for event in at.events if isinstance(event, TriedChange)), None)
-    spent = ((first.seconds or 0.0) / 60 + (times.minutes_between(first.at, at.until) or 0.0)) if first else 0.0
+    spent = ((first.seconds or 0.0) / 60 + (minutes_between(first.at, at.until) or 0.0)) if first else 0.0
     reached = opened.target is not None and (at.figures.speedup or 0.0) >= opened.target
     if spent < box and not reached:
         return _change(at, box - spent)
     why = f"the target of {opened.target:g}x is reached" if reached else f"the {box:g} minutes for changes are over"
-    if _measured_since_kept(at):
+    measured = gates(at.events, "performance")
+    if measured and not state.kept_since(at.events, measured[-1]):
         return NextCommand("kernelgate session close", why)
     return NextCommand("kernelgate session gate performance", f"{why}: measure against the reference again")
 
@@ -191,20 +183,11 @@ def _change(at: _Situation, left: float) -> NextCommand:
     return NextCommand(TRY, f"{why}{over}", at.at_hand.command)
 
 
-def untried(actions: Sequence[str], tries: Sequence[TryState]) -> str | None:
+def untried(actions: Sequence[str], tried: Sequence[TriedChange]) -> str | None:
     """The first of what is recommended that was not tried since the last change that was kept.
 
     A try that could not be measured told nothing.
     """
-    since = takewhile(lambda one: one.decision != "kept", reversed(tries))
+    since = takewhile(lambda one: one.decision != "kept", reversed(tried))
     done = {one.action for one in since if one.failed != "measurement"}
     return next((one for one in actions if one not in done), None)
-
-
-def _measured_since_kept(at: _Situation) -> bool:
-    measured = [
-        n for n, event in enumerate(at.events) if isinstance(event, GateAttempt) and event.gate == "performance"
-    ]
-    kept = {one.number for one in at.tries if one.decision == "kept"}
-    changed = [n for n, event in enumerate(at.events) if isinstance(event, TriedChange) and event.number in kept]
-    return bool(measured) and (not changed or measured[-1] > changed[-1])

@@ -1,4 +1,4 @@
-"""The drawings of sessions, each an SVG file: gains over the tries, time by phase, sessions beside each other."""
+"""What is drawn of sessions, each an SVG: gains over the tries, time by phase, and sessions beside each other."""
 
 from __future__ import annotations
 
@@ -8,23 +8,34 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
-from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Scale
+from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Logarithmic, Scale
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.lab import times
-from kernelgate.ci.lab.state import SessionState, TryState
+from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.lab.log import TriedChange, duration
+from kernelgate.ci.lab.state import SessionState, SessionSummary
 
-LEFT, TOP, ROW = 40.0, 12.0, 22.0
-PLOT = 150.0
+LEFT, TOP, PHASE_ROW, PLOT = 40.0, 12.0, 22.0, 150.0
 MOST_LABELS = 8
 """Of tries below the plot; of more, each second or third has one."""
-NAME = 16
-"""Characters of a try or phase that stand beside its row."""
+SHOWN = 30
+"""Sessions, the last ones; the text has all of them."""
+NAMES, RIGHT = 150.0, WIDTH - 52
+"""Where names end, and the longest bar."""
+NAME = 20
+"""Characters of a session's name."""
+NAMES_TOP, ROW = 24.0, 20.0
+KEY = ("filled: measured; hollow: recorded by people,", "counted nowhere; thin: a search of a script")
+LINE = 16.0
+"""Of the key."""
+GAP = 26.0
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11.5px;fill:#59636e}
-.grid{stroke:#d1d9e0}.zero{stroke:#59636e}.kept{stroke:#1a7f37;fill:#1a7f37}.other{stroke:#59636e;fill:none}
-.bar{fill:#0969da}
-@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
-.kept{stroke:#3fb950;fill:#3fb950}.other{stroke:#9198a1}.bar{fill:#4493f8}}
+.ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11.5px;fill:#59636e}
+.grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}.bar{fill:#0969da}
+.kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}.search{fill:#8c959f}
+.measured{stroke:#0969da;fill:#0969da}
+@media (prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
+.zero,.even,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}.bar{fill:#4493f8}
+.measured{stroke:#4493f8;fill:#4493f8}.search{fill:#656c76}}
 """
 
 
@@ -37,78 +48,154 @@ class SessionDrawing:
     content: tuple[Markup, ...]
 
 
-def gains(tries: Sequence[TryState]) -> SessionDrawing | None:
+def file(drawn: Sequence[SessionDrawing]) -> str:
+    """An SVG file that needs no page around it, of drawings one below the other."""
+    content, height = Markup(""), 8.0
+    for one in drawn:
+        content += drawing.tag("g", *one.content, transform=f"translate(8 {drawing.number(height)})")
+        height += one.height + GAP
+    wide = WIDTH + 16
+    made = drawing.tag(
+        "svg",
+        drawing.tag("style", Markup(STYLE)),  # noqa: S704 (ours)
+        drawing.rect((0.0, 0.0), wide, height, "ground"),
+        content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {drawing.number(wide)} {drawing.number(height)}",
+        width="560",
+        role="img",
+        aria_label=visible(" ".join(one.spoken for one in drawn), 4000),
+    )
+    return f"{made}\n"
+
+
+def inline(made: SessionDrawing) -> Markup:
+    """For a page whose style sheet knows the classes."""
+    box = f"0 0 {drawing.number(WIDTH)} {drawing.number(made.height)}"
+    return drawing.tag("svg", *made.content, viewBox=box, role="img", aria_label=visible(made.spoken, 4000))
+
+
+def minutes_words(minutes: float) -> str:
+    """Whole minutes, and a part of one where it took no more."""
+    return f"{minutes:.0f}" if minutes >= 1 or not minutes else f"{minutes:.1g}"
+
+
+# ---- one session -----------------------------------------------------------------------------------------------------
+
+
+def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     """How much faster each try is than what stood before it, with its 95% interval; kept ones filled. None without any
     that was timed."""
-    timed = [(one, one.gain_pct, one.interval_pct) for one in tries if one.gain_pct is not None and one.interval_pct]
+    timed = [(one, *one.gain) for one in tries if one.gain]
     if not timed:
         return None
-    values = [0.0, *(end for _, gain, interval in timed for end in (gain or 0.0, *interval))]
+    values = [0.0, *(end for _, gain, interval in timed for end in (gain, *interval))]
     up = Scale.over(values, TOP + PLOT, TOP)
     last = max(one.number for one in tries)
     across = Scale.over([1.0, float(last)], LEFT, WIDTH, room=0.1)
     step = -(-last // MOST_LABELS)
-    drawn = [_level(up.at(tick), f"{tick:.3g}%", tick == 0) for tick in up.ticks(5)]
+    drawn = []
+    for tick in up.ticks(5):
+        drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
+        drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:.3g}%", "tick", END))
     for one, gain, (low, high) in timed:
         x = across.at(float(one.number))
         kind = "kept" if one.decision == "kept" else "other"
         drawn.append(drawing.line((x, up.at(low)), (x, up.at(high)), kind))
-        drawn.append(drawing.tag("circle", cx=x, cy=up.at(gain or 0.0), r=3.5, class_=kind))
-    labels = [
-        _below(across.at(float(one.number)), f"try {one.number}", TOP + PLOT) for one in tries if one.number % step == 0
-    ]
+        drawn.append(drawing.tag("circle", cx=x, cy=up.at(gain), r=3.5, class_=kind))
+        if one.number % step == 0:
+            drawn.append(drawing.text(x, TOP + PLOT + 17, f"try {one.number}", "tick", MIDDLE))
     spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
-    return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, (*drawn, *labels))
+    return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, tuple(drawn))
 
 
 def phases(state: SessionState) -> SessionDrawing | None:
-    """Time by gate, and that of all tries. None where nothing took any."""
-    rows = [(gate.name, gate.minutes) for gate in state.gates if gate.minutes]
+    """A bar for each gate, and one for all tries. None where nothing took any time."""
     trying = sum(one.seconds or 0.0 for one in state.tries) / 60
-    return bars("Time by phase", [*rows, *([("tries", trying)] if trying else [])], "min")
-
-
-def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> SessionDrawing | None:
-    """A bar for each row; None without rows."""
+    rows = [*((gate.name, gate.minutes) for gate in state.gates), ("tries", trying)]
+    rows = [row for row in rows if row[1]]
     if not rows:
         return None
-    wide = Scale(0.0, max(value for _, value in rows) or 1.0, 110.0, WIDTH - 60)
+    wide = Scale(0.0, max(took for _, took in rows), 110.0, WIDTH - 60)
     drawn = []
-    for at, (name, value) in enumerate(rows):
-        y = TOP + at * ROW
-        drawn.append(drawing.text(104, y + 11, visible(name, NAME), anchor=END))
-        drawn.append(drawing.rect((110, y), wide.at(value) - 110, ROW - 8, "bar"))
-        drawn.append(drawing.text(wide.at(value) + 4, y + 11, _amount(value, unit), "tick"))
-    spoken = "; ".join(f"{name}: {_amount(value, unit)}" for name, value in rows)
-    return SessionDrawing(f"{title}: {spoken}", TOP + len(rows) * ROW, tuple(drawn))
+    for at, (name, took) in enumerate(rows):
+        y = TOP + at * PHASE_ROW
+        drawn.append(drawing.text(104, y + 11, name, anchor=END))
+        drawn.append(drawing.rect((110, y), wide.at(took) - 110, PHASE_ROW - 8, "bar"))
+        drawn.append(drawing.text(wide.at(took) + 4, y + 11, duration(took), "tick"))
+    spoken = "; ".join(f"{name}: {duration(took)}" for name, took in rows)
+    return SessionDrawing(f"Time by phase: {spoken}", TOP + len(rows) * PHASE_ROW, tuple(drawn))
 
 
-def _amount(value: float, unit: str) -> str:
-    return times.in_words(value) if unit == "min" else f"{value:.3g} {unit}"
+# ---- sessions beside each other --------------------------------------------------------------------------------------
 
 
-def _level(y: float, label: str, is_zero: bool) -> Markup:
-    line = drawing.line((LEFT, y), (WIDTH, y), "zero" if is_zero else "grid")
-    return line + drawing.text(LEFT - 5, y + 4, label, "tick", END)
+def beside(rows: Sequence[SessionSummary]) -> tuple[SessionDrawing, ...]:
+    """Time and speed of all sessions; nothing without sessions."""
+    return tuple(one for one in (minutes(rows), speeds(rows)) if one is not None)
 
 
-def _below(x: float, label: str, bottom: float) -> Markup:
-    return drawing.text(x, bottom + 17, label, "tick", MIDDLE)
+def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
+    """A bar for each session: filled where it was measured, hollow where people recorded it, thin of a script's search.
+    None without sessions."""
+    listed = rows[-SHOWN:]
+    if not listed:
+        return None
+    across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
+    drawn = [drawing.text(0, 14, "Minutes", "title"), *(_name(at, one) for at, one in enumerate(listed))]
+    bottom = NAMES_TOP + len(listed) * ROW
+    drawn += [drawing.text(0, bottom + LINE * at, words, "tick") for at, words in enumerate(KEY, 1)]
+    for at, one in enumerate(listed):
+        kind, high = _kind(one), 4.0 if _kind(one) == "search" else 10.0
+        y, end = NAMES_TOP + at * ROW + (ROW - high) / 2, across.at(one.minutes)
+        drawn.append(drawing.rect((NAMES + 6, y), end - NAMES - 6, high, kind))
+        drawn.append(drawing.text(end + 4, NAMES_TOP + at * ROW + 14, f"{minutes_words(one.minutes)} min", "tick"))
+    said = "; ".join(f"{one.opened.name}{_aside(one)} {minutes_words(one.minutes)}" for one in listed)
+    return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", bottom + LINE * len(KEY) + 4, tuple(drawn))
 
 
-def file(made: SessionDrawing) -> str:
-    """An SVG file that needs no page around it."""
-    style = drawing.tag("style", Markup(STYLE))  # noqa: S704 (ours)
-    box = f"0 0 {drawing.number(WIDTH)} {drawing.number(made.height)}"
-    said = visible(made.spoken, 2000)
-    drawn = drawing.tag(
-        "svg",
-        style,
-        *made.content,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=box,
-        width="720",
-        role="img",
-        aria_label=said,
-    )
-    return f"{drawn}\n"
+def speeds(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
+    """Times as fast as the reference, with 95% intervals where the log has them; hollow where people recorded it. None
+    where no session knows it."""
+    known = [(one, one.figures.speedup) for one in rows if one.figures.speedup][-SHOWN:]
+    if not known:
+        return None
+    ends = [end for one, speed in known for end in (one.figures.speedup_interval or (speed,))]
+    across = Logarithmic.over([*ends, 1.0], NAMES + 10, RIGHT)
+    bottom = NAMES_TOP + len(known) * ROW
+    drawn = [drawing.text(0, 14, "Times as fast as the reference, at the end", "title")]
+    for tick in across.ticks(5):
+        drawn.append(
+            drawing.line((across.at(tick), NAMES_TOP), (across.at(tick), bottom), "even" if tick == 1 else "grid")
+        )
+        drawn.append(drawing.text(across.at(tick), bottom + 14, f"{tick:g}x", "tick", MIDDLE))
+    for at, (one, speed) in enumerate(known):
+        y = NAMES_TOP + (at + 0.5) * ROW
+        drawn.append(_name(at, one))
+        if one.figures.speedup_interval:
+            low, high = map(across.at, one.figures.speedup_interval)
+            drawn.append(drawing.line((low, y), (high, y), _kind(one)))
+        drawn.append(drawing.tag("circle", cx=across.at(speed), cy=y, r=4.0, class_=_kind(one)))
+        drawn.append(drawing.text(RIGHT + 8, y + 4, f"{speed:.2g}x", "tick"))
+    without = len(rows) - sum(one.figures.speedup is not None for one in rows)
+    left = f"{counted(without, 'session')} without one" if without else ""
+    drawn += [drawing.text(0, bottom + 32, left, "tick")] if left else []
+    said = "; ".join(f"{one.opened.name}{_aside(one)} {speed:.3g}" for one, speed in known)
+    spoken = f"Times as fast as the reference, by session{_last(rows)}: {said}{f'; {left}' if left else ''}."
+    return SessionDrawing(spoken, bottom + (36 if left else 18), tuple(drawn))
+
+
+def _name(at: int, one: SessionSummary) -> Markup:
+    return drawing.text(NAMES, NAMES_TOP + at * ROW + 14, visible(one.opened.name, NAME), anchor=END)
+
+
+def _kind(one: SessionSummary) -> str:
+    return "search" if one.is_search else one.opened.source
+
+
+def _aside(one: SessionSummary) -> str:
+    return {"recorded": " (recorded)", "search": " (a search)"}.get(_kind(one), "")
+
+
+def _last(rows: Sequence[SessionSummary]) -> str:
+    return f", the last {SHOWN} of {len(rows)}" if len(rows) > SHOWN else ""

@@ -7,10 +7,13 @@ UTC. Changes are in percent of time, positive is slower, as everywhere in kernel
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
+from math import exp, log1p, sqrt
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter, computed_field
 
 from kernelgate.bench.record import Model
 
@@ -19,6 +22,7 @@ FILE = "log.jsonl"
 
 GateName = Literal["environment", "build", "correctness", "performance", "profile", "document"]
 Template = Literal["baseline", "optimise"]
+ClosedWhy = Literal["done", "time", "cost", "gate", "machine", "abandoned"]
 Source = Literal["measured", "recorded"]
 """Measured by kernelgate itself, or recorded by people in documents: such figures are shown, and never learnt from."""
 
@@ -108,8 +112,8 @@ class TriedChange(_Event):
     """One change, measured."""
 
     event: Literal["try"] = "try"
-    number: int
-    """From 1, in this session."""
+    number: int = 0
+    """From 1, in this session; 0 of one that is asked for."""
     what: str
     why: str
     files: tuple[str, ...] = ()
@@ -120,8 +124,6 @@ class TriedChange(_Event):
     """The stable name of the kind of change (ci/explain/recommend.py); None where nobody said."""
     recommended: bool = False
     """Whether the action was the recommendation at that time."""
-    predicted_gain_pct: float | None = None
-    probability: float | None = None
     bottleneck: str | None = None
     """What `analyze` named before the change; None where no profile was made: a blind try."""
     nvidia_gain_pct: float | None = None
@@ -129,7 +131,7 @@ class TriedChange(_Event):
     outcomes: tuple[TryOutcome, ...] = ()
     """Empty where it did not build or was wrong, and where it compiled to the same library as before."""
     failed: Literal["build", "correctness", "measurement"] | None = None
-    said: str
+    said: str = ""
     """The verdict, or what failed, in a sentence."""
     fuzz_trials: int | None = None
     fuzz_failed: int | None = None
@@ -149,6 +151,45 @@ class TriedChange(_Event):
     """As in a gate's attempt, …"""
     silent_s: float | None = None
     """… and this too."""
+    decision: Literal["kept", "reverted"] | None = None
+    """What `decided` says of it, as `tries` reads it; a line of the log has none."""
+
+    @property
+    def gain(self) -> tuple[float, tuple[float, float]] | None:
+        """How much faster over all cases (the geometric mean), in percent of the time before, and the 95% interval.
+
+        Cases are taken as independent; None without any.
+        """
+        if not self.outcomes:
+            return None
+        count = len(self.outcomes)
+        logs = [log1p(one.change_pct / 100) for one in self.outcomes]
+        center = sum(logs) / count
+        low, high = (
+            sqrt(
+                sum(
+                    (log1p(one.interval_pct[end] / 100) - log) ** 2
+                    for one, log in zip(self.outcomes, logs, strict=True)
+                )
+            )
+            / count
+            for end in (0, 1)
+        )
+        return _gain_pct(center), (_gain_pct(center + high), _gain_pct(center - low))
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def gain_pct(self) -> float | None:
+        return self.gain[0] if self.gain else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def interval_pct(self) -> tuple[float, float] | None:
+        return self.gain[1] if self.gain else None
+
+
+def _gain_pct(log_change: float) -> float:
+    return 100 * (1 - exp(log_change))
 
 
 class Decided(_Event):
@@ -183,28 +224,16 @@ class SessionNote(_Event):
     kind: Literal["believed", "learnt", "mistake", "question", "other"] = "other"
 
 
-class Corrected(_Event):
-    """A reviewer's correction of what an earlier try was labelled as."""
-
-    event: Literal["corrected"] = "corrected"
-    number: int
-    action: str | None = None
-    bottleneck: str | None = None
-    by: str
-    """The reviewer."""
-    why: str
-
-
 class Closed(_Event):
     event: Literal["closed"] = "closed"
-    why: Literal["done", "time", "cost", "gate", "machine", "abandoned"]
+    why: ClosedWhy
     said: str
     minutes: float | None = None
     """Where the times of events do not say how long it took."""
 
 
 Event = Annotated[
-    Opened | GateAttempt | TriedChange | Decided | SessionCost | PatternUse | SessionNote | Corrected | Closed,
+    Opened | GateAttempt | TriedChange | Decided | SessionCost | PatternUse | SessionNote | Closed,
     Field(discriminator="event"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
@@ -212,9 +241,49 @@ EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 def line(event: Event) -> str:
     """One line of the log, without fields that say nothing."""
-    return event.model_dump_json(by_alias=True, exclude_none=True) + "\n"
+    told = event.model_dump_json(by_alias=True, exclude_none=True, exclude={"decision", "gain_pct", "interval_pct"})
+    return f"{told}\n"
 
 
 def event_of(text: str) -> Event:
     """Raises pydantic's ValidationError."""
     return EVENT.validate_json(text)
+
+
+def tries(events: Sequence[Event]) -> tuple[TriedChange, ...]:
+    """The tries in their order, each with what was decided of it."""
+    decided = {event.number: "kept" if event.kept else "reverted" for event in events if isinstance(event, Decided)}
+    tried = (event for event in events if isinstance(event, TriedChange))
+    return tuple(one.model_copy(update={"decision": decided.get(one.number)}) for one in tried)
+
+
+def gates(events: Sequence[Event], name: GateName) -> tuple[GateAttempt, ...]:
+    return tuple(event for event in events if isinstance(event, GateAttempt) and event.gate == name)
+
+
+def notes(events: Sequence[Event], kind: str) -> list[str]:
+    return [event.said for event in events if isinstance(event, SessionNote) and event.kind == kind]
+
+
+# ---- times of events -------------------------------------------------------------------------------------------------
+
+
+def minutes_between(earlier: str | None, later: str | None) -> float | None:
+    """None where a time is not known; 0 where the clock went back in between."""
+    if earlier is None or later is None:
+        return None
+    return max(0.0, (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds() / 60)
+
+
+def duration(minutes: float) -> str:
+    """Such as "12.3 min"; less than a minute is told in seconds."""
+    return f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"
+
+
+def clock_jumps(events: Sequence[Event], until: str) -> Iterator[str]:
+    """A sentence on each place where the clock went back."""
+    known = [event.at for event in events if event.at is not None]
+    for earlier, later in pairwise([*known, until]):
+        back = (datetime.fromisoformat(earlier) - datetime.fromisoformat(later)).total_seconds()
+        if back > 1:
+            yield f"the clock went back by {back:.0f} s after {earlier}: times of this session are not to be relied on"

@@ -6,6 +6,7 @@ FOLDER/failure.json where there is nothing to judge. Its parent ends it when it 
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,6 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError
 from kernelgate.bench.record import Model
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy
 
@@ -71,7 +71,8 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
 
 
 def main() -> int:
-    exit_codes.stop_on_signals()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that worktrees and workers are tidied away
+        signal.signal(number, lambda code, _: sys.exit(128 + code))
     folder = Path(sys.argv[1])
     asked = MeasuringRequest.model_validate_json((folder / ASKED).read_text(encoding="utf-8"))
     try:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from kernelgate.bench.build import occupancy
 from kernelgate.bench.core import hardware
-from kernelgate.ci.document import drawing, render
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.explain import tile
+from kernelgate.bench.kernel import cards
+from kernelgate.ci.document import answer, drawing, render
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.lab import calculator, drawings, times
-from kernelgate.ci.lab import session_words as words
-from kernelgate.ci.lab import state as states
-from kernelgate.ci.lab.calculator import Calculator
-from kernelgate.ci.lab.report import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET
-from kernelgate.ci.lab.state import GateState, SessionBudget, SessionState, TryState
+from kernelgate.ci.lab import coming, drawings, folder, report
+from kernelgate.ci.lab.log import TriedChange, duration
+from kernelgate.ci.lab.state import (
+    BLIND_TARGET,
+    BOTTLENECK_TARGET,
+    BUILD_TARGET,
+    GateState,
+    SessionBudget,
+    SessionState,
+)
+from kernelgate.ci.policy.policy import Policy
 
 NONE = "–"
 
@@ -65,7 +76,7 @@ class ShownMetric:
 
 @dataclass(frozen=True)
 class ShownTry:
-    of: TryState
+    of: TriedChange
     mark: PageMark
     gain: str
 
@@ -73,8 +84,8 @@ class ShownTry:
 def page(state: SessionState, known: Calculator, live: bool = False) -> str:
     """One HTML file that fetches nothing; a live one asks its server, and no other, for what has changed."""
     style, script = (Markup(_environment().get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
-    own = hardware.of_device(state.gpu)
-    facts = calculator.data(known) | {"own": next((key for key, one in hardware.GPUS.items() if one is own), None)}
+    own = hardware.of_device(state.opened.gpu)
+    facts = calculator_data(known) | {"own": next((key for key, one in hardware.GPUS.items() if one is own), None)}
     return _environment().get_template("page.html.jinja").render(
         state=state,
         live=live,
@@ -84,7 +95,7 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
         shown=Markup(shown(state)),  # noqa: S704 (rendered with everything escaped)
         cards=[one.card for one in known.cards],
         missing=known.missing,
-        axes=calculator.AXES,
+        axes=AXES,
         rules=known.rules,
         data=_embedded(facts),
     )  # fmt: skip
@@ -92,21 +103,22 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
 
 def shown(state: SessionState) -> str:
     """The part of the page that changes with the log, as HTML."""
+    opened = state.opened
     return _environment().get_template("shown.html.jinja").render(
         state=state,
-        about=" · ".join(filter(None, (state.name, state.template, state.card, *state.cases, state.gpu))),
+        about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
         tone="warn" if state.stop else "good" if state.closed == "done" else "same",
         why=_with_commands(state.next.why),
         gates=[_gate(one) for one in state.gates],
         metrics=list(_metrics(state)),
-        tries=[ShownTry(one, _try_mark(one), words.gain_words(one)) for one in _in_order(state.tries)],
+        tries=[ShownTry(one, _try_mark(one), report.gain_words(one)) for one in _in_order(state.tries)],
         drawings=list(_drawings(state)),
     )  # fmt: skip
 
 
 def state_json(state: SessionState) -> str:
     """What a live page asks for: `state` as `kernelgate session status --json` has it, and `html`, the same drawn."""
-    return json.dumps({"state": states.as_data(state), "html": shown(state)}, allow_nan=False)
+    return json.dumps({"state": json.loads(answer.shown(state)), "html": shown(state)}, allow_nan=False)
 
 
 def _environment() -> jinja2.Environment:
@@ -138,11 +150,11 @@ def _with_commands(text: str) -> Line:
     return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
 
 
-def _in_order(tries: Sequence[TryState]) -> list[TryState]:
+def _in_order(tries: Sequence[TriedChange]) -> list[TriedChange]:
     return sorted(tries, key=lambda one: one.number)
 
 
-def _try_mark(one: TryState) -> PageMark:
+def _try_mark(one: TriedChange) -> PageMark:
     if one.decision == "kept":
         return PageMark("good", "✓", "kept")
     if one.failed:
@@ -173,14 +185,14 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
     """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
     target = f"≤ {goal:g} min"
     if minutes is not None:
-        return ShownMetric(name, times.in_words(minutes), target, REACHED if minutes <= goal else MISSED)
+        return ShownMetric(name, duration(minutes), target, REACHED if minutes <= goal else MISSED)
     if state.closed:
         return ShownMetric(name, NONE, target, PageMark("same", NONE, "not known"))
     return ShownMetric(name, "not yet", target, MISSED if state.minutes > goal else WAITING)
 
 
 def _speed(state: SessionState) -> ShownMetric:
-    speedup, target = state.figures.speedup, state.target
+    speedup, target = state.figures.speedup, state.opened.target
     now = NONE if speedup is None else f"{speedup:.3g}×"
     if target is None:
         return ShownMetric("speed against the reference", now)
@@ -210,3 +222,89 @@ def _drawings(state: SessionState) -> Iterator[Markup]:
     for title, (one, note) in drawn.items():
         if one is not None:
             yield drawing.figure(title, one.spoken, one.height, *one.content, note=note)
+
+
+# ---- the calculator --------------------------------------------------------------------------------------------------
+
+
+TileAnswer = Mapping[str, int] | str
+AXES: Mapping[str, tuple[int, ...]] = {
+    "rows": (16, 32, 64, 96, 128, 192, 256),
+    "columns": (16, 32, 64, 96, 128, 192, 256),
+    "stages": (1, 2, 3, 4),
+    "warps": (1, 2, 4, 8, 16),
+}
+"""The tiles that are offered: a page runs no card, so each is asked before. Others: `kernelgate resources --tile`."""
+
+
+@dataclass(frozen=True)
+class CardTiles:
+    """What a card says of the tiles, in the order of `asked_tiles`: what a block takes, or why there is none."""
+
+    card: str
+    answers: tuple[TileAnswer, ...]
+
+
+@dataclass(frozen=True)
+class Calculator:
+    rules: Mapping[str, int]
+    """By the names that templates/calculator.js has for them."""
+    cards: tuple[CardTiles, ...]
+    missing: str | None = None
+    """Why cards are missing."""
+
+
+def asked_tiles() -> list[dict[str, int]]:
+    """Every tile of AXES, as a card's tile() takes it."""
+    return [dict(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
+
+
+def calculator_data(known: Calculator) -> dict[str, Any]:
+    """For the page's script. Each answer of a card stands there once, and for each tile its place."""
+    return {
+        "rules": dict(known.rules),
+        "gpus": [
+            {"key": key, "name": model.name} | asdict(model.limits) for key, model in sorted(hardware.GPUS.items())
+        ],
+        "axes": AXES,
+        "cards": [{"card": one.card, **_places(one.answers)} for one in known.cards],
+    }
+
+
+def _places(answers: Sequence[TileAnswer]) -> dict[str, Any]:
+    different: list[TileAnswer] = []
+    places = []
+    for one in answers:
+        if one not in different:
+            different.append(one)
+        places.append(different.index(one))
+    return {"answers": different, "places": places}
+
+
+RULES = {
+    "warp": occupancy.WARP,
+    "registers_per_warp_unit": occupancy.REGISTERS_PER_WARP_UNIT,
+    "max_registers": occupancy.MAX_REGISTERS,
+    "schedulers": occupancy.SCHEDULERS,
+    "shared_unit": occupancy.SHARED_UNIT,
+    "system_shared": occupancy.SYSTEM_SHARED,
+    "max_threads": occupancy.MAX_THREADS,
+    "registers_beside": tile.BESIDE,
+}
+
+
+def state(session: Path, policy: Policy) -> SessionState:
+    """Of the session in this folder, now. Raises SessionError naming a line of its log that does not fit."""
+    return coming.of(folder.read(session).events, policy, folder.now())
+
+
+def known(root: Path) -> Calculator:
+    """What the calculator knows. A card with a mistake costs its tiles, not the page."""
+    try:
+        found = cards.of_checkout(root, asked_tiles())
+    except KernelgateError as error:
+        return Calculator(RULES, (), str(error))
+    missing = str(found.mistakes[0]) if found.mistakes else None
+    if not found.cards and missing is None:
+        missing = "this checkout has no card"
+    return Calculator(RULES, tuple(CardTiles(one.name, one.tiles) for one in found.cards), missing)

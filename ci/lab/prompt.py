@@ -6,13 +6,14 @@ Sentences of the log were written by others, so they stand there as quotations, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
-from kernelgate.bench.core.errors import KernelgateError, one_line
+from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document import formatting
 from kernelgate.ci.lab import log
-from kernelgate.ci.lab.apply import Applies
+from kernelgate.ci.lab.patterns import Applies
+from kernelgate.ci.lab.state import closed_of, opened_of
+from kernelgate.ci.policy.policy import Policy
 
 LAST_TRIES = 5
 LAST_NOTES = 5
@@ -20,24 +21,13 @@ MAX_SAID = 300
 """Characters of a quoted sentence."""
 
 
-@dataclass(frozen=True)
-class PromptRules:
-    """The policy's, as far as a session is told of them."""
-
-    stop_below: float
-    profile_below: float
-    keep_from: float
-
-
-def prompt(events: Sequence[log.Event], found: Sequence[Applies], rules: PromptRules) -> str:
-    """Markdown. Raises KernelgateError for a log without its first line."""
-    opened = next((one for one in events if isinstance(one, log.Opened)), None)
-    if opened is None:
-        raise KernelgateError("this session's log does not begin with the event `opened`")
+def prompt(events: Sequence[log.Event], found: Sequence[Applies], policy: Policy) -> str:
+    """As Markdown."""
+    opened = opened_of(events)
     parts = (
         _objective(opened),
         _section("State", _state(events)),
-        _section("Constraints", _constraints(opened, events, rules)),
+        _section("Constraints", _constraints(opened, events, policy)),
         _section("Patterns that apply now", _patterns(found)),
         _section("Last results", _results(events)),
         _section("Begin", _begin(opened, events)),
@@ -63,26 +53,27 @@ def _objective(opened: log.Opened) -> str:
 
 def _state(events: Sequence[log.Event]) -> Iterator[str]:
     for name in get_args(log.GateName):
-        attempts = [one for one in events if isinstance(one, log.GateAttempt) and one.gate == name]
+        attempts = log.gates(events, name)
         if attempts:
             last = attempts[-1]
             figures = ", ".join(f"{key} {value:g}" for key, value in last.figures.items())
             seen = f"{_quoted(last.said)}{f' ({figures})' if figures else ''}"
-            yield f"gate {name}: {'passed' if last.passed else 'failed'}, {_counted(attempts)}: {seen}"
+            count = "first attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
+            yield f"gate {name}: {'passed' if last.passed else 'failed'}, {count}: {seen}"
         else:
             yield f"gate {name}: open"
-    tries = [one for one in events if isinstance(one, log.TriedChange)]
-    kept = {one.number for one in events if isinstance(one, log.Decided) and one.kept}
-    if tries:
-        yield f"{formatting.counted(len(tries), 'change')} tried, {len(kept)} kept"
-    closed = next((one for one in events if isinstance(one, log.Closed)), None)
+    if tried := log.tries(events):
+        kept = sum(one.decision == "kept" for one in tried)
+        yield f"{formatting.counted(len(tried), 'change')} tried, {kept} kept"
+    closed = closed_of(events)
     if closed is not None:
         yield f"closed ({closed.why}): {_quoted(closed.said)}"
 
 
-def _constraints(opened: log.Opened, events: Sequence[log.Event], rules: PromptRules) -> Iterator[str]:
+def _constraints(opened: log.Opened, events: Sequence[log.Event], policy: Policy) -> Iterator[str]:
     yield "change one variable at a time; two at once cannot be told apart"
-    yield f"below {rules.profile_below:g}× the reference profile before changing; below {rules.stop_below:g}×, at once"
+    rules, stop_below = policy.guidance, policy.gates.reference_min
+    yield f"below {rules.profile_below:g}× the reference profile before changing; below {stop_below:g}×, at once"
     yield f"a fix is kept from {rules.keep_from:g}× as fast as before on, or where it is tuning and certainly faster"
     yield "a result that is wrong has no speed: fuzz before timing"
     yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"
@@ -101,12 +92,9 @@ def _patterns(found: Sequence[Applies]) -> Iterator[str]:
 
 
 def _results(events: Sequence[log.Event]) -> Iterator[str]:
-    decided = {one.number: one for one in events if isinstance(one, log.Decided)}
-    tries = [one for one in events if isinstance(one, log.TriedChange)]
+    tries = log.tries(events)
     for tried in tries[-LAST_TRIES:]:
-        decision = decided.get(tried.number)
-        end = "not decided yet" if decision is None else ("kept" if decision.kept else "reverted")
-        yield f"try {tried.number}, {_quoted(tried.what)}: {_effect(tried)}; {end}"
+        yield f"try {tried.number}, {_quoted(tried.what)}: {_effect(tried)}; {tried.decision or 'not decided yet'}"
     notes = [one for one in events if isinstance(one, log.SessionNote) and one.kind in ("learnt", "mistake")]
     yield from (f"{one.kind}: {_quoted(one.said)}" for one in notes[-LAST_NOTES:])
     if not tries and not notes:
@@ -124,7 +112,7 @@ def _effect(tried: log.TriedChange) -> str:
 
 
 def _begin(opened: log.Opened, events: Sequence[log.Event]) -> Iterator[str]:
-    if any(isinstance(one, log.Closed) for one in events):
+    if closed_of(events):
         yield "this session is closed: what is new begins another one, `kernelgate session new`"
         return
     yield f"`kernelgate patterns --session {opened.name}`"
@@ -137,10 +125,6 @@ def _begin(opened: log.Opened, events: Sequence[log.Event]) -> Iterator[str]:
 
 def _section(title: str, lines: Iterator[str]) -> str:
     return "\n".join([f"## {title}", "", *(f"- {line}" for line in lines)])
-
-
-def _counted(attempts: Sequence[log.GateAttempt]) -> str:
-    return "first attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
 
 
 def _quoted(said: str | None) -> str | None:

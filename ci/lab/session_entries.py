@@ -14,10 +14,10 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
 from kernelgate.ci.history.sessions import KeptSession, SessionEntry
-from kernelgate.ci.lab import folder, log, metrics, metrics_drawings
+from kernelgate.ci.lab import coming, drawings, folder, log, metrics
 from kernelgate.ci.lab.folder import SessionError
 from kernelgate.ci.lab.log import Event, Opened
-from kernelgate.ci.lab.metrics import SessionRow
+from kernelgate.ci.lab.state import SessionSummary
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import SiteSession, SiteSessions
 
@@ -62,27 +62,27 @@ def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
 def entry(kept: KeptSession, policy: Policy) -> SessionEntry:
     """What it came to. Raises SessionError."""
     found = events(kept)
-    row = metrics.row(found, policy, until(found))
-    low, high = row.speedup_interval or (None, None)
-    known = [usd for usd in (row.usd_gpu, row.usd_assistant, row.usd_other) if usd is not None]
+    row = coming.summary(found, policy, until(found))
+    opened, numbers = row.opened, row.figures
+    low, high = numbers.speedup_interval or (None, None)
     return SessionEntry(
         name=kept.name,
         repository=kept.repository,
-        source=row.source,
-        opened=moment(row.at),
-        objective=text(row.objective),
-        card=row.card and text(row.card),
-        gpu=row.gpu and text(row.gpu),
+        source=opened.source,
+        opened=moment(opened.at),
+        objective=text(opened.objective),
+        card=opened.card and text(opened.card),
+        gpu=opened.gpu and text(opened.gpu),
         closed=row.closed,
         minutes=row.minutes,
-        speedup=row.speedup,
+        speedup=numbers.speedup,
         speedup_low=low,
         speedup_high=high,
-        gain_kept_pct=row.gain_kept_pct,
-        tries=row.tries,
-        kept=row.kept,
-        blind=row.blind,
-        usd=sum(known) if known else None,
+        gain_kept_pct=numbers.gain_kept_pct,
+        tries=numbers.tries,
+        kept=numbers.kept,
+        blind=numbers.blind,
+        usd=numbers.usd,
         log=kept.log,
     )
 
@@ -96,34 +96,34 @@ def of_index(entries: Iterable[SessionEntry], policy: Policy) -> SiteSessions:
     for one in entries:
         with suppress(SessionError):  # a log that another kernelgate has put into the index
             found = events(session_of(one))
-            rows.append(metrics.row(found, policy, until(found)))
+            rows.append(coming.summary(found, policy, until(found)))
     return shown(rows)
 
 
-def shown(rows: Sequence[SessionRow]) -> SiteSessions:
+def shown(rows: Sequence[SessionSummary]) -> SiteSessions:
     """Rows, drawings and figures over them; without rows nothing."""
     if not rows:
         return SiteSessions()
-    drawn = (metrics_drawings.minutes(rows), metrics_drawings.speeds(rows))
     return SiteSessions(
         rows=tuple(map(_shown, reversed(rows))),
         figures=tuple((one.name, one.said) for one in metrics.overall(rows)),
         remarks=tuple(metrics.remarks(rows)),
-        drawings=tuple(metrics_drawings.inline(one) for one in drawn if one is not None),
+        drawings=tuple(drawings.inline(one) for one in drawings.beside(rows)),
     )
 
 
-def _shown(row: SessionRow) -> SiteSession:
+def _shown(row: SessionSummary) -> SiteSession:
+    opened, numbers = row.opened, row.figures
     search = "a search of a script" if row.is_search else ""
     return SiteSession(
-        name=visible(row.name),
-        aside="recorded by people" if row.source == "recorded" else search,
-        objective=visible(row.objective),
-        opened=(moment(row.at) or "")[:10],
-        where=" on ".join(visible(part) for part in (row.card, row.gpu) if part),
-        minutes=metrics.minutes_words(row),
+        name=visible(opened.name),
+        aside="recorded by people" if opened.source == "recorded" else search,
+        objective=visible(opened.objective),
+        opened=(moment(opened.at) or "")[:10],
+        where=" on ".join(visible(part) for part in (opened.card, opened.gpu) if part),
+        minutes=drawings.minutes_words(row.minutes),
         speed=metrics.speed_words(row),
-        tries=f"{row.tries}, {row.kept} kept, {row.blind} blind" if row.tries else "none",
+        tries=f"{numbers.tries}, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else "none",
         cost=metrics.usd_words(row),
         ended=row.closed or "open",
     )

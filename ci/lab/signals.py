@@ -12,8 +12,9 @@ from typing import Final
 
 from kernelgate.bench.record import RunRecord, Timing, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.lab import figures, log, variables
+from kernelgate.ci.lab import log, variables
 from kernelgate.ci.lab.seen import Seen, Thresholds
+from kernelgate.ci.lab.state import failing_build_minutes, kept_since, times_as_fast
 
 Signal = Callable[[Seen, Thresholds], str | None]
 
@@ -172,7 +173,7 @@ def cold_starts(seen: Seen, _: Thresholds) -> str | None:
 def build_keeps_failing(seen: Seen, limits: Thresholds) -> str | None:
     """Longer than the policy gives a failing build: since its first failure, not the time of its attempts alone."""
     last = next((one.at for one in reversed(seen.events) if one.at is not None), None)
-    minutes = figures.failing_build_minutes(seen.events, last)
+    minutes = failing_build_minutes(seen.events, last)
     if minutes < limits.build_minutes:
         return None
     attempts = len(seen.gates("build"))
@@ -303,7 +304,7 @@ def _last_timed(seen: Seen) -> tuple[log.GateAttempt | None, float | None]:
     was kept since."""
     last = next((one for one in reversed(seen.gates("performance")) if speedup(one)), None)
     times = speedup(last) if last else None
-    return last, times * figures.kept_since(seen.events, last) if last and times else None
+    return last, times * times_as_fast(kept_since(seen.events, last)) if last and times else None
 
 
 def _is_template(name: str) -> bool:

@@ -1,52 +1,57 @@
-"""What is known of a session, as plain data: gates, tries, budgets, figures, and what comes next."""
+"""What is known of a session, by its events: gates, budgets, figures, and what comes next, as plain data."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import exp, log, sqrt
+from typing import Literal, cast
 
-from kernelgate.ci.lab.log import GateName
+from kernelgate.ci.lab.log import (
+    Closed,
+    Event,
+    GateAttempt,
+    GateName,
+    Opened,
+    PatternUse,
+    SessionCost,
+    Template,
+    TriedChange,
+    gates,
+    minutes_between,
+    notes,
+    tries,
+)
+from kernelgate.ci.lab.variables import several
+from kernelgate.ci.policy.policy import Policy
 
 GateStatus = Literal["passed", "failed", "skipped", "open"]
 Stop = Literal["time", "cost", "gate"]
+HOUR_S = 3600.0
+BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET = 30, 15, 0
+"""Minutes to a working build and to a named bottleneck, and blind tries: the goals of the founding documents."""
+ORDER: dict[Template, tuple[GateName, ...]] = {
+    "baseline": ("environment", "build", "correctness", "performance", "document"),
+    "optimise": ("environment", "build", "correctness", "performance", "profile", "document"),
+}
 
 
 @dataclass(frozen=True)
 class GateState:
-    """One gate, and how far it is."""
+    """One gate: what passes it, how long it may take, what to do when it fails, and how far it is."""
 
     name: GateName
-    status: GateStatus
-    minutes: float
-    """That its attempts took."""
     limit_minutes: float
     passes: str
     on_failure: str
+    status: GateStatus
+    minutes: float
+    """That its attempts took."""
     said: str | None
     """At the last attempt."""
     at: str | None
     """Of the first attempt that passed."""
-
-
-@dataclass(frozen=True)
-class TryState:
-    """One try, and what became of it."""
-
-    number: int
-    what: str
-    why: str
-    said: str
-    gain_pct: float | None
-    """How much faster, in percent of the time before, over all its cases; negative is slower."""
-    interval_pct: tuple[float, float] | None
-    """Of the gain, 95%; of several cases that of the mean, as if they were independent."""
-    decision: Literal["kept", "reverted"] | None
-    advised: Literal["keep", "revert"] | None
-    failed: str | None
-    variables: tuple[str, ...]
-    action: str | None
-    bottleneck: str | None
-    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class NextCommand:
     """Of what that recommends the first that was not tried since; None where there is none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SessionFigures:
     """What a session came to, so far. Minutes count from its opening; None is not known."""
 
@@ -95,9 +100,6 @@ class SessionFigures:
     """Tries without a named bottleneck although a profile could have been made."""
     several_variables: int
     """Tries that changed more than one thing at once."""
-    reference_ms: float | None
-    ours_ms: float | None
-    """As the performance gate measured them last."""
     speedup_before: float | None
     """Times as fast as the reference, at the first performance gate."""
     speedup: float | None
@@ -111,35 +113,244 @@ class SessionFigures:
     usd_assistant: float | None
     usd_other: float | None
     """What is known of its cost: logged, or by a price of the policy."""
+    mistakes: tuple[str, ...]
+    patterns: dict[str, tuple[str, ...]]
+    """Names of those that were applied, learnt, violated."""
+    timed: bool
+    """Whether the time of any gate is known. A search whose log a script wrote has none, and its minutes say nothing of
+    how long a session takes."""
 
     @property
-    def usd(self) -> float:
-        """All that is known."""
-        return sum(filter(None, (self.usd_gpu, self.usd_assistant, self.usd_other)))
+    def usd(self) -> float | None:
+        """All that is known; None where nothing is."""
+        known = [one for one in (self.usd_gpu, self.usd_assistant, self.usd_other) if one is not None]
+        return sum(known) if known else None
 
 
-@dataclass(frozen=True)
-class SessionState:
-    name: str
-    objective: str
-    card: str | None
-    cases: tuple[str, ...]
-    gpu: str | None
-    template: str
-    target: float | None
+@dataclass(frozen=True, kw_only=True)
+class SessionSummary:
+    """One session in a list of them."""
+
+    opened: Opened
     closed: str | None
     """Why it was closed; None while it is open."""
     minutes: float
+    figures: SessionFigures
+
+    @property
+    def is_search(self) -> bool:
+        """Of a script, which logged it when it was over: its times are no session's."""
+        return self.opened.source == "measured" and not self.figures.timed
+
+    @property
+    def counted(self) -> bool:
+        """Whether figures over sessions are made of it."""
+        return self.opened.source == "measured" and self.closed is not None and self.figures.timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionState(SessionSummary):
     stop: Stop | None
     stop_reason: str | None
     gates: tuple[GateState, ...]
-    tries: tuple[TryState, ...]
+    tries: tuple[TriedChange, ...]
     budgets: tuple[SessionBudget, ...]
-    figures: SessionFigures
     next: NextCommand
     remarks: tuple[str, ...]
 
 
-def as_data(state: SessionState) -> dict[str, Any]:
-    """What JSON takes."""
-    return asdict(state)
+@dataclass(frozen=True, kw_only=True)
+class SessionAnswer:
+    """What commands of a session print with --json; `status` prints the state, `metrics` all sessions."""
+
+    session: str
+    logged: tuple[Event, ...]
+    """What the command added to the log."""
+    files: tuple[str, ...]
+    """That it wrote, below the checkout: the session's folder, a reverted patch, the report, the page."""
+    address: str | None
+    """Of the page, with --serve."""
+    next: NextCommand
+    stop: Stop | None
+    """Why the session is to be closed, with exit code 4; null while it may go on."""
+
+
+def opened_of(events: Sequence[Event]) -> Opened:
+    """The first event, which folder.read holds to be this."""
+    return cast(Opened, events[0])
+
+
+def closed_of(events: Iterable[Event]) -> Closed | None:
+    return next((event for event in events if isinstance(event, Closed)), None)
+
+
+# ---- gates -----------------------------------------------------------------------------------------------------------
+
+
+def gate_states(events: Sequence[Event], policy: Policy) -> tuple[GateState, ...]:
+    """All gates of the session's template, in their order."""
+    template, rules = opened_of(events).template, policy.session
+    documents = rules.baseline_document_minutes if template == "baseline" else rules.document_minutes
+    known: dict[GateName, tuple[float, str, str]] = {
+        "environment": (
+            rules.environment_minutes,
+            "kernelgate doctor calls the machine fit",
+            "do what doctor says of each failed check; build nothing before",
+        ),
+        "build": (
+            rules.build_minutes,
+            "the kernel compiles",
+            f"read the first error; after {rules.bisect_after_minutes:g} minutes of failing, look for the last commit "
+            "that compiles with `kernelgate bisect --build`",
+        ),
+        "correctness": (
+            rules.correctness_minutes,
+            "every configuration agrees with the card's oracle, the small ones first",
+            "repeat the smallest configuration that fails, with the command that it comes with",
+        ),
+        "performance": (
+            rules.performance_minutes,
+            "kernel and reference are timed beside each other",
+            "end what else runs on the device, and try again",
+        ),
+        "profile": (
+            rules.profile_minutes,
+            f"a bottleneck is named; needed below {policy.guidance.profile_below:g}x the reference",
+            "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
+        ),
+        "document": (documents, "the report is written", "kernelgate session close"),
+    }
+    return tuple(_gate(name, known[name], events) for name in ORDER[template])
+
+
+def _gate(name: GateName, told: tuple[float, str, str], events: Sequence[Event]) -> GateState:
+    attempts = gates(events, name)
+    last = attempts[-1] if attempts else None
+    status: GateStatus = "open"
+    if name == "document" and closed_of(events):
+        status = "passed"
+    elif last is not None:
+        status = "skipped" if last.passed and last.skipped else "passed" if last.passed else "failed"
+    return GateState(
+        name,
+        *told,
+        status=status,
+        minutes=sum(one.seconds or 0.0 for one in attempts) / 60,
+        said=last.said if last else None,
+        at=next((one.at for one in attempts if one.passed), None),
+    )
+
+
+def is_timed(event: Event) -> bool:
+    """Whether a gate was tried, and how long that took is known; a search that is logged afterwards has none."""
+    return isinstance(event, GateAttempt) and not event.skipped and event.seconds is not None
+
+
+def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
+    """For how long the build gate has failed, from the first attempt since it was passed last; 0 where it was passed.
+
+    Where the log has no times: the minutes of the attempts alone.
+    """
+    failing = list(takewhile(lambda one: not one.passed, reversed(gates(events, "build"))))
+    if not failing:
+        return 0.0
+    since = minutes_between(failing[-1].at, until)
+    if since is None:
+        return sum(one.seconds or 0.0 for one in failing) / 60
+    return since + (failing[-1].seconds or 0.0) / 60
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
+    """Everything that is counted of a session."""
+    tried = tries(events)
+    measured = [event for event in gates(events, "performance") if "speedup" in event.figures]
+    kept = [one for one in tried if one.decision == "kept"]
+    last = measured[-1] if measured else None
+    since = kept_since(events, last) if last else []
+    gpu_s = 0.0
+    if is_on_gpu(events):  # it costs, whatever a gate or try does there
+        gpu_s = sum(event.seconds or 0.0 for event in events if isinstance(event, GateAttempt | TriedChange))
+    uses = [event for event in events if isinstance(event, PatternUse)]
+    return SessionFigures(
+        minutes_to_build=_first_passed(events, "build"),
+        minutes_to_bottleneck=_first_passed(events, "profile"),
+        tries=len(tried),
+        kept=len(kept),
+        blind=blind(events),
+        several_variables=sum(several(one.variables) for one in tried),
+        speedup_before=measured[0].figures["speedup"] if measured else None,
+        speedup=last.figures["speedup"] * times_as_fast(since) if last else None,
+        speedup_interval=_speedup_interval(last, since),
+        gain_kept_pct=100 * (1 - 1 / times_as_fast(kept)),
+        gpu_seconds=gpu_s,
+        usd_gpu=_usd_gpu(events, gpu_s, policy),
+        usd_assistant=_usd(events, "assistant"),
+        usd_other=_usd(events, "other"),
+        mistakes=tuple(notes(events, "mistake")),
+        patterns={
+            how: tuple(dict.fromkeys(use.pattern for use in uses if use.how == how))
+            for how in ("applied", "learnt", "violated")
+        },
+        timed=any(map(is_timed, events)),
+    )
+
+
+def kept_since(events: Sequence[Event], attempt: GateAttempt) -> list[TriedChange]:
+    """What was tried after a gate, and kept."""
+    place = next(at for at, event in enumerate(events) if event is attempt)
+    later = {event.number for event in events[place:] if isinstance(event, TriedChange)}
+    return [one for one in tries(events) if one.decision == "kept" and one.number in later]
+
+
+def times_as_fast(kept: Iterable[TriedChange]) -> float:
+    """How many times as fast these make the kernel, one after the other."""
+    product = 1.0
+    for one in kept:
+        product /= 1 - (one.gain_pct or 0.0) / 100
+    return product
+
+
+def blind(events: Sequence[Event]) -> int:
+    """Tries without a named bottleneck, where a profile could have been made."""
+    skipped = any(one.skipped for one in gates(events, "profile"))
+    return sum(one.bottleneck is None for one in tries(events)) if is_on_gpu(events) and not skipped else 0
+
+
+def is_on_gpu(events: Sequence[Event]) -> bool:
+    return opened_of(events).gpu not in (None, "cpu")
+
+
+def _speedup_interval(last: GateAttempt | None, since: Sequence[TriedChange]) -> tuple[float, float] | None:
+    """Of the measurement against the reference and of what was kept since, as if they were independent."""
+    if last is None or not {"speedup_low", "speedup_high"} <= last.figures.keys():
+        return None
+    center = log(last.figures["speedup"]) + log(times_as_fast(since))
+    reaches = []
+    for end, name in enumerate(("speedup_low", "speedup_high")):
+        parts = [log(last.figures[name] / last.figures["speedup"])]
+        parts += [
+            log((1 - gain / 100) / (1 - ends[end] / 100)) for gain, ends in (one.gain for one in since if one.gain)
+        ]
+        reaches.append(sqrt(sum(part**2 for part in parts)))
+    return exp(center - reaches[0]), exp(center + reaches[1])
+
+
+def _first_passed(events: Sequence[Event], gate: GateName) -> float | None:
+    """Minutes from the opening to the gate, where it was passed by being tried."""
+    first = next((one for one in gates(events, gate) if one.passed and is_timed(one)), None)
+    return minutes_between(opened_of(events).at, first.at) if first else None
+
+
+def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float | None:
+    """A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged."""
+    paid, gpu = _usd(events, "gpu"), opened_of(events).gpu
+    price = 0.0 if gpu == "cpu" else policy.costs.gpu_hour.get(gpu or "")
+    return paid if price is None else (paid or 0.0) + seconds / HOUR_S * price
+
+
+def _usd(events: Sequence[Event], of_what: str) -> float | None:
+    paid = [event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what]
+    return sum(paid) if paid else None

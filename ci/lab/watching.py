@@ -7,16 +7,23 @@ is expected to take.
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelgate.bench.system import supervise
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
 from kernelgate.bench.system.worker import ROOT
+from kernelgate.ci.document import formatting
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange
+from kernelgate.ci.lab.state import is_timed, opened_of
+from kernelgate.ci.pipeline import prior
 
 LAST_LINES = 50
 """That are kept of a command's output."""
@@ -119,3 +126,57 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
         seconds = time.monotonic() - talk.begun
         return Watched(None, tuple(talk.lines), seconds, f"ended: {why}; {said}", talk.silent_s)
     return Watched(code, tuple(talk.lines), time.monotonic() - talk.begun, None, talk.silent_s)
+
+
+# ---- how long it is expected to take ---------------------------------------------------------------------------------
+
+# Sessions of the checkout say it; where none of them has come so far, those of the history that this process's
+# environment names, such as of another branch. Run records do not: their costs are seconds of kernel calls, without the
+# compiler, the start of processes and the wait for the device. Nor do sessions that people recorded, nor searches of
+# scripts, which try many variants at once.
+
+
+def expected_seconds(what: GateName | None, session: Session, root: Path, sessions: Iterable[Session]) -> float | None:
+    """The median of a gate's times (None: a try's); None where there is none before. `root`: of the checkout."""
+    here = [one.events for one in sessions if one.name == session.name or any(map(is_timed, one.events))]
+    took = _took(what, session.opened, here) or _took(what, session.opened, _prior_logs(session.opened, root))
+    return statistics.median(took) if took else None
+
+
+def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) -> list[float]:
+    alike = (events for events in logs if _key(opened_of(events)) == _key(like))
+    return [took for events in alike for event in events if (took := _seconds(event, what))]
+
+
+def _key(opened: Opened) -> tuple[str | None, str | None, str]:
+    return opened.card, opened.gpu, opened.source
+
+
+def _seconds(event: Event, what: GateName | None) -> float | None:
+    if isinstance(event, TriedChange):
+        return event.seconds if what is None and event.failed is None else None
+    if isinstance(event, GateAttempt) and event.gate == what and event.passed:
+        return event.seconds
+    return None
+
+
+def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
+    """Logs of the history's index that begin with a commit of this repository: a card of another one may have the same
+    name. Whatever keeps it from being read, nothing is expected then.
+    """
+    where = prior.index()
+    if where is None:
+        return
+    try:
+        from kernelgate.ci.history import database, sessions
+        from kernelgate.ci.lab import session_entries
+
+        found = database.existing(where)
+        for one in sessions.listed(found):
+            if (one.card, one.gpu) == (like.card, like.gpu):
+                events = session_entries.events(session_entries.session_of(one))
+                base = opened_of(events).base
+                if formatting.is_commit(base or "") and git.is_here(root, base or "") and any(map(is_timed, events)):
+                    yield events
+    except (KernelgateError, ModuleNotFoundError):
+        return

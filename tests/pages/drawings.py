@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernelgate.ci.lab import folder, metrics, metrics_drawings, session_entries
+from kernelgate.ci.lab import coming, drawings, folder, session_entries
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -34,8 +34,8 @@ def every() -> Mapping[str, str]:
 
 def sessions(every: Iterable[Session], rules: Policy) -> str:
     """As `kernelgate session metrics -o` draws them; an open one up to its last event, whenever this is drawn."""
-    rows = [metrics.row(one.events, rules, session_entries.until(one.events)) for one in every]
-    return metrics_drawings.file(rows) or ""
+    rows = [coming.summary(one.events, rules, session_entries.until(one.events)) for one in every]
+    return drawings.file(drawings.beside(rows))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelgate.ci.lab import folder, gates, times
-from kernelgate.ci.lab.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.lab import folder, state
+from kernelgate.ci.lab.log import Event, GateAttempt, Opened, TriedChange, duration
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
@@ -47,14 +47,14 @@ def _lines(rules: Policy, told: Sequence[Event]) -> Iterator[str]:
     spent = 0.0
     for name, minutes in boxes.items():
         spent += minutes
-        yield f"| {name} | {minutes:g} | {spent:g} | {times.in_words(took[name]) if name in took else '–'} |"
-    total = gates.minutes("optimise", rules)
+        yield f"| {name} | {minutes:g} | {spent:g} | {duration(took[name]) if name in took else '–'} |"
+    total = rules.session.optimise_minutes
     assert spent == total, f"the steps take {spent:g} minutes, a session {total:g}"
     yield ""
     yield f"A session that only measures (`--template baseline`) takes {session.baseline_minutes:g} minutes."
     yield from ("", "| gate | minutes | passed when | else |", "| --- | --: | --- | --- |")
-    for gate in gates.of("optimise", rules):
-        yield f"| {gate.name} | {gate.minutes:g} | {gate.passes} | {gate.on_failure} |"
+    for gate in state.gate_states((Opened(name="", objective=""),), rules):
+        yield f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} | {gate.on_failure} |"
     yield ""
     guidance = rules.guidance
     yield (

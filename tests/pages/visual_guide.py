@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END
-from kernelgate.ci.lab import gates
+from kernelgate.ci.lab import state
+from kernelgate.ci.lab.log import Opened
 from kernelgate.ci.policy.policy import Policy
 from tests.pages.sketch import arrow, box, picture
 
@@ -40,11 +41,11 @@ def _loop() -> str:
 
 
 def _session(rules: Policy) -> str:
-    listed = [gate for gate in gates.of("optimise", rules) if gate.name != "document"]
-    total = gates.minutes("optimise", rules)
+    listed = [gate for gate in state.gate_states((Opened(name="", objective=""),), rules) if gate.name != "document"]
+    total = rules.session.optimise_minutes
     drawn, y = drawing.text(12, 22, "gates, in this order", "small"), 32.0
     for gate in listed:
-        lines = [gate.name, f"at most {gate.minutes:g} min"]
+        lines = [gate.name, f"at most {gate.limit_minutes:g} min"]
         below = f"only below {rules.guidance.profile_below:g}× the reference"
         profile = gate.name == "profile"
         drawn += box((12, y), 186, [*lines, below] if profile else lines, "now" if profile else "box")
@@ -75,13 +76,10 @@ def _session(rules: Policy) -> str:
 
 
 def _patterns() -> str:
-    said = (
-        "A pattern: seen in sessions' logs, proposed, reviewed by a person, kept as a file, applied in the next session"
-    )
+    said = "A pattern: seen in sessions' logs, written down by a person, kept as a file, applied in the next session"
     steps = [
         ("now", ["a session's log", "what cost time, mistakes, notes"]),
-        ("box", ["close proposes", "where the same thing cost time twice"]),
-        ("box", ["a person reviews", "/kernelgate pattern NAME: what to do"]),
+        ("box", ["a person reviews", "in the session's review.md"]),
         ("good", ["docs/patterns", "a file with signals, by pull request"]),
         ("box", ["the next session", "is told which signals are seen now,", "by kernelgate patterns; an agent",
                  "by kernelgate prompt"]),

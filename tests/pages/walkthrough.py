@@ -11,7 +11,6 @@ from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END, MIDDLE, Scale
 from kernelgate.ci.lab import coming
 from kernelgate.ci.lab.log import Event, GateAttempt, TriedChange
-from kernelgate.ci.lab.state import TryState
 from kernelgate.ci.policy.policy import Policy
 from tests.pages.sketch import picture
 
@@ -60,7 +59,7 @@ def _moment(event: Event) -> float:
     return datetime.fromisoformat(event.at or "").timestamp()
 
 
-def _speed(before: float, tries: Sequence[TryState]) -> str:
+def _speed(before: float, tries: Sequence[TriedChange]) -> str:
     """Times as fast as the reference, as measured first and multiplied by what each try gained."""
     points, standing = [("beginning", before, before, before, True)], before
     for one in tries:
@@ -89,7 +88,7 @@ def _speed(before: float, tries: Sequence[TryState]) -> str:
     return picture(f"Speed after each try: {said}", 268, *drawn)
 
 
-def _close_up(one: TryState, margin: float) -> str:
+def _close_up(one: TriedChange, margin: float) -> str:
     """The last try's gain, with its interval between the margins within which it counts as no change."""
     assert one.gain_pct is not None, "it was timed"
     assert one.interval_pct is not None, "it was timed"

@@ -8,20 +8,22 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.lab import advising, coming, folder, trying
+from kernelgate.ci.lab import coming, folder, profiled, trying
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event, TriedChange
-from kernelgate.ci.lab.trying import TryRequest
 from kernelgate.ci.lab.watching import Watched
 from kernelgate.ci.policy.policy import Policy
 from tests import miniature
 from tests.ci.lab import session_events as made
-from tests.ci.lab.made_up import telling, write
 
 NSIGHT = Path(__file__).parents[2] / "data/nsight"
 RECORD = Path(__file__).parents[2] / "data/causes/bank-conflicts.json"
 PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflicts"))
 KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
+
+
+def asked(action: str | None = None, recommended: bool = False) -> TriedChange:
+    return TriedChange(what="w", why="y", action=action, recommended=recommended)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +60,7 @@ def after_kept(root: Path) -> Session:
 
 
 def next_of(found: Session, root: Path) -> tuple[str | None, str | None]:
-    at_hand = advising.at_hand(found, root, Policy())
+    at_hand = profiled.at_hand(found, root, Policy())
     coming_next = coming.of(found.events, Policy(), made.clock(30), at_hand).next
     return coming_next.recommend, coming_next.command
 
@@ -70,7 +72,7 @@ def test_before_a_change_the_profile_of_the_gate_is_asked_what_to_try(here: Path
 
 def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
     found = gated(here, *KEPT)
-    assert advising.profile_of(found) is None  # the gate's is of a state that is gone
+    assert profiled.profile_of(found) is None  # the gate's is of a state that is gone
 
     record = put(RECORD, found, "try-1/run.json")
     assert next_of(found, here) == (
@@ -78,9 +80,9 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
         f"{coming.TRY} --action swizzle",
     )
     report = put(record, found, "try-1/profile/toy.n4.head.ncu-rep")
-    assert advising.profile_of(found) == report  # it says more: NVIDIA's rules
+    assert profiled.profile_of(found) == report  # it says more: NVIDIA's rules
     put(RECORD, found, "try-2/profile/toy.n4.head.ncu-rep")
-    assert advising.profile_of(found) == report
+    assert profiled.profile_of(found) == report
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
 )
 def test_a_report_of_another_state_is_not_asked(here: Path, later: tuple[Event, ...]) -> None:
     """One that the gate made of a change that was reverted, or that a failed attempt wrote over."""
-    assert advising.profile_of(gated(here, *PROFILED, *later)) is None
+    assert profiled.profile_of(gated(here, *PROFILED, *later)) is None
 
 
 def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
@@ -106,61 +108,48 @@ def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
     path = put(RECORD, found, "profile/toy.n4.head.ncu-rep")
     path.write_bytes(b"NVR\0 no report")
     assert next_of(found, here)[1] == coming.TRY
-    assert trying.as_recommended(TryRequest("w", "y", "swizzle"), found, here, Policy()).recommended is False
+    assert trying.as_recommended(asked("swizzle"), found, here, Policy()).recommended is False
 
 
 def test_a_try_that_failed_was_not_made_blind(here: Path) -> None:
     """It has no profile of its own: what was known before it is in that of the kept state."""
-    assert advising.bottleneck(after_kept(here), Policy()) == "bank_conflicts"
-    assert advising.bottleneck(session(here, *made.passed(0.4)), Policy()) is None
+    assert profiled.bottleneck(after_kept(here), Policy()) == "bank_conflicts"
+    assert profiled.bottleneck(session(here, *made.passed(0.4)), Policy()) is None
 
 
-def test_what_is_predicted_of_an_action_that_is_recommended_is_filled_in(here: Path) -> None:
+def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
     found = after_kept(here)
-    by_name = {one.session.name: one.session for one in telling()}
-    for name, opened in by_name.items():
-        write(here / folder.FOLDER, (opened, *(one.tried for one in telling() if one.session.name == name)))
-    said = trying.as_recommended(TryRequest("w", "y", "swizzle"), found, here, Policy())
-    assert said.recommended
-    assert said.probability is not None
-    assert said.predicted_gain_pct is not None
-
-    by_flag = trying.as_recommended(TryRequest("w", "y", recommended=True), found, here, Policy())
-    assert (by_flag.action, by_flag.probability) == ("swizzle", said.probability)
-
-    own = TryRequest("w", "y", "swizzle", predicted_gain_pct=5.0, probability=0.9)
-    kept = trying.as_recommended(own, found, here, Policy())
-    assert (kept.predicted_gain_pct, kept.probability) == (5.0, 0.9)
+    assert trying.as_recommended(asked("swizzle"), found, here, Policy()).recommended
+    by_flag = trying.as_recommended(asked(recommended=True), found, here, Policy())
+    assert (by_flag.action, by_flag.recommended) == ("swizzle", True)
 
 
 def test_what_is_said_to_be_recommended_and_is_not_is_logged_as_ones_own(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = TryRequest("w", "y", "more-blocks", recommended=True)
-    assert trying.as_recommended(asked, gated(here), here, Policy()).recommended is False
+    own = asked("more-blocks", recommended=True)
+    assert trying.as_recommended(own, gated(here), here, Policy()).recommended is False
     assert "more-blocks is not recommended now" in capsys.readouterr().err
 
 
-def test_an_action_of_ones_own_gets_no_prediction(here: Path) -> None:
-    for own in (TryRequest("w", "y"), TryRequest("w", "y", "serial-products")):
+def test_an_action_of_ones_own_stays_as_it_is(here: Path) -> None:
+    for own in (asked(), asked("serial-products")):
         assert trying.as_recommended(own, after_kept(here), here, Policy()) == own
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("own", "said"),
     [
-        (TryRequest("w", "y", "swizle"), "did you mean swizzle"),
-        (TryRequest("w", "y", recommended=True), "nothing is recommended now"),
+        (asked("swizle"), "did you mean swizzle"),
+        (asked(recommended=True), "nothing is recommended now"),
     ],
 )
-def test_an_action_that_cannot_be_learnt_from_is_refused(here: Path, asked: TryRequest, said: str) -> None:
+def test_an_action_that_cannot_be_learnt_from_is_refused(here: Path, own: TriedChange, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        trying.as_recommended(asked, session(here, *PROFILED), here, Policy())
+        trying.as_recommended(own, session(here, *PROFILED), here, Policy())
 
 
-def test_a_try_is_logged_with_what_was_predicted_and_what_nvidia_estimated(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a record and reports that were kept, as the measuring process of a machine with a GPU leaves them."""
     repo = miniature.repository(here / "repo", miniature.SCALE_FILES)
     base = miniature.git(repo, "rev-parse", "HEAD")
@@ -177,9 +166,9 @@ def test_a_try_is_logged_with_what_was_predicted_and_what_nvidia_estimated(
         return Watched(0, (), 1.0)
 
     monkeypatch.setattr(trying.watching, "run", measured)
-    trying.run(folder.read(begun.folder), repo, Policy(), TryRequest("w", "y", "more-warps"), ())
+    trying.run(folder.read(begun.folder), repo, Policy(), asked("more-warps"), ())
     [tried] = [one for one in folder.read(begun.folder).events if isinstance(one, TriedChange)]
     assert (tried.action, tried.recommended, tried.bottleneck) == ("more-warps", True, "occupancy")
     assert tried.nvidia_gain_pct == pytest.approx(25.0)  # TheoreticalOccupancy in the base's report, not the head's
-    assert advising.nvidia_gain_pct(begun, 1, None, Policy()) is None
-    assert advising.nvidia_gain_pct(begun, 2, "more-warps", Policy()) is None
+    assert profiled.nvidia_gain_pct(begun, 1, None, Policy()) is None
+    assert profiled.nvidia_gain_pct(begun, 2, "more-warps", Policy()) is None

@@ -10,8 +10,7 @@ import pytest
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agent_tools as tools
-from kernelgate.ci.lab.agent_tools import ToolRefusedError
-from kernelgate.ci.lab.budget import DeviceBudget
+from kernelgate.ci.lab.agent_tools import DeviceBudget, ToolRefusedError
 from kernelgate.ci.policy.agent_rules import AgentRules
 
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
@@ -73,12 +72,14 @@ def test_what_is_not_allowed_is_refused(name: str, given: dict[str, Any], said: 
 def test_a_path_that_looks_like_an_option_stays_a_path(tmp_path: Path) -> None:
     made = words("compare", tmp_path, records=["--policy=/etc/passwd"])
     assert made == ["compare", "--json", "--", "--policy=/etc/passwd"]
-    context = cli.cli.commands["compare"].make_context("compare", made[1:])
+    command = cli.cli.get_command(click.Context(cli.cli), "compare")
+    assert command is not None
+    context = command.make_context("compare", made[1:])
     assert (context.params["records"], context.params["policy_file"]) == ((Path("--policy=/etc/passwd"),), None)
 
 
 def test_a_group_offers_each_of_its_verbs_but_those_for_people() -> None:
-    session = click.Group("session", commands={name: click.Command(name) for name in ("new", "try", "page", "submit")})
+    session = click.Group("session", commands={name: click.Command(name) for name in ("new", "try", "page", "review")})
     made = tools.offered(click.Group("kernelgate", commands={"session": session}))
     assert [(tool.name, tool.measures) for tool in made] == [("session_new", False), ("session_try", True)]
 

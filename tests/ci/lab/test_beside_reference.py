@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import beside_reference
+from kernelgate.ci.lab import gating
 from kernelgate.ci.policy.policy import Policy
 from tests.runs import case, process, run_record
 
@@ -26,7 +26,7 @@ def figures(rng: np.random.Generator, processes: int, cases: int = 1) -> dict[st
         replace(JUDGED, id=str(number), head_us=float(np.exp(np.log(row).mean())), reference_us=20.0)
         for number, row in enumerate(heads)
     ]
-    return beside_reference.figures(run_record(timed), both)
+    return gating.beside_reference(run_record(timed), both)
 
 
 @pytest.mark.parametrize("cases", [1, 3])

@@ -13,11 +13,11 @@ from kernelgate.bench.build.occupancy import Occupancy, occupancy
 from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.ci.lab import calculator, session_page
-from kernelgate.ci.lab.calculator import Calculator, CardTiles
+from kernelgate.ci.lab import page
+from kernelgate.ci.lab.page import Calculator, CardTiles
 from tests.workflows import node
 
-SCRIPT = Path(calculator.__file__).parent / "templates/calculator.js"
+SCRIPT = Path(page.__file__).parent / "templates/calculator.js"
 RUN = """
 const { facts, asked } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
 const said = (changed) => {
@@ -69,7 +69,7 @@ def by_script() -> dict[str, Any]:
     blocks = [{"shared_bytes": s, "threads": t, "registers": r} for s, t, r in BLOCKS]
     blocks += [{"shared_bytes": s, "threads": t, "least_registers": least} for s, t, least in TILES]
     changed = [{name: value} for name, value in CHANGED.items()]
-    facts = calculator.data(Calculator(session_page.RULES, ()))
+    facts = page.calculator_data(Calculator(page.RULES, ()))
     asked = {"changed": changed, "blocks": blocks, "words": WORDS, "least": LEAST}
     done = subprocess.run(
         [*started, "-e", SCRIPT.read_text(encoding="utf-8") + RUN],
@@ -109,21 +109,21 @@ def test_the_page_calculates_what_the_verb_does() -> None:
 
 
 def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
-    answers = tuple({"shared_bytes": one["rows"], "threads": 32, "registers": 0} for one in calculator.asked())
-    [card] = calculator.data(Calculator({}, (CardTiles("a", answers),)))["cards"]
+    answers = tuple({"shared_bytes": one["rows"], "threads": 32, "registers": 0} for one in page.asked_tiles())
+    [card] = page.calculator_data(Calculator({}, (CardTiles("a", answers),)))["cards"]
 
     assert [card["answers"][place] for place in card["places"]] == list(answers)
-    assert len(card["answers"]) == len(calculator.AXES["rows"]), "each different answer stands there once"
+    assert len(card["answers"]) == len(page.AXES["rows"]), "each different answer stands there once"
 
 
 def test_a_checkout_without_cards_has_a_calculator_of_bytes(tmp_path: Path) -> None:
-    known = session_page.known(tmp_path)
+    known = page.known(tmp_path)
     assert (known.cards, known.missing) == ((), "this checkout has no card")
 
 
 def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
     (tmp_path / ".ci/kernels").mkdir(parents=True)
     (tmp_path / ".ci/kernels/one.py").write_text("import nothing_of_this_name\n")
-    known = session_page.known(tmp_path)
+    known = page.known(tmp_path)
     assert known.cards == ()
     assert "one.py" in (known.missing or "")

@@ -10,7 +10,7 @@ import pytest
 from kernelgate.ci.history import database, sessions, store
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.sessions import KeptSession
-from kernelgate.ci.lab import expecting, log, session_entries
+from kernelgate.ci.lab import log, session_entries, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event
 from kernelgate.ci.pipeline import prior
@@ -32,11 +32,11 @@ def test_the_same_kernel_on_the_same_device_says_it_and_a_script_or_a_document_d
     other = of("other", made.gate("build", 2, seconds=9.0), card="another")
     every = (NEW, search, told, other)
 
-    assert expecting.seconds("build", NEW, tmp_path, every) is None
-    assert expecting.seconds(None, NEW, tmp_path, every) is None
-    assert expecting.seconds("build", NEW, tmp_path, (*every, earlier)) == 40
-    assert expecting.seconds(None, NEW, tmp_path, (*every, earlier)) == 50
-    assert expecting.seconds("performance", NEW, tmp_path, (*every, earlier)) is None
+    assert watching.expected_seconds("build", NEW, tmp_path, every) is None
+    assert watching.expected_seconds(None, NEW, tmp_path, every) is None
+    assert watching.expected_seconds("build", NEW, tmp_path, (*every, earlier)) == 40
+    assert watching.expected_seconds(None, NEW, tmp_path, (*every, earlier)) == 50
+    assert watching.expected_seconds("performance", NEW, tmp_path, (*every, earlier)) is None
 
 
 def test_the_history_says_it_of_this_repository_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,14 +50,14 @@ def test_the_history_says_it_of_this_repository_alone(tmp_path: Path, monkeypatc
     }
     index = tmp_path / prior.INDEX
     monkeypatch.setenv(prior.DATABASE, str(index))
-    assert expecting.seconds("build", NEW, tmp_path, ()) is None, "nothing is there to be read"
+    assert watching.expected_seconds("build", NEW, tmp_path, ()) is None, "nothing is there to be read"
     archive = Archive(store.at(str(tmp_path / "store")), database.at(index), Policy())
     found = [KeptSession(name=name, log="".join(map(log.line, one.events))) for name, one in logs.items()]
     sessions.keep(archive, found, lambda one: session_entries.entry(one, Policy()), pytest.fail)
 
-    assert expecting.seconds("build", NEW, tmp_path, ()) == 40
+    assert watching.expected_seconds("build", NEW, tmp_path, ()) == 40
     mine = of("mine", made.gate("build", 2, seconds=30.0))
-    assert expecting.seconds("build", NEW, tmp_path, (mine,)) == 30
+    assert watching.expected_seconds("build", NEW, tmp_path, (mine,)) == 30
     monkeypatch.delenv(prior.DATABASE)
-    assert expecting.seconds("build", NEW, tmp_path, ()) is None
+    assert watching.expected_seconds("build", NEW, tmp_path, ()) is None
     archive.database.engine.dispose()

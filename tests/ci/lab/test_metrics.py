@@ -4,18 +4,19 @@ import json
 
 import pytest
 
-from kernelgate.ci.lab import metrics, metrics_drawings
+from kernelgate.ci.document import answer
+from kernelgate.ci.lab import coming, drawings, metrics
 from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionCost
-from kernelgate.ci.lab.metrics import SessionRow
+from kernelgate.ci.lab.state import SessionSummary
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
 
-def row(minutes: float, **fields: object) -> SessionRow:
+def row(minutes: float, **fields: object) -> SessionSummary:
     uses = (PatternUse(pattern="profile-before-optimise", how="violated"),)
     closed = Closed(at=made.clock(minutes), why="done", said="so")
     events: tuple[Event, ...] = (made.opened(**fields), *made.passed(0.8), *uses, closed)
-    return metrics.row(events, Policy(), made.clock(600))
+    return coming.summary(events, Policy(), made.clock(600))
 
 
 def test_few_sessions_say_nothing_and_how_few_they_are() -> None:
@@ -29,8 +30,8 @@ def test_what_people_recorded_is_shown_and_never_counted() -> None:
     rows = [*(row(60) for _ in range(4)), *(row(180, source="recorded") for _ in range(6))]
 
     assert all(one.n <= 4 for one in metrics.overall(rows))
-    assert "Recorded by people" in metrics.to_text(rows)
-    told = json.loads(metrics.to_json(rows))
+    assert "Recorded by people" in "\n".join(metrics.lines(rows))
+    told = json.loads(answer.shown(metrics.beside(rows)))
     assert (len(told["measured"]), len(told["recorded"])) == (4, 6)
 
 
@@ -56,18 +57,20 @@ def test_five_sessions_are_too_few_for_any_interval() -> None:
 
 def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> None:
     gate = made.gate("profile", 0, seconds=None, bottleneck="memory")
-    search = metrics.row((made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9))
+    search = coming.summary(
+        (made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9)
+    )
 
-    assert search.minutes_to_bottleneck is None, "its log was written when it was over"
+    assert search.figures.minutes_to_bottleneck is None, "its log was written when it was over"
     assert {one.said for one in metrics.overall([search] * 9)} == {"not measured"}
-    assert "9 searches of scripts are not counted" in metrics.to_text([search] * 9)
+    assert "9 searches of scripts are not counted" in "\n".join(metrics.lines([search] * 9))
 
 
 def test_what_a_session_cost_is_unknown_unless_it_was_logged_or_has_a_price() -> None:
-    assert "cost not known" in metrics.to_text([row(10, gpu="NVIDIA H200")])
+    assert "cost not known" in "\n".join(metrics.lines([row(10, gpu="NVIDIA H200")]))
     paid = (made.opened(gpu="NVIDIA H200"), SessionCost(of="assistant", usd=1.4))
-    assert metrics.usd_words(metrics.row(paid, Policy(), made.clock(9))) == "1.40 USD assistant"
-    assert row(10).usd_gpu == 0, "a session on a CPU"
+    assert metrics.usd_words(coming.summary(paid, Policy(), made.clock(9))) == "1.40 USD assistant"
+    assert row(10).figures.usd_gpu == 0, "a session on a CPU"
 
 
 def test_patterns_are_counted_by_session_with_those_that_were_violated_most_first() -> None:
@@ -79,27 +82,28 @@ def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() ->
     sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
     gate = made.gate("performance", 4, figures=sure)
     kept = (made.opened(), gate, made.tried(1, -50.0), made.decided(1, kept=True))
-    found = metrics.row(kept, Policy(), made.clock(20))
+    found = coming.summary(kept, Policy(), made.clock(20))
 
-    assert found.speedup == pytest.approx(4)
-    assert found.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
-    assert metrics.row(kept[:2], Policy(), made.clock(20)).speedup_interval == pytest.approx((1.9, 2.1))
+    assert found.figures.speedup == pytest.approx(4)
+    assert found.figures.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
+    assert coming.summary(kept[:2], Policy(), made.clock(20)).figures.speedup_interval == pytest.approx((1.9, 2.1))
     without = (made.opened(), made.measured(2.0), *kept[2:])
-    assert metrics.row(without, Policy(), made.clock(20)).speedup_interval is None, "half of one would be too narrow"
+    assert coming.summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
+        "half of one would be too narrow"
+    )
 
 
 def test_the_drawing_tells_recorded_sessions_and_searches_apart_and_says_what_it_leaves_out() -> None:
     rows = [row(180, source="recorded", name="old"), *(row(60, name=f"new-{number}") for number in range(32))]
-    drawn = metrics_drawings.file(rows) or ""
-    assert "old (recorded) 180" in (metrics_drawings.file(rows[:3]) or "")
+    drawn = drawings.file(drawings.beside(rows))
+    assert "old (recorded) 180" in drawings.file(drawings.beside(rows[:3]))
     assert "the last 30 of 33" in drawn
     assert "old" not in drawn
-    assert metrics_drawings.file([]) is None
-    alone = metrics_drawings.speeds([row(1, name="one")])
+    alone = drawings.speeds([row(1, name="one")])
     assert alone is not None
     assert alone.spoken == "Times as fast as the reference, by session: one 0.8."
 
 
 def test_an_open_session_is_not_counted() -> None:
-    open_one = metrics.row((made.opened(), *made.passed(0.8)), Policy(), made.clock(10))
+    open_one = coming.summary((made.opened(), *made.passed(0.8)), Policy(), made.clock(10))
     assert metrics.overall([open_one])[0].n == 0

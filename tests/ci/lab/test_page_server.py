@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.lab import folder, session_page
+from kernelgate.ci.lab import folder
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab import page_server as server
-from kernelgate.ci.lab.calculator import Calculator
+from kernelgate.ci.lab.page import Calculator
 from kernelgate.ci.lab.page_server import PageAnswer, Served
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
@@ -54,8 +54,8 @@ def test_there_is_nothing_else(method: str, path: str, status: int) -> None:
 def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
     begun = folder.create(tmp_path, made.opened()).folder
     served = Served(
-        lambda: write.page(session_page.state(begun, Policy()), Calculator(session_page.RULES, ())),
-        lambda: write.state_json(session_page.state(begun, Policy())),
+        lambda: write.page(write.state(begun, Policy()), Calculator(write.RULES, ())),
+        lambda: write.state_json(write.state(begun, Policy())),
     )
     log = begun / "log.jsonl"
     whole = log.read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.lab import passing, watching
+from kernelgate.ci.lab import gating, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.watching import Watch, Watched
 from kernelgate.ci.policy.policy import Policy
@@ -36,7 +36,7 @@ def test_the_performance_gate_says_which_band_it_is(
         return Watched(0, (), 1.0, None, None)
 
     monkeypatch.setattr(watching, "run", ran)
-    asked = passing._GateAsked(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), Watch("gate", 30, 180, 900))
-    attempt = passing._timed(asked, tmp_path)
+    asked = gating._GateAsked(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), Watch("gate", 30, 180, 900))
+    attempt = gating._timed(asked, tmp_path)
     assert attempt.passed
     assert attempt.said.endswith(said)

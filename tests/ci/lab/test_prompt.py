@@ -4,15 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import apply, folder, gathered, log, pattern
-from kernelgate.ci.lab.prompt import PromptRules, prompt
+from kernelgate.ci.lab import folder, log, patterns, seen
+from kernelgate.ci.lab.prompt import prompt
 from kernelgate.ci.lab.seen import Seen
 from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[3]
-RULES = PromptRules(0.5, 1.0, 1.2)
 OUTCOME = log.TryOutcome(
     case="S=512", status="faster", change_pct=-4.2, interval_pct=(-5.0, -3.4), error_pct=0.4, processes=4
 )
@@ -30,8 +28,8 @@ EVENTS: tuple[log.Event, ...] = (
 
 
 def told(events: tuple[log.Event, ...]) -> str:
-    known = pattern.read_all(ROOT / pattern.FOLDER)
-    return prompt(events, apply.applying(known, Seen(events=events), gathered.thresholds(Policy())), RULES)
+    known = patterns.read_all(ROOT / patterns.FOLDER)
+    return prompt(events, patterns.applying(known, Seen(events=events), seen.thresholds(Policy())), Policy())
 
 
 def test_it_says_objective_state_constraints_patterns_and_results() -> None:
@@ -60,11 +58,6 @@ def test_a_closed_session_is_not_continued() -> None:
     text = told((*EVENTS, log.Closed(why="time", said="60 minutes")))
     assert "closed (time): “60 minutes”" in text
     assert "session next" not in text
-
-
-def test_a_log_without_its_beginning_is_refused() -> None:
-    with pytest.raises(KernelgateError, match="does not begin"):
-        prompt(EVENTS[1:], (), RULES)
 
 
 def test_the_verb_prints_it_of_every_recorded_session(

@@ -7,8 +7,10 @@ import os
 from pathlib import Path
 from xml.etree import ElementTree
 
-from kernelgate.ci.lab import folder, report, times
-from kernelgate.ci.lab.log import Closed, SessionNote
+import pytest
+
+from kernelgate.ci.lab import folder, report
+from kernelgate.ci.lab.log import Closed, SessionNote, duration
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -60,4 +62,28 @@ def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
 
 
 def test_less_than_a_minute_is_told_in_seconds() -> None:
-    assert [times.in_words(minutes) for minutes in (0.0, 0.13, 2.0, 12.34)] == ["0 s", "8 s", "2 min", "12.3 min"]
+    assert [duration(minutes) for minutes in (0.0, 0.13, 2.0, 12.34)] == ["0 s", "8 s", "2 min", "12.3 min"]
+
+
+def test_an_expert_gets_the_questions_and_room_for_each_try() -> None:
+    asked = report.for_review((*EVENTS, SessionNote(said="is it the L2?", kind="question")), Policy(), made.clock(99))
+    assert "## Questions\n\n- is it the L2?" in asked
+    assert "| 1 | none | none | |\n| 2 | none | none | |" in asked
+    assert "Is what limits each try named rightly?" in report.for_review(EVENTS, Policy(), made.clock(99))
+
+
+@pytest.mark.parametrize(
+    ("change_pct", "advised", "ends"),
+    [
+        (-2.3, "revert", "(guidance.keep_from)"),
+        (-2.3, "keep", "`kernelgate session keep`"),
+        (4.7, "revert", "`kernelgate session revert`"),
+    ],
+)
+def test_a_gain_that_is_not_kept_is_told_why(change_pct: float, advised: str, ends: str) -> None:
+    assert list(report.try_lines(made.tried(1, change_pct, advised=advised)))[-1].endswith(ends)
+
+
+def test_what_failed_is_told_no_reason_of_gains() -> None:
+    failed = made.tried(1, 0, outcomes=(), failed="build", said="does not compile", advised="revert")
+    assert list(report.try_lines(failed))[-1] == "By default: `kernelgate session revert`"

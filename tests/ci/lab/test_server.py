@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agent_tools as tools
+from kernelgate.ci.lab.agent_tools import DeviceBudget
 from kernelgate.ci.lab.agents_server import AgentsServer
-from kernelgate.ci.lab.budget import DeviceBudget
 from kernelgate.ci.policy.agent_rules import AgentRules
 from tests.processes import alive, named
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import beginning, folder, trying
+from kernelgate.ci.lab import folder, steps, trying
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Opened, TriedChange
 from tests import miniature
@@ -31,43 +31,57 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder.append(session.folder, event)
         return event
 
-    monkeypatch.setattr(beginning, "begin", begin)
+    monkeypatch.setattr(steps, "begin", begin)
     monkeypatch.setattr(trying, "run", measured)
-    monkeypatch.setattr(trying, "sources", lambda *_: ("csrc",))
+    monkeypatch.setattr(steps, "sources", lambda *_: ("csrc",))
     monkeypatch.chdir(root)
     return root
 
 
 def answered(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 0) -> Any:
-    """The object that the verb printed, alone on standard output."""
+    """The object that the command printed, alone on standard output."""
     assert cli.run(["session", *words, "--json"]) == code, capsys.readouterr().err
-    name = "step index" if words[0] == "review" else f"session {words[0]}"
-    return validated(name, capsys.readouterr().out)
+    return validated(f"session {words[0]}", capsys.readouterr().out)
 
 
-def test_every_verb_answers_what_its_schema_says(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def logged(*words: str) -> Any:
+        return answered(capsys, words)["logged"]
+
     begun = answered(capsys, ["new", "faster", "--name", "one", "--card", "toy", "--template", "baseline"])
-    assert begun["folder"] == ".ci/sessions/one"
-    assert answered(capsys, ["next"])["command"] == begun["command"]
+    assert (begun["files"], begun["logged"][0]["name"]) == ([".ci/sessions/one"], "one")
+    assert answered(capsys, ["next"])["next"]["command"] == begun["next"]["command"]
     for gate in ("environment", "build", "correctness", "performance"):
-        gated = answered(capsys, ["gate", gate, "--skip", "by hand"])
-        assert (gated["passed"], gated["said"]) == (True, [f"{gate}: skipped: by hand"])
-    assert answered(capsys, ["try", "wider", "reuse"])["advised"] == "keep"
-    assert answered(capsys, ["keep"])["kept"] is True
-    answered(capsys, ["try", "wider", "reuse"])
+        [attempt] = logged("gate", gate, "--skip", "by hand")
+        assert (attempt["passed"], attempt["said"]) == (True, "skipped: by hand")
+    [tried] = logged("try", "wider", "reuse")
+    assert (tried["advised"], tried["gain_pct"]) == ("keep", pytest.approx(8))
+    assert logged("keep")[0]["kept"] is True
+    logged("try", "wider", "reuse")
     (checkout / "csrc/toy.cpp").write_text("2\n")
     reverted = answered(capsys, ["revert"])
-    assert (reverted["kept"], reverted["patch"]) == (False, ".ci/sessions/one/try-2-reverted.patch")
+    assert (reverted["logged"][0]["kept"], reverted["files"]) == (False, [".ci/sessions/one/try-2-reverted.patch"])
     assert (checkout / "csrc/toy.cpp").read_text() == "1\n"
-    assert answered(capsys, ["note", "why?", "--kind", "question"])["kind"] == "question"
-    assert answered(capsys, ["cost", "1.5", "assistant"])["usd"] == 1.5
-    assert [one["number"] for one in answered(capsys, ["status"])["tries"]] == [1, 2]
-    assert "why?" in answered(capsys, ["submit", "--dry-run"])["text"]
-    page = answered(capsys, ["page", "-o", "page.html"])
-    assert (page["file"], (checkout / "page.html").exists()) == ("page.html", True)
+    assert logged("note", "why?", "--kind", "question")[0]["kind"] == "question"
+    assert logged("cost", "1.5", "assistant")[0]["usd"] == 1.5
+    assert [one["decision"] for one in answered(capsys, ["status"])["tries"]] == ["kept", "reverted"]
+    assert answered(capsys, ["page", "-o", "page.html"])["files"] == ["page.html"]
     closed = answered(capsys, ["close", "--learnt", "much"])
     assert all((checkout / name).exists() for name in closed["files"])
-    assert [one["name"] for one in answered(capsys, ["metrics"])["measured"]] == ["one"]
+    assert [one["event"] for one in closed["logged"]] == ["note", "closed"]
+    assert [one["opened"]["name"] for one in answered(capsys, ["metrics"])["measured"]] == ["one"]
+
+
+def test_a_review_is_a_file_that_is_never_written_over(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answered(capsys, ["new", "faster", "--name", "one"])
+    assert answered(capsys, ["review"])["files"] == [".ci/sessions/one/review.md"]
+    path = checkout / ".ci/sessions/one/review.md"
+    path.write_text("filled in", encoding="utf-8")
+    assert cli.run(["session", "review"]) == 64
+    assert "fill it in, or remove it first" in capsys.readouterr().err
+    assert path.read_text() == "filled in"
 
 
 def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,4 +96,4 @@ def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytes
 def test_a_name_that_is_no_text_is_still_an_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A file may be named in another encoding than the terminal's."""
     answered(capsys, ["new", "faster", "--name", "one"])
-    assert answered(capsys, ["page", "-o", "caf\udce9.html"])["file"] == "caf\udce9.html"
+    assert answered(capsys, ["page", "-o", "caf\udce9.html"])["files"] == ["caf\udce9.html"]

@@ -11,13 +11,13 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Note, Timing
-from kernelgate.ci.lab import folder, gathered
+from kernelgate.ci.lab import folder, seen
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 from kernelgate.ci.lab.seen import DoctorFinding, JudgedTimes, Seen
 from kernelgate.ci.lab.signals import SIGNALS
 from kernelgate.ci.policy.policy import Policy
 
-LIMITS = gathered.thresholds(Policy())
+LIMITS = seen.thresholds(Policy())
 OPENED = Opened(name="s", objective="faster")
 RECORD = record.read(Path(__file__).parents[2] / "data/cards/swiglu_slower.json")
 
@@ -261,8 +261,8 @@ def test_nothing_fires_where_nothing_was_looked_at_or_all_is_well() -> None:
     profiled = gate("profile", True)
     kept = Decided(number=1, kept=True, why="certain")
     well = session(VALID, BUILT, RIGHT, TIMED, profiled, tried(), kept, Closed(why="done", said="done"))
-    for seen in (Seen(), well, Seen(record=RECORD, times=gathered.times(RECORD, Policy()))):
-        assert {name: check(seen, LIMITS) for name, check in SIGNALS.items() if check(seen, LIMITS)} == {}
+    for looked in (Seen(), well, Seen(record=RECORD, times=seen.times(RECORD, Policy()))):
+        assert {name: check(looked, LIMITS) for name, check in SIGNALS.items() if check(looked, LIMITS)} == {}
 
 
 def test_a_record_whose_reference_cannot_be_timed_is_not_told_to_time_it() -> None:

@@ -1,0 +1,237 @@
+"""Patterns, `docs/patterns/<name>.md` with YAML front matter: what each says, which apply now, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from kernelgate.bench.core.errors import KernelgateError, faults
+from kernelgate.ci.lab.seen import Seen, Thresholds
+from kernelgate.ci.lab.signals import SIGNALS
+
+FOLDER = Path("docs/patterns")
+"""In a checkout."""
+INDEX = "index.md"
+SHIPPED = Path(__file__).parent / "pages"
+"""Kernelgate's own: in a checkout a link to docs/patterns."""
+
+
+class PatternError(KernelgateError):
+    """A pattern's file cannot be read, or lacks something."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Numbers(_Part):
+    """What the founding documents call it: they number their patterns twice, and a third time otherwise."""
+
+    loop: int | None = None
+    """Of the twelve of 003.md:1014-1027."""
+    expert: int | None = None
+    """Of the seven of 003.md:428-481."""
+    readme: int | None = None
+    """Where 000.md and 001.md give another number than 003.md, that."""
+
+
+class Saved(_Part):
+    """What it is said to have saved, each time that it applied."""
+
+    minutes: tuple[float, float] | None = None
+    """From, to."""
+    usd: float | None = None
+    source: str
+    """The document and its line."""
+
+
+class UsedBy(_Part):
+    """Names of sessions."""
+
+    learnt: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+    violated: tuple[str, ...] = ()
+
+
+class Pattern(_Part):
+    name: str
+    """Stable: the file's."""
+    title: str
+    when: str
+    signals: tuple[str, ...] = ()
+    """Checks of ci/lab/signals.py; none where no program can see when it applies."""
+    do: str
+    command: str
+    """What to run."""
+    evidence: str
+    recorded: Saved | None = None
+    """None where no document gives a figure."""
+    measured_minutes: float | None = None
+    """Saved since, by sessions that kernelgate measured; None until one did."""
+    sessions: UsedBy = UsedBy()
+    numbers: Numbers = Numbers()
+    cookbook: str
+    """The heading of docs/CUDA_COOKBOOK.md, as its anchor."""
+
+    @model_validator(mode="after")
+    def _minutes_in_order(self) -> Self:
+        if self.recorded and self.recorded.minutes and self.recorded.minutes[0] > self.recorded.minutes[1]:
+            raise ValueError("recorded.minutes: from must not be above to")
+        return self
+
+
+def folder(checkout: Path) -> Path:
+    """The checkout's own patterns, where it has any; else kernelgate's."""
+    own = checkout / FOLDER
+    return own if own.is_dir() else SHIPPED
+
+
+def read_all(at: Path) -> tuple[Pattern, ...]:
+    """All patterns of a folder, by name. Raises PatternError, which names file and field."""
+    return tuple(read(path) for path in sorted(at.glob("*.md")) if path.name != INDEX)
+
+
+def read(path: Path) -> Pattern:
+    """Raises PatternError."""
+    import yaml  # the jobs that hold the write token do without it
+
+    try:
+        content = front_matter(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PatternError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except yaml.YAMLError as error:
+        raise PatternError(f"{path}: its front matter is no YAML: {str(error).splitlines()[0]}") from None
+    if content is None:
+        raise PatternError(f"{path}: a pattern begins with front matter between two lines of ---")
+    try:
+        pattern = Pattern.model_validate(content)
+    except ValidationError as error:
+        raise PatternError(f"{path}: {faults(error)}") from None
+    if pattern.name != path.stem:
+        raise PatternError(f"{path}: its name is {pattern.name!r}, and its file must be called {pattern.name}.md")
+    return pattern
+
+
+def front_matter(text: str) -> Any:
+    """What stands between the first two lines of `---`; None where a text has none. Raises yaml.YAMLError."""
+    import yaml
+
+    if not text.startswith("---\n"):
+        return None
+    head, end, _ = text[4:].partition("\n---\n")
+    return yaml.safe_load(head) if end else None
+
+
+# ---- which apply now -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Applies:
+    pattern: Pattern
+    why: tuple[str, ...]
+    """What was seen, with its figure; nothing where all patterns were asked for and this one does not apply."""
+
+
+@dataclass(frozen=True)
+class PatternsNow:
+    """What `kernelgate patterns` answers."""
+
+    looked_at: tuple[str, ...]
+    patterns: tuple[Applies, ...]
+
+
+def applying(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds, every: bool = False) -> tuple[Applies, ...]:
+    """Those with a signal that fires, in their order; with `every` all, each with what was seen.
+
+    Raises KernelgateError for a signal that does not exist.
+    """
+    found = (Applies(one, _why(one, seen, limits)) for one in patterns)
+    return tuple(one for one in found if one.why or every)
+
+
+def _why(pattern: Pattern, seen: Seen, limits: Thresholds) -> tuple[str, ...]:
+    strange = next((name for name in pattern.signals if name not in SIGNALS), None)
+    if strange is not None:
+        raise KernelgateError(
+            f"pattern {pattern.name}: no signal is called {strange!r}; there are {', '.join(SIGNALS)}"
+        )
+    found = (SIGNALS[name](seen, limits) for name in pattern.signals)
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+# ---- in words --------------------------------------------------------------------------------------------------------
+
+
+def to_text(found: Sequence[Applies], looked_at: Sequence[str]) -> str:
+    """Each with why it applies and what to run; of all patterns also when they apply."""
+    if not looked_at and not any(found):
+        return (
+            "Nothing was looked at: no session is open. Give --session, --record or --doctor; --all lists all patterns."
+        )
+    if not found:
+        return f"No pattern applies, by {' and '.join(looked_at)}."
+    return "\n\n".join(_lines(one) for one in found)
+
+
+def saved(recorded: Saved | None) -> str:
+    """Such as "60 min", "2 to 4 h", "$0.50"; "not said" where no document gives a figure."""
+    if recorded is None or (recorded.minutes is None and recorded.usd is None):
+        return "not said"
+    if recorded.usd is not None:
+        return f"${recorded.usd:.2f}"
+    low, high = recorded.minutes or (0.0, 0.0)
+    hours = low >= 120 and low % 60 == 0 and high % 60 == 0
+    unit = 60 if hours else 1
+    span = f"{low / unit:g}" if low == high else f"{low / unit:g} to {high / unit:g}"
+    return f"{span} {'h' if hours else 'min'}"
+
+
+def page(pattern: Pattern) -> str:
+    """What the site shows above a pattern's text: its front matter, for readers."""
+    measured = "no session that kernelgate measured says so far"
+    if pattern.measured_minutes is not None:
+        measured = f"{pattern.measured_minutes:g} min"
+    said = saved(pattern.recorded) + (f" ({pattern.recorded.source})" if pattern.recorded else "")
+    used = "; ".join(
+        f"{how} in {', '.join(names)}"
+        for how, names in (
+            ("learnt", pattern.sessions.learnt),
+            ("applied", pattern.sessions.applied),
+            ("violated", pattern.sessions.violated),
+        )
+        if names
+    )
+    return "\n".join(
+        [
+            f"**When**: {pattern.when}",
+            "",
+            f"**Do**: {pattern.do}",
+            "",
+            f"    {pattern.command}",
+            "",
+            f"**Evidence**: {pattern.evidence}",
+            "",
+            f"**Saves**: as recorded, {said}; as measured since, {measured}.",
+            "",
+            f"**Seen by**: {', '.join(f'`{one}`' for one in pattern.signals) or 'no program; a person decides'}.",
+            "",
+            f"**Sessions**: {used or 'none names it'}.",
+            "",
+        ]
+    )
+
+
+def _lines(one: Applies) -> str:
+    why = [f"  now:  {said}" for said in one.why] or [f"  when: {one.pattern.when}"]
+    return "\n".join(
+        [
+            f"{one.pattern.name}: {one.pattern.title}",
+            *why,
+            f"  do:   {one.pattern.do}",
+            f"  run:  {one.pattern.command}",
+        ]
+    )

@@ -1,0 +1,98 @@
+"""What is recommended on a profiled kernel, and what is said of tries in all sessions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import advice, folder, log
+from kernelgate.ci.lab.log import Event, Opened
+from tests.ci.lab import session_events as made
+
+NSIGHT = Path(__file__).parents[2] / "data" / "nsight"
+
+
+def write(root: Path, *sessions: tuple[Event, ...]) -> Path:
+    for events in sessions:
+        assert isinstance(events[0], Opened)
+        (root / events[0].name).mkdir(parents=True)
+        (root / events[0].name / log.FILE).write_text("".join(map(log.line, events)), encoding="utf-8")
+    return root
+
+
+def swizzled(count: int, change_pct: float = -20.0) -> tuple[tuple[Event, ...], ...]:
+    tried = made.tried(1, change_pct, action="swizzle", bottleneck="bank_conflicts", nvidia_gain_pct=30.0)
+    return tuple((made.opened(name=f"s{number}"), tried) for number in range(count))
+
+
+def test_below_five_sessions_nothing_is_said_of_how_often_an_action_helps(tmp_path: Path) -> None:
+    [few] = advice.table(write(tmp_path / "few", *swizzled(4))).actions
+    [enough] = advice.table(write(tmp_path / "enough", *swizzled(5))).actions
+
+    assert (few.tries, few.sessions, few.helped_words) == (4, 4, "not measured")
+    assert advice.evidence(few) == "not measured: 4 tries in 4 of at least 5 sessions"
+    assert (enough.helped_words, enough.gain_words, enough.nvidia_pct) == ("5 of 5", "20.0%", 30.0)
+    assert "helped in 5 of 5 tries against this bottleneck" in advice.evidence(enough)
+
+
+def test_what_failed_or_is_not_certain_did_not_help_and_what_nobody_measured_does_not_count(tmp_path: Path) -> None:
+    sure = {"action": "swizzle", "bottleneck": "l2"}
+    events = (
+        made.opened(),
+        made.tried(1, -20, **sure),
+        made.tried(2, 0, **sure, outcomes=(), failed="build"),
+        made.tried(3, 3, **sure),
+        made.tried(4, -5, **sure, failed="measurement"),
+        made.tried(5, -5),
+    )
+    recorded = (made.opened(name="told", source="recorded"), made.tried(1, -50, **sure))
+    table = advice.table(write(tmp_path, events, recorded))
+
+    [one] = table.actions
+    assert (table.tries, table.sessions, table.helped) == (3, 1, 1)
+    assert (one.tries, one.helped, one.failed) == (3, 1, 1)
+    assert one.gains_pct == pytest.approx((-3, 20))
+
+
+def test_a_broken_log_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, (made.opened(),)) / "one" / log.FILE
+    path.write_text(path.read_text() + "{}\n", encoding="utf-8")
+    with pytest.raises(KernelgateError, match=r"log\.jsonl:2"):
+        advice.table(tmp_path)
+
+
+def test_recommend_says_what_to_do_why_and_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["recommend", str(NSIGHT / "bank_conflicts.ncu-rep"), "--sessions", str(write(tmp_path, *swizzled(5)))]
+    assert cli.run(words) == 0
+    text = capsys.readouterr().out
+    assert "1. swizzle: " in text
+    assert "helped in 5 of 5 tries against this bottleneck; gains of 20.0% of the time" in text
+    assert "not tried against this bottleneck yet" in text
+
+    assert cli.run([*words, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["recommendations"][0]["tried"]["helped"] == 5
+    assert len(answer["recommendations"]) <= advice.SHOWN
+
+
+def test_recommend_refuses_what_holds_no_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    record = NSIGHT.parent / "cards" / "swiglu_slower.json"
+    assert cli.run(["recommend", str(record), "--case", "none"]) == 3
+    assert "holds no profile of none of the head" in capsys.readouterr().err
+    assert cli.run(["recommend", str(NSIGHT / "bank_conflicts.ncu-rep"), "--case", "a"]) == 64
+
+
+def test_outcomes_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["outcomes", "--sessions", str(write(tmp_path, *swizzled(5)))]) == 0
+    text = capsys.readouterr().out
+    assert "5 tries of 5 sessions, of which 5 helped." in text
+    assert "| swizzle | bank_conflicts | 5 | 5 | 0 | 5 of 5 | 20.0% | 30.0% |" in text
+
+
+def test_the_logs_that_are_kept_are_read() -> None:
+    table = advice.table(Path(__file__).parents[3] / folder.FOLDER)
+    assert (table.tries, table.sessions, table.helped) == (123, 20, 44)
