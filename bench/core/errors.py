@@ -44,13 +44,10 @@ def one_line(text: str) -> str:
 def faults(error: ValidationError, most: int = 3) -> str:
     """What does not fit a schema, and where, in one line; what the names of keys hold is made harmless."""
     found = error.errors(include_url=False, include_input=False)
-    named = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in found[:most]]
+    places = [".".join(str(part)[:80] for part in fault["loc"])[:200] or "the file" for fault in found[:most]]
+    named = [f"{place}: {fault['msg']}" for place, fault in zip(places, found, strict=False)]
     rest = f"; and {len(found) - most} more" if len(found) > most else ""
     return one_line("; ".join(named)) + rest
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part)[:80] for part in location)[:200] or "the file"
 
 
 class KernelgateError(Exception):

@@ -114,9 +114,10 @@ def max_jobs_check(value: str) -> MachineCheck:
 
 def flags_check(variables: Mapping[str, str]) -> MachineCheck:
     """What changes compiled code on this machine alone."""
-    names = [name for name in dict.fromkeys(("CUDAFLAGS", *COMPILER_VARIABLES)) if variables.get(name)]
+    known = tuple(dict.fromkeys(("CUDAFLAGS", *COMPILER_VARIABLES)))
+    names = [name for name in known if variables.get(name)]
     if not names:
-        return MachineCheck("compiler variables", Level.PASSED, "none is set: CUDAFLAGS, " + ", ".join(_others()))
+        return MachineCheck("compiler variables", Level.PASSED, "none is set: " + ", ".join(known))
     found = " ".join(f"{name}={shlex.quote(variables[name])}" for name in names)
     fix = f"unset {' '.join(names)}, or put flags into the card, where everybody compiles with them"
     return MachineCheck("compiler variables", Level.WARNING, f"{found}: compiled otherwise here than elsewhere", fix)
@@ -143,10 +144,6 @@ def version_of(name: str) -> str | KernelgateError | None:
     except (OSError, subprocess.SubprocessError) as error:
         return KernelgateError(f"{tool} does not run: {first_line(error)}")
     return done.stdout.decode(errors="replace").split("\n")[0].strip()
-
-
-def _others() -> tuple[str, ...]:
-    return tuple(name for name in COMPILER_VARIABLES if name != "CUDAFLAGS")
 
 
 def _nvcc_missing() -> str | None:
@@ -233,7 +230,10 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
         else:
             checks += machine.gpu_checks(found, root)
         advance("torch")
-        torch = _torch()
+        try:
+            torch: record.Environment | KernelgateError = environment.describe()
+        except KernelgateError as error:
+            torch = error
         checks.append(torch_check(torch, has_gpu=isinstance(found, machine.GpuFacts)))
         advance("the machine")
         checks += machine.machine_checks(root)
@@ -247,10 +247,3 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
         checks += kernel_checks(repo, known) if known else []
         advance("")
     return tuple(checks)
-
-
-def _torch() -> record.Environment | KernelgateError:
-    try:
-        return environment.describe()
-    except KernelgateError as error:
-        return error

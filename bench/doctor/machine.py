@@ -212,11 +212,14 @@ LOAD_SHARE = 0.25
 
 def machine_checks(root: Path) -> list[MachineCheck]:
     cores = os.cpu_count() or 1
+    before = text_of(root / "proc/stat")
+    time.sleep(STEAL_WINDOW_S)
+    after = text_of(root / "proc/stat")
     return [
         disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
         governor_check(root),
         load_check(text_of(root / "proc/loadavg"), cores),
-        steal_check(_steal_share(root)),
+        steal_check(steal_of(before, after) if before and after else None),
     ]
 
 
@@ -268,10 +271,3 @@ def steal_of(before: str, after: str) -> float | None:
         return None
     spent = [later - earlier for earlier, later in zip(*ticks, strict=True)]
     return spent[7] / sum(spent) if sum(spent) else None
-
-
-def _steal_share(root: Path) -> float | None:
-    before = text_of(root / "proc/stat")
-    time.sleep(STEAL_WINDOW_S)
-    after = text_of(root / "proc/stat")
-    return steal_of(before, after) if before and after else None

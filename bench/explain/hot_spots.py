@@ -60,7 +60,10 @@ def of_action(action: Any, known: set[str]) -> HotSpots | None:
         if place is not None:
             lines[place].add(count, states[address])
         if len(instructions) < MAX_HOT_INSTRUCTIONS:
-            instructions.append(_instruction(action, address, place, count, states[address]))
+            file, line = place or (None, None)
+            sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
+            stall = _Spot(count, Counter(states[address])).stall
+            instructions.append(HotInstruction(sass=sass, file=file, line=line, samples=count, stall=stall))
     hottest = sorted(lines.items(), key=lambda one: (-one[1].samples, one[0]))[:MAX_HOT_LINES]
     listed = tuple(HotLine(file=file, line=line, samples=one.samples, stall=one.stall) for (file, line), one in hottest)
     return HotSpots(samples=total, lines=listed, instructions=tuple(instructions))
@@ -84,12 +87,3 @@ def _place(action: Any, address: int) -> tuple[str, int] | None:
     if info is None or not info.file_name() or info.line() < 1:
         return None
     return str(info.file_name())[-MAX_HOT_TEXT:], int(info.line())
-
-
-def _instruction(
-    action: Any, address: int, place: tuple[str, int] | None, samples: int, states: Mapping[str, int]
-) -> HotInstruction:
-    spot = _Spot(samples, Counter(states))
-    sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
-    file, line = place or (None, None)
-    return HotInstruction(sass=sass, file=file, line=line, samples=samples, stall=spot.stall)

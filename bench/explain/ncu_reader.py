@@ -11,7 +11,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import hot_spots
-from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
+from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, stall_counter
 from kernelgate.bench.record import HotSpots
 from kernelgate.bench.system import worker
 
@@ -132,10 +132,17 @@ def launches(path: str) -> tuple[ProfiledKernel, ...]:
 
 def _kernel(action: Any) -> ProfiledKernel | None:
     name = _name(action)
-    known = set(_names(action))
+    try:
+        known = set(action.metric_names())
+    except Exception:
+        known = set()
     if not name or not known:
         return None  # what a damaged report gives
     value = _reader(action, known)
+    try:
+        found = hot_spots.of_action(action, known)
+    except Exception:  # a damaged report's counters need not fit each other
+        found = None
     major, minor = (value(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     sms = value("device__attribute_multiprocessor_count") or value("launch__sm_count")
     return ProfiledKernel(
@@ -145,7 +152,7 @@ def _kernel(action: Any) -> ProfiledKernel | None:
         sm_count=int(sms) if sms else None,
         figures=_figures(value) | _code(action, known),
         rules=tuple(_rules(action)),
-        hot_spots=_hot_spots(action, known),
+        hot_spots=found,
     )
 
 
@@ -158,14 +165,6 @@ def _name(action: Any) -> str | None:
         if name:
             return str(name)
     return None
-
-
-def _names(action: Any) -> Iterable[str]:
-    try:
-        names: Iterable[str] = action.metric_names()
-    except Exception:
-        return ()
-    return names
 
 
 def _reader(action: Any, known: set[str]) -> Any:
@@ -196,9 +195,9 @@ def _text(action: Any, name: str) -> str | None:
 def _figures(value: Any) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric in (*METRICS, *SECTION_METRICS):
-        number = _first(metric, value)
-        if number is not None:
-            figures[metric.key] = number
+        numbers = map(value, dict.fromkeys(metric.counters))
+        if (number := next((one for one in numbers if one is not None), None)) is not None:
+            figures[metric.key] = number * metric.scale
     for reason in STALLS:
         cycles = value(stall_counter(reason))
         if cycles is not None:
@@ -246,21 +245,6 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
     found = {"code_instructions": total, "code_local": local}
     accesses = {"code_load_bytes": widest["LDG"], "code_store_bytes": widest["STG"]}
     return {key: float(value) for key, value in (found | {k: v for k, v in accesses.items() if v}).items()}
-
-
-def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
-    try:
-        return hot_spots.of_action(action, known)
-    except Exception:  # a damaged report's counters need not fit each other
-        return None
-
-
-def _first(metric: Metric, value: Any) -> float | None:
-    for counter in dict.fromkeys(metric.counters):
-        number: float | None = value(counter)
-        if number is not None:
-            return number * metric.scale
-    return None
 
 
 def _add(figures: dict[str, float], key: str, *parts: str) -> None:

@@ -193,17 +193,13 @@ def last_that_compiles(whole: CommitRange) -> LastBuilt:
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if compiles(middle) else (good, middle)
-    return LastBuilt(whole, good, faults[bad], _inside(whole, bad))
-
-
-def _inside(whole: CommitRange, culprit: int) -> LastBuilt | str | None:
-    inner = commit_range.inside(whole, culprit, whole.moved(culprit))
+    inner = commit_range.inside(whole, bad, whole.moved(bad))
     if not isinstance(inner, CommitRange):
-        return inner
+        return LastBuilt(whole, good, faults[bad], inner)
     try:
-        return last_that_compiles(inner)
+        return LastBuilt(whole, good, faults[bad], last_that_compiles(inner))
     except UsageError as error:  # more than the submodule is changed
-        return f"{inner.submodule}: {error}"
+        return LastBuilt(whole, good, faults[bad], f"{inner.submodule}: {error}")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

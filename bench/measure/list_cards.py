@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from importlib import util
 from pathlib import Path
@@ -51,7 +52,12 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     else:
         yield f"  build: Package, {card.build.package}"
     for name, suite in card.suites.items():
-        yield from _wrapped(f"  {name}: ", [case.id for case in suite] or ["no cases"])
+        title = f"  {name}: "
+        words = " ".join([case.id for case in suite] or ["no cases"])
+        indent = " " * len(title)
+        yield from textwrap.wrap(
+            title + words, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
     listed = [f"{len(card.fuzz[device])} configurations on a {device.upper()}" for device in ("cuda", "cpu")]
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
 
@@ -86,16 +92,6 @@ def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:
     except KernelgateError as error:
         return [f"{card.file}: build: {error}"], ""
     return mistakes, card_check.tried(card, library)
-
-
-def _wrapped(title: str, words: list[str]) -> Iterator[str]:
-    line = title
-    for word in words:
-        if len(line) + len(word) > LINE and line.strip() != title.strip():
-            yield line.rstrip()
-            line = " " * len(title)
-        line += f"{word} "
-    yield line.rstrip()
 
 
 def _below(text: str, root: Path) -> str:

@@ -75,7 +75,12 @@ def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
 
     A base may lack a card, or not compile: then the head is alone, and says why.
     """
-    return {name: _side(name, library, bases) for name, library in heads.built.items()}
+    return {
+        name: Sides(bases.built[name], library)
+        if name in bases.built
+        else Sides(None, library, bases.absent.get(name, f"the base commit has no card {name}"))
+        for name, library in heads.built.items()
+    }
 
 
 def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
@@ -87,27 +92,20 @@ def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
     unknown = next((one for one in pinned.built.values() if one.manifest.sha is None), None)
     if unknown is not None:
         raise UsageError(f"{unknown.folder} does not say of which commit it is, so it cannot be the pinned one")
-    return {name: _beside(name, both, pinned) for name, both in sides.items()}
-
-
-def _beside(name: str, alone: Sides, pinned: Libraries) -> Sides:
-    found = pinned.built.get(name)
-    if found is None:
-        why = pinned.absent.get(name, f"the pinned commit has no card {name}")
-    else:
-        why = Sides(found, alone.head).clash or ""
-    return replace(alone, pinned=found) if found and not why else replace(alone, why_alone=why)
+    made = dict[str, Sides]()
+    for name, alone in sides.items():
+        if library := pinned.built.get(name):
+            why = Sides(library, alone.head).clash
+            made[name] = replace(alone, why_alone=why) if why else replace(alone, pinned=library)
+        else:
+            why = pinned.absent.get(name, f"the pinned commit has no card {name}")
+            made[name] = replace(alone, why_alone=why)
+    return made
 
 
 def _one_of(ref: str | None, folder: Path | None) -> None:
     if ref is not None and folder is not None:
         raise UsageError(f"name either a commit ({ref}) or compiled libraries ({folder}), not both")
-
-
-def _side(name: str, head: built.Library, bases: Libraries) -> Sides:
-    if name in bases.built:
-        return Sides(bases.built[name], head)
-    return Sides(None, head, bases.absent.get(name, f"the base commit has no card {name}"))
 
 
 def with_checks(old: Sequence[record.Check], new: Sequence[record.Check]) -> tuple[record.Check, ...]:
@@ -317,13 +315,12 @@ def try_record(path: Path | None) -> None:
 
 def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
     """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
-    old = record.read(path) if path.exists() else _begun(sides)
+    if path.exists():
+        old = record.read(path)
+    else:
+        first = next(iter(sides.values()))
+        old = record.RunRecord(run=run_identity(first.base, first.head), environments=(environment.describe(),))
     record.write(old.model_copy(update=parts(old)), path)
-
-
-def _begun(sides: Mapping[str, Sides]) -> record.RunRecord:
-    first = next(iter(sides.values()))
-    return record.RunRecord(run=run_identity(first.base, first.head), environments=(environment.describe(),))
 
 
 def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
@@ -343,25 +340,20 @@ PRODUCER = "kernelgate"
 
 def run_identity(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Run:
     """The identity of a measurement; the run's numbers where GitHub Actions gives them."""
+    pull = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", variables.get("GITHUB_REF", ""))
     return record.Run(
         id=secrets.token_hex(8),
         producer=PRODUCER,
         version=environment.package_version(PRODUCER),
         event=variables.get("GITHUB_EVENT_NAME"),
         repository=variables.get("GITHUB_REPOSITORY"),
-        pull_request=_number(_pull_ref(variables.get("GITHUB_REF"))),
+        pull_request=int(pull[1]) if pull else None,
         base_sha=base.manifest.sha if base else None,
         head_sha=head.manifest.sha,
         run_id=_number(variables.get("GITHUB_RUN_ID")),
         run_attempt=_number(variables.get("GITHUB_RUN_ATTEMPT")),
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-def _pull_ref(ref: str | None) -> str | None:
-    """ "refs/pull/12/merge" -> "12"; None for a branch or a tag."""
-    found = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", ref or "")
-    return found[1] if found else None
 
 
 def _number(text: str | None) -> int | None:

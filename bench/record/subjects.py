@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -51,13 +51,9 @@ class Model(BaseModel):
 
 
 def must_be_unique(names: Iterable[str], what: str) -> None:
-    twice = sorted(_repeated(names))
+    twice = sorted(name.removeprefix("/") for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"{what} must be unique; duplicates: {', '.join(twice)}")
-
-
-def _repeated(names: Iterable[str]) -> Iterator[str]:
-    return (name.removeprefix("/") for name, count in Counter(names).items() if count > 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -288,7 +288,9 @@ def _saturated(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     if dram is not None and (l2 is None or dram >= 0.7 * l2):
         units.append((dram, Bottleneck.DRAM, f"DRAM is at {dram:.0f}% of its peak"))
     elif l2 is not None:
-        units.append((l2, Bottleneck.L2, f"L2 is at {l2:.0f}% of its peak" + _hit(facts)))
+        hit = facts["l2_hit_pct"]
+        hits = "" if hit is None else f", {min(100.0, hit):.0f}% of its accesses hit"
+        units.append((l2, Bottleneck.L2, f"L2 is at {l2:.0f}% of its peak{hits}"))
     if facts["tensor_pct"] is not None:
         units.append(
             (facts.get("tensor_pct"), Bottleneck.TENSOR, f"tensor cores are {facts.get('tensor_pct'):.0f}% busy")
@@ -307,10 +309,6 @@ def _saturated(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     moves = bottleneck in (Bottleneck.DRAM, Bottleneck.L2)
     is_busy = most >= (limits.bandwidth_busy_pct if moves else limits.unit_busy_pct)
     return Diagnosis(bottleneck, strength if is_busy else min(strength, SURE - 0.05), tuple(evidence))
-
-
-def _hit(facts: Facts) -> str:
-    return "" if facts["l2_hit_pct"] is None else f", {min(100.0, facts.get('l2_hit_pct')):.0f}% of its accesses hit"
 
 
 def _pipe(facts: Facts, busy: float) -> str:

@@ -110,7 +110,12 @@ def budget(
     if abs(shown) > abs(change_pct):
         points *= abs(change_pct / shown)
     found = [Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts]
-    named = [one for one in found if one.metric and abs(one.share_pct) >= _least(one, change_pct) > 0]
+    least = WORTH_A_WORD * abs(change_pct)
+    named = [
+        one
+        for one in found
+        if one.metric and abs(one.share_pct) >= max(least, NOISE_POINTS if _rank(one) > 0 else 0.0) > 0
+    ]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
     left = change_pct - sum(one.share_pct for one in named)
     return Budget(change_pct, _causes_first(named), left, profiled, _unchanged(before, after))
@@ -131,10 +136,6 @@ def _causes_first(named: Sequence[Contribution]) -> tuple[Contribution, ...]:
     large = [one for one in named if one.share_pct / most >= 1 / SYMPTOMS]
     first = min(large, key=_rank)
     return (first, *(one for one in named if one is not first))
-
-
-def _least(one: Contribution, change_pct: float) -> float:
-    return max(WORTH_A_WORD * abs(change_pct), NOISE_POINTS if _rank(one) > 0 else 0.0)
 
 
 def _rank(one: Contribution) -> int:
@@ -193,11 +194,15 @@ _WAITS = {
 
 def sentences(found: Budget) -> tuple[str, ...]:
     """The causes in one sentence, then what did not change; where the profiles do not show the change, that alone."""
+    if found.profiled_pct is None:
+        return ("the profile does not say: it holds no duration of both sides.",)
     if not found.is_shown:
-        return (_not_shown(found),)
+        measured = formatting.percent(found.change_pct, 1, sign=True)
+        there = f"{_profiled(found)} there, at equal clocks"
+        return (f"the profile does not show it: {there}, and {measured} as measured.",)
     if not found.causes:
         return (f"the profile shows a change of {_profiled(found)}, but not what it comes of.",)
-    unchanged = f"{_listed(found.unchanged)}: unchanged." if found.unchanged else ""
+    unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
 
 
@@ -221,8 +226,7 @@ def _clauses(found: Budget) -> Iterator[str]:
 
 def cause(one: Contribution) -> str:
     """What moved, from where to where, and what moved it: "3.8% more instructions executed, 24.9 → 25.9 M"."""
-    because = f", {one.because}" if one.because else ""
-    return f"{_moved(one)}{because}"
+    return ", ".join(filter(None, (_moved(one), one.because)))
 
 
 def _moved(one: Contribution) -> str:
@@ -255,16 +259,5 @@ def _ratio(one: Contribution) -> str:
     return f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
 
 
-def _not_shown(found: Budget) -> str:
-    if found.profiled_pct is None:
-        return "the profile does not say: it holds no duration of both sides."
-    measured = formatting.percent(found.change_pct, 1, sign=True)
-    return f"the profile does not show it: {_profiled(found)} there, at equal clocks, and {measured} as measured."
-
-
 def _profiled(found: Budget) -> str:
     return formatting.percent(found.profiled_pct or 0.0, 1, sign=True)
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(words)

@@ -91,13 +91,9 @@ def _moved(key: _Key, before: Sequence[HotLine], after: Sequence[HotLine], base:
 def _share(lines: Sequence[HotLine], spots: HotSpots, most: int) -> SampleShare:
     """`most`: how many lines of this text the other side lists, of which this one may have left some out."""
     low = 100 * sum(one.samples for one in lines) / spots.samples
-    return SampleShare(low, min(low + (most - len(lines)) * _unlisted(spots), 100.0))
-
-
-def _unlisted(spots: HotSpots) -> float:
-    """The most that a line may have which is not listed, in percent of the samples."""
     left = spots.samples - sum(one.samples for one in spots.lines)
-    return 100 * min([left, *(one.samples for one in spots.lines)]) / spots.samples
+    unlisted = 100 * min([left, *(one.samples for one in spots.lines)]) / spots.samples  # the most that such a line has
+    return SampleShare(low, min(low + (most - len(lines)) * unlisted, 100.0))
 
 
 def _error(share: SampleShare, samples: int) -> float:

@@ -50,14 +50,12 @@ def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]], limit: flo
     In every process calls change the same way, and the launch makes more than half of that change, and more than
     `limit` of the slower call.
     """
-    ways = {after.call_us > before.call_us for before, after in pairs}
-    return len(ways) == 1 and all(_explains(before, after, limit) for before, after in pairs)
-
-
-def _explains(before: LaunchShare, after: LaunchShare, limit: float) -> bool:
-    slower = max(before, after, key=lambda share: share.call_us)
-    change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
-    return slower.launch_us > limit * slower.call_us and of_launch * change > 0 and abs(of_launch) > abs(change) / 2
+    for before, after in pairs:
+        slower = max(before, after, key=lambda share: share.call_us)
+        change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
+        if slower.launch_us <= limit * slower.call_us or of_launch * change <= 0 or abs(of_launch) <= abs(change) / 2:
+            return False
+    return len({after.call_us > before.call_us for before, after in pairs}) == 1
 
 
 # ----------------------------------------------------------------------------------------------------------------------
