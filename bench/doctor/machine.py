@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import cuda_tools, nvml
+from kernelgate.bench.system.environment import text_of
 
 
 class Level(StrEnum):
@@ -54,14 +55,6 @@ def report(checks: Sequence[MachineCheck]) -> str:
 def to_json(checks: Sequence[MachineCheck]) -> str:
     """`fit`, and the `checks` with their `name`, `level`, `found` and `fix`, in the order they were made in."""
     return json.dumps({"fit": fit(checks), "checks": [asdict(check) for check in checks]}, indent=2, ensure_ascii=False)
-
-
-def text_of(path: Path) -> str | None:
-    """The contents without the space around them; None where it cannot be read."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
 
 
 # ----------------------------------------------------------------------------------------------------------------------

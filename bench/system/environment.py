@@ -73,7 +73,7 @@ def _gpu(properties: Any) -> record.Device:
 def cpu(root: Path) -> record.Device:
     """The CPU as the kernel describes it under `root`; `l2_bytes` is the last level of its cache."""
     memory = _first(root / "proc/meminfo", r"MemTotal:\s+(\d+) kB")
-    caches = [_text(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
+    caches = [text_of(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
     return record.Device(
         name=_first(root / "proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.machine() or "CPU",
         memory_bytes=int(memory) * 1024 if memory else None,
@@ -110,11 +110,12 @@ def _bytes(size: str | None) -> int | None:
 
 
 def _first(path: Path, pattern: str) -> str | None:
-    found = re.search(pattern, _text(path) or "")
+    found = re.search(pattern, text_of(path) or "")
     return found[1].strip() if found else None
 
 
-def _text(path: Path) -> str | None:
+def text_of(path: Path) -> str | None:
+    """The contents without the space around them; None where it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

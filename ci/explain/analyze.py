@@ -191,7 +191,13 @@ def to_json(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> s
         content["against"] = [_as_dict(analysis) for analysis in against]
         together = list(pairs(analyses, against))
         content["changes"] = [
-            {"kernel": here.kernel.name, **{change.key: change.as_dict() for change in changes(there, here)}}
+            {
+                "kernel": here.kernel.name,
+                **{
+                    change.key: {"before": change.before, "after": change.after, "change_pct": change.pct}
+                    for change in changes(there, here)
+                },
+            }
             for here, there in together
         ]
         content["budgets"] = [_budget_as_dict(here, there) for here, there in together]
@@ -233,15 +239,16 @@ class MetricChange:
     def pct(self) -> float | None:
         return 100 * (self.after / self.before - 1) if self.before else None
 
-    def as_dict(self) -> dict[str, float | None]:
-        return {"before": self.before, "after": self.after, "change_pct": self.pct}
-
 
 def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> Iterator[tuple[Analysis, Analysis]]:
     """Launches that belong together: the n-th of a name with the n-th of that name, with its template arguments or
     without; of the rest, which one side calls otherwise, the longest with the longest."""
     waiting, found = list(against), dict[int, Analysis]()
-    for name in (_whole_name, _template):
+    for whole in (True, False):
+
+        def name(one: Analysis, whole: bool = whole) -> str:
+            return one.kernel.name if whole else one.kernel.name.partition("<")[0]
+
         for here in analyses:
             there = next((one for one in waiting if name(one) == name(here)), None)
             if there is not None and id(here) not in found:
@@ -251,14 +258,6 @@ def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> Iterator
     if rest and waiting:
         found[id(max(rest, key=_duration))] = max(waiting, key=_duration)
     yield from ((here, found[id(here)]) for here in analyses if id(here) in found)
-
-
-def _whole_name(one: Analysis) -> str:
-    return one.kernel.name
-
-
-def _template(one: Analysis) -> str:
-    return one.kernel.name.partition("<")[0]
 
 
 def _duration(one: Analysis) -> float:
@@ -310,7 +309,11 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
     yield f"{ncu_reader.plain(kernel.name)}{where}" + (f", {time:.2f} µs" if time is not None else "")
     yield f"  bottleneck: {WORDS[finding.bottleneck]} ({sureness(finding.strength)}, {finding.strength:.2f})"
     yield f"    {'; '.join(finding.evidence)}"
-    yield from _roofline_lines(analysis.roofline)
+    place = analysis.roofline
+    if place.percent_of_roof is not None and place.roof is not None:
+        roof = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}[place.roof]
+        intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
+        yield f"  roofline: {place.percent_of_roof:.0f}% of the {roof} roof{intensity}"
     if against is not None:
         renamed = f", as {ncu_reader.plain(against.kernel.name)}" if against.kernel.name != kernel.name else ""
         yield f"  before{renamed}: {WORDS[against.bottleneck.bottleneck]}"
@@ -346,11 +349,3 @@ def sides_to_text(folder: Path, profiles: Sequence[Profile], limits: BottleneckL
 
 def sureness(strength: float) -> str:
     return "clear" if strength >= 0.8 else "likely" if strength >= 0.5 else "a guess"
-
-
-def _roofline_lines(place: Roofline) -> Iterator[str]:
-    if place.percent_of_roof is None or place.roof is None:
-        return
-    roof = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}[place.roof]
-    intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
-    yield f"  roofline: {place.percent_of_roof:.0f}% of the {roof} roof{intensity}"
