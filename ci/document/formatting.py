@@ -228,7 +228,12 @@ def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str
     if len(known) < 2 or len(words) < len(known):
         return "", dict(named)
     common = [
-        word for word in words[known[0].key] if all(_is_axis(word, case) and word in words[case.key] for case in known)
+        word
+        for word in words[known[0].key]
+        if all(
+            word in words[case.key] and any(_axis(axis, value) == word for axis, value in case.axes.items())
+            for case in known
+        )
     ]
     while common and any(set(own) <= set(common) for own in words.values()):
         common.pop()
@@ -237,10 +242,6 @@ def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str
         key: " ".join(word for word in own if word not in common).rstrip(",") for key, own in words.items()
     }
     return " ".join(common), {**named, **short}
-
-
-def _is_axis(word: str, case: Case) -> bool:
-    return any(_axis(axis, value) == word for axis, value in case.axes.items())
 
 
 def ids(keys: Iterable[CaseKey], cards: Iterable[Card] = ()) -> dict[CaseKey, Code]:

@@ -26,7 +26,6 @@ from kernelgate.ci.document.model import (
     Link,
     Mark,
     Paragraph,
-    Piece,
     Section,
     Strong,
     Table,
@@ -78,6 +77,16 @@ def _also_changed(record: RunRecord, stored: Baseline) -> str:
     return f"; {' and '.join(changed)} changed since, too" if changed else ""
 
 
+def stale(record: RunRecord, stored: Baseline, policy: Policy) -> tuple[str, ...]:
+    """Why it says little of today, in words."""
+    if stored.verdict.refused is not None:
+        return ()
+    other = [one.name for one in ratchet.changed(record.environment, stored.environment)]
+    limit, days = policy.baseline.stale_days, stored.age_days
+    why = [f"of another {' and '.join(other)}"] if other else []
+    return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
+
+
 def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
     differs = ratchet.changed(record.environment, stored.environment)
@@ -85,11 +94,8 @@ def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequenc
         (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
-    old = []
+    old = stale(record, stored, policy)
     if stored.verdict.refused is None:
-        limit, days = policy.baseline.stale_days, stored.age_days
-        old += [f"of another {' and '.join(one.name for one in differs)}"] if differs else []
-        old += [f"{days} days old, more than {limit}"] if days is not None and days > limit else []
         facts += [
             (one.name, ": ", formatting.sentence(one.case.sentence))
             for one in judged(record, stored.verdict)
@@ -160,15 +166,10 @@ def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: 
         if held is not None and is_of(held, measured):
             verdict = judge(measured, policy, held, against=path.name, history=known)
             of_file = of_record(verdict, held, measured.run.created_at)
-            yardsticks.append(Yardstick(_since(kind, held), of_file))
+            tag = held.summary.release if held.summary else None
+            release = f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
+            yardsticks.append(Yardstick(release if kind == "release" else "since the best ever", of_file))
     return tuple(yardsticks)
-
-
-def _since(kind: str, held: RunRecord) -> str:
-    if kind == "best":
-        return "since the best ever"
-    tag = held.summary.release if held.summary else None
-    return f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
 
 
 def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator[Line]:
@@ -241,7 +242,7 @@ def nights_section(gpu: GpuReport, gates: Gates) -> Section | None:
             (Code(sparkline(known.times_us, gates.margin_pct)),),
             (_ends(known),),
             (formatting.percent(_within_pct(known.times_us)),),
-            (Link(_text(case.name), known.page),) if known.page else (case.name,),
+            (Link(render.plain_line((case.name,)), known.page),) if known.page else (case.name,),
         )
         for case, known in shown
     )
@@ -265,7 +266,3 @@ def _ends(known: CaseNights) -> str:
 
 def _within_pct(times_us: Sequence[float]) -> float:
     return 100 * (max(times_us) / min(times_us) - 1)
-
-
-def _text(name: Piece) -> str:
-    return name if isinstance(name, str) else render.plain_line((name,))

@@ -5,7 +5,7 @@ How much of a call is its launch also stands above the fold, where it is why a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -82,30 +82,23 @@ MAX_ROWS = 30
 def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
     """The statistics in short, for a pull request's description: a table for each GPU, or that it has none; nothing
     where none has. From the judged record alone, so that the same measurement always gives the same words."""
-    tables: dict[str, Table | None] = {}
+    base = (" against ", formatting.commit(run.base_sha, "")) if run.base_sha else ()
+    note = ", written by kernelgate, whose comment holds the verdict. Changes are of time: positive is slower."
+    blocks: list[Block] = [Paragraph(("Of ", formatting.commit(run.head_sha, "the head"), *base, note))]
+    known = False
     for gpu in gpus:
         judged = gpu.record is not None and gpu.verdict is not None and not gpu.is_wrong
-        found = statistics(gpu.cases, gpu.record.cards) if judged and gpu.record else None
-        tables[gpu.label] = next((block for block in found.blocks if isinstance(block, Table)), None) if found else None
-    if not any(tables.values()):
-        return ()
-    base = (" against ", formatting.commit(run.base_sha, "")) if run.base_sha else ()
-    said: Line = ("Of ", formatting.commit(run.head_sha, "the head"), *base)
-    note = ", written by kernelgate, whose comment holds the verdict. Changes are of time: positive is slower."
-    rows = (block for label, table in tables.items() for block in _of_gpu(label if len(tables) > 1 else "", table))
-    return (Paragraph((*said, note)), *rows)
-
-
-def _of_gpu(label: str, table: Table | None) -> Iterator[Block]:
-    """`label`: where there are several."""
-    if table is None:
-        yield Paragraph(("On ", Code(label), " no case was compared, or a result is wrong."))
-        return
-    if label:
-        yield Paragraph(("On ", Code(label), ":"))
-    yield replace(table, rows=table.rows[:MAX_ROWS])
-    if len(table.rows) > MAX_ROWS:
-        yield Paragraph((f"{len(table.rows) - MAX_ROWS} more cases are in the comment.",))
+        section = statistics(gpu.cases, gpu.record.cards) if judged and gpu.record else None
+        table = next((block for block in section.blocks if isinstance(block, Table)), None) if section else None
+        if table is None:
+            blocks.append(Paragraph(("On ", Code(gpu.label), " no case was compared, or a result is wrong.")))
+            continue
+        known = True
+        blocks += [Paragraph(("On ", Code(gpu.label), ":"))] if len(gpus) > 1 else []
+        blocks.append(replace(table, rows=table.rows[:MAX_ROWS]))
+        if len(table.rows) > MAX_ROWS:
+            blocks.append(Paragraph((f"{len(table.rows) - MAX_ROWS} more cases are in the comment.",)))
+    return tuple(blocks) if known else ()
 
 
 # Percentiles ----------------------------------------------------------------------------------------------------------

@@ -59,11 +59,8 @@ def test_a_change_never_stands_without_its_interval(
         ({"M": 4096.0, "N": 1024, "dtype": "torch.bfloat16"}, "M=4096 N=1024 bf16"),
         ({"S": 512, "causal": True, "bias": False, "dtype": "float16"}, "S=512 causal fp16"),
         ({"eps": 1e-6, "p": 0.5, "big": 1e20, "mode": "row-major"}, "eps=1e-06 p=0.5 big=1e+20 mode=row-major"),
-        ({"dtype": "fp4"}, "fp4"),
         ({"B": 1, "zero": 0.0}, "B=1 zero=0"),
-        ({"causal": False}, None),
         ({"S": "512 @you", "dtype": "fp16"}, None),
-        ({"S": 512, "dtype": "fp16 @you"}, None),
         ({"@you": 512}, None),
         ({"S" * 33: 512}, None),
         ({}, None),
@@ -121,9 +118,7 @@ def test_cases_of_several_cards_are_named_with_the_card() -> None:
     ("names", "said"),
     [
         ((), "PyTorch"),
-        ((None,), "PyTorch"),
         (("cuBLAS",), "cuBLAS"),
-        (("cuBLAS", "cuBLAS"), "cuBLAS"),
         (("cuBLAS", None), "reference"),
     ],
 )
@@ -135,8 +130,6 @@ def test_the_reference_is_called_as_its_cards_call_it(names: tuple[str | None, .
     ("device", "said", "on_cpu"),
     [
         (Device(name="NVIDIA L4", compute_capability="8.9"), (" on the ", "L4"), False),
-        (Device(name="NVIDIA H200"), (" on the ", "H200"), False),
-        (Device(name="NVIDIA A100-SXM4-80GB"), (" on the ", "A100-SXM4-80GB"), False),
         (Device(name="NVIDIA GeForce RTX 4090"), (" on the ", "GeForce RTX 4090"), False),
         (Device(name="NVIDIA L4 is fine"), (" on ", Code("NVIDIA L4 is fine")), False),
         (Device(name="AMD EPYC 7B13 64-Core Processor"), (" on AMD EPYC",), True),
@@ -161,7 +154,6 @@ def test_a_commit_is_shortened_only_if_it_is_one() -> None:
     [
         ("The runner lost its GPU.", "the runner lost its GPU"),
         ("GPU lost.", "GPU lost"),
-        ("S=513 fails", "S=513 fails"),
         ("", ""),
     ],
 )

@@ -54,13 +54,6 @@ def test_a_wide_table_stands_row_by_row() -> None:
     ]
 
 
-def test_a_long_name_is_wrapped_in_its_own_column() -> None:
-    table = Table((Column("change", numeric=True), Column("case")), ((("+1%",), ("many words " * 12,)),))
-    first, *more = terminal.text(Report((Mark.SAME, " Same"), (), cases=table)).splitlines()[1:4]
-    assert first.startswith("   +1%  many words many")
-    assert all(line.startswith("        ") and line[8] != " " for line in more[:1])
-
-
 def test_what_to_do_next_shows_its_address() -> None:
     link = Link("this", "https://x.test/a")
     shown = terminal.text(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))

