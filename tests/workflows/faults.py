@@ -193,15 +193,30 @@ def no_verbs(workflow: Workflow) -> Iterator[str]:
             yield f"{job_name} runs {step['run']!r}: {problem}"
 
 
+def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command and every group of them, each by its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
 def refused(words: list[str]) -> str | None:
     """What the command line has against the words after `kernelgate`; nothing is run."""
-    verb = cli.commands.get(words[0])
-    if verb is None:
-        return f"there is no verb {words[0]}"
-    numbers = ["1" if word.startswith("$") else word for word in words[1:]]
+    command: click.Command | None = cli
+    called = 0
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words[called])
+        called += 1
+    if command is None:
+        return f"there is no verb {' '.join(words[:called])}"
+    numbers = ["1" if word.startswith("$") else word for word in words[called:]]
     # Options that are required may be given as variables, so what is missing is not asked about.
     try:
-        verb.make_context(words[0], numbers)
+        command.make_context(words[called - 1], numbers)
     except click.MissingParameter:
         return None
     except click.ClickException as error:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.commands.cli import cli, run
+from kernelgate.ci.commands.cli import run
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
 from tests.workflows.language import Language
@@ -157,7 +157,8 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     for name, workflow in WORKFLOWS.items():
         runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
         assert (runners <= hosted) == (name not in ("measure", "bisect")), name
-    verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
+    ran = [step["run"] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
+    verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
     assert verbs == [
         "admit",
         "index",
@@ -353,16 +354,16 @@ def test_dependabot_waits_before_it_offers_a_version() -> None:
 def variables_of_the_verbs() -> set[str]:
     """Every KERNELGATE_<VERB>_<OPTION> that sets an option, by its own name or by the one that click derives."""
     found: set[str] = set()
-    for verb, command in cli.commands.items():
+    for path, command in faults.commands():
         for option in command.params:
-            derived = f"KERNELGATE_{verb}_{option.name}".upper()
+            derived = f"KERNELGATE_{'_'.join(path)}_{option.name}".upper()
             found.add(str(option.envvar or derived))
     return found
 
 
 @each_workflow
 def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads(name: str) -> None:
-    verbs = "|".join(cli.commands).upper()
+    verbs = "|".join(path[0] for path, _ in faults.commands() if len(path) == 1).upper()
     given = set(re.findall(rf"KERNELGATE_(?:{verbs})_[A-Z_]+", WORKFLOWS[name].text))
     assert given - variables_of_the_verbs() == set()
 
@@ -389,7 +390,7 @@ def test_what_has_no_base_is_profiled_alone(
     [profile] = [step for _, step in steps(WORKFLOWS["measure"]) if step["name"] == "profile"]
     variables = language.expanded(profile["env"], {"inputs": {"base-sha": base, "set": "quick", "cases": ""}})
     monkeypatch.setattr("kernelgate.bench.measure.run.sides", remember)
-    monkeypatch.setattr("kernelgate.bench.build.archs.only_gpu", lambda: (8, 9))
+    monkeypatch.setattr("kernelgate.ci.commands.measure.only_gpu", lambda: (8, 9))
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
     assert run(shlex.split(profile["run"])[1:]) == 64
