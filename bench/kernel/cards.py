@@ -30,7 +30,6 @@ from kernelgate.bench.system.worker import child_environment
 FOLDER = ".ci/kernels"
 """Where a repository has its cards."""
 PATIENCE_S = 30.0
-"""Variables that a card has no business with."""
 PLANNED_CHECKS: tuple[record.CheckKind, ...] = ("fuzz", "witness")
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
 
@@ -190,7 +189,10 @@ def read(
         raise KernelgateError(f"{folder / begun}: {text}") from None
     if done.returncode != 0:
         begun = _last(done.stdout)
-        raise KernelgateError(f"{folder / begun}: {_how_it_ended(done.returncode)}: {_last(done.stderr) or 'no word'}")
+        code = done.returncode
+        ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+        complaint = _last(done.stderr) or "no word"
+        raise KernelgateError(f"{folder / begun}: the process that read the card {ended}: {complaint}")
     return answered(folder, _last(done.stdout), _last(done.stderr))
 
 
@@ -211,11 +213,6 @@ def of_checkout(repo: Path, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
 def _last(text: str | None) -> str:
     """The last line; empty where there is none."""
     return ((text or "").strip().splitlines() or [""])[-1]
-
-
-def _how_it_ended(code: int) -> str:
-    words = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-    return f"the process that read the card {words}"
 
 
 def select(
@@ -317,7 +314,10 @@ def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:
     among = [card for card in cards.cards if name in ("", card.name)]
     known = [card for card in among if case_id in card.cases]
     found = [(card, dict(card.cases[case_id].axes)) for card in known] or [
-        (card, axes) for card in among if (axes := _parsed(card, case_id)) is not None
+        # A case that no suite has is read by the pattern of one that the card lists.
+        (card, axes)
+        for card in among
+        if (axes := next(filter(None, (case_axes.parse(case_id, case.axes) for case in card.cases.values())), None))
     ]
     if len(found) > 1:
         ways = " or ".join(f"{card.name}/{case_id}" for card, _ in found)
@@ -326,11 +326,3 @@ def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:
         examples = ", ".join(f"{card.name}: {card.target.id}" for card in cards.cards) or "no cards"
         raise UsageError(f"{text!r} is not a case of any card; cases are written like {examples}")
     return found[0]
-
-
-def _parsed(card: CardFacts, case_id: str) -> dict[str, Any] | None:
-    """An id of a case that the card does not list, read by the pattern of one that it does."""
-    for case in card.cases.values():
-        if (axes := case_axes.parse(case_id, case.axes)) is not None:
-            return axes
-    return None
