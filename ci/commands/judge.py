@@ -16,7 +16,7 @@ from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import PATH, answers, policy_file, preset
 from kernelgate.ci.document import answer, render, terminal
 from kernelgate.ci.judge import compare as judging
-from kernelgate.ci.judge.answer import CompareAnswer
+from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, nightly, prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.report.build import compared_report, reported
@@ -26,7 +26,7 @@ from kernelgate.ci.report.page import write as write_page
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=PATH)
 @click.option("--baseline", type=PATH, help="Compare the heads with the ones in this baseline file.")
-@answers(CompareAnswer, "Print one JSON object a line for each record.")
+@answers(RecordVerdict, "Print one JSON object a line for each record.")
 @policy_file
 @preset
 @click.option("--details", is_flag=True, help="Also print what the comment folds: statistics, profile, machine.")

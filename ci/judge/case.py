@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
 
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge.validity import Finding
@@ -76,6 +79,14 @@ _OUTCOMES = {
 }
 
 
+ShownStatus = Annotated[
+    Status,
+    Field(serialization_alias="verdict"),
+    PlainSerializer(lambda status: status.outcome, return_type=Outcome),
+]
+"""Programs read the outcome, as `verdict`."""
+
+
 @dataclass(frozen=True)
 class ProcessChange:
     """One process's own estimate, for the plot: percent, positive is slower."""
@@ -103,7 +114,7 @@ class CaseVerdict:
 
     card: str
     id: str
-    status: Status
+    status: ShownStatus
     direction: Direction
     sentence: str
     """What an engineer without statistics understands correctly."""
@@ -153,7 +164,7 @@ class MeanVerdict:
     """The cases of one card together: the geometric mean of their changes, judged by gates of its own."""
 
     card: str
-    status: Status
+    status: ShownStatus
     direction: Direction
     sentence: str
     change_pct: float

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict
+from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.history import Past, no_past
 from kernelgate.ci.judge.verdict import exit_code, judge
 from kernelgate.ci.policy.policy import Policy
@@ -55,16 +56,8 @@ def worst_exit_code(codes: Sequence[int]) -> int:
 
 def as_json(verdict: RecordVerdict) -> str:
     """One line of JSON; numbers in full, nothing that is not a number in their place."""
-    whole = dataclasses.asdict(verdict)
-    whole["cases"] = [_outcome_for_status(case) for case in verdict.cases]
-    whole["means"] = [_outcome_for_status(mean) for mean in verdict.means]
+    whole = TypeAdapter(RecordVerdict).dump_python(verdict, mode="json", by_alias=True)
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
-
-
-def _outcome_for_status(one: CaseVerdict | MeanVerdict) -> dict[str, Any]:
-    """The fields, with the outcome as `verdict` in the place of the status."""
-    fields = dataclasses.asdict(one)
-    return {"verdict" if key == "status" else key: one.verdict if key == "status" else fields[key] for key in fields}
 
 
 __all__ = ["Judged", "as_json", "compare", "exit_code", "worst_exit_code"]
