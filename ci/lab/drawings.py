@@ -29,7 +29,7 @@ LINE = 16.0
 """Of the key."""
 GAP = 26.0
 STYLE = """
-.ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11.5px;fill:#59636e}
+.ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
 .grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}.bar{fill:#0969da}
 .kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}.search{fill:#8c959f}
 .measured{stroke:#0969da;fill:#0969da}
