@@ -60,13 +60,13 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
                 by=by[:LONGEST],
                 record=_record(connection, name, change),
             )
-            groups.setdefault((name.repository, *ends), []).append(case)
+            groups.setdefault((name.repository[:LONGEST], *ends), []).append(case)
     culprits = (
         Culprit(repository=repository, previous=old, commit=new, commits=_between(places, old, new), cases=tuple(cases))
         for (repository, old, new), cases in groups.items()
     )
     oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
-    return KnownCulprits(culprits=tuple(oldest_first), searches=tuple(searches))
+    return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(oldest_first), searches=tuple(searches))
 
 
 def _searched(

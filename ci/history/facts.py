@@ -266,7 +266,7 @@ class CommitSearch(Model):
 class KnownCulprits(Model):
     """The answer of `history culprits`, and its file `culprits.json`."""
 
-    schema_: Literal["kernelgate.culprits/1"] = Field(default="kernelgate.culprits/1", alias="schema")
+    schema_: Literal["kernelgate.culprits/1"] = Field(alias="schema")
     culprits: tuple[Culprit, ...]
     """The oldest first."""
     searches: tuple[CommitSearch, ...] = ()

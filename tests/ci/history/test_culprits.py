@@ -14,7 +14,7 @@ from tests.ci.history.entries import named, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped
 
 BACK = 18
-NOTHING = KnownCulprits(culprits=())
+NOTHING = KnownCulprits(schema="kernelgate.culprits/1", culprits=())
 
 
 def told(index_at: Database) -> KnownCulprits:
