@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "ci.history": ("ci.document", "ci.policy", "ci.judge"),
     "ci.bisect": ("ci.document", "ci.policy", "ci.judge"),
     "ci.report": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history"),
-    "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history", "ci.report"),
+    "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history", "ci.bisect", "ci.report"),
     "ci.pipeline": ("ci", "bench"),
     "ci.lab": ("ci", "bench"),
     "ci.commands": ("ci", "bench"),

@@ -10,9 +10,8 @@ import numpy as np
 
 from benchmarks.history.detection import share
 from benchmarks.history.series import TRACES, Generator
-from kernelgate.ci.bisect import choose, posterior, rounds
-from kernelgate.ci.bisect.choose import SearchStanding
-from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
+from kernelgate.ci.bisect import posterior, rounds
+from kernelgate.ci.bisect.posterior import CommitTime, ProcessRead, Search, SearchStanding
 
 COMMITS = 64
 ROUND_NOISE_PCT = 0.01
@@ -75,17 +74,17 @@ def searched(scene: Scene, rng: Generator) -> tuple[bool, SearchStanding, int]:
     search = replace(search, spread_pct=scene.spread_pct)
     for _ in range(rounds.ROUNDS):
         found = posterior.of(search)
-        for chosen in choose.processes(search, found):
+        for chosen in rounds.next_processes(search, found):
             off = scene.draw(rng, len(chosen)) + rng.normal(0, ROUND_NOISE_PCT / 100, len(chosen))
             read: ProcessRead = {
                 at: CommitTime(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
                 for at, more in zip(chosen, off, strict=True)
             }
             search = replace(search, processes=(*search.processes, read))
-        now = choose.standing(search, posterior.of(search))
+        now = rounds.standing(search, posterior.of(search))
         if now.kind != "open":
             break
-    return now.kind == "found" and culprit in now.culprits, now, len(search.processes) // choose.PROCESSES
+    return now.kind == "found" and culprit in now.culprits, now, len(search.processes) // rounds.PROCESSES
 
 
 def table(searches: int) -> list[str]:

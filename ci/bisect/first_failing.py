@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.bisect.choose import CHANCE
-from kernelgate.ci.bisect.words import SHORT
+from kernelgate.ci.bisect.posterior import CHANCE, SHORT
 
 FUZZ_RUNS: Final = 20
 """A failing trial is run so often at the bad end, to know how often it fails."""

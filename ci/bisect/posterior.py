@@ -8,12 +8,12 @@ normal, so their integrals are exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 import numpy as np
 
-from kernelgate.ci.bisect.search import ProcessRead, Search
 from kernelgate.ci.judge.stats import Array
 
 SPREADS = 9
@@ -22,6 +22,10 @@ REACH = 3.0
 SIZES = 4
 LARGER = 4.0
 """Effects are of the usual size, or so many times as large with half of the probability, and so on."""
+SHORT = 12
+"""Digits of a commit."""
+CHANCE: Final = 0.99
+"""The search for a commit ends when one, or commits that cannot be told apart, has this probability."""
 ANY_LEVEL = 1.0
 """Standard deviation of a process's level, which may be anything, beside its mean."""
 
@@ -38,12 +42,62 @@ SPREAD_FACTOR: Final = 2.0
 
 
 @dataclass(frozen=True)
+class CommitTime:
+    """One commit's time in one process."""
+
+    log_time: float
+    """Of the commit, beside the others of the process: any constant may be added to all of them."""
+    variance: float
+    """Of that, as its rounds show it."""
+
+
+ProcessRead = Mapping[int, CommitTime]
+"""The commits of one process, or of processes that took turns, by their place in the range; at least two."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Commits from the good end, 0, to the bad end, `last`. The culprit is the first one with the new time."""
+
+    last: int
+    processes: tuple[ProcessRead, ...] = ()
+    unmeasurable: Mapping[int, str] = field(default_factory=dict)
+    """Commits that are stepped over, and why."""
+    same: frozenset[tuple[int, int]] = frozenset()
+    """Pairs of commits, the earlier first, whose libraries are the same: nothing between them is the culprit."""
+    spread_pct: float = 0.15
+    """How far times of one commit beside others scatter from process to process, as far as is known beforehand."""
+
+    @property
+    def measurable(self) -> tuple[int, ...]:
+        """The commits between the ends that may be measured."""
+        return tuple(at for at in range(1, self.last) if at not in self.unmeasurable)
+
+
+@dataclass(frozen=True)
 class Two:
     """Two commits that changed the time, each as the first measured one that has the new time."""
 
     places: tuple[int, int]
     effects: tuple[float, float]
     """Log changes."""
+
+
+@dataclass(frozen=True)
+class SearchStanding:
+    """Where a search stands."""
+
+    kind: Literal["found", "none", "several", "open"]
+    culprits: tuple[int, ...]
+    """The likeliest commit, or commits that nothing measurable lies between."""
+    chance: float
+    """That it is one of them, if one change is all there is."""
+    effect: float
+    """The log change, if it is, …"""
+    error: float
+    """… and its standard deviation."""
+    two: Two | None = None
+    """Where two commits changed the time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
-"""A search, round by round: asks somebody to build and to measure, and stops when it is certain enough."""
+"""A search, round by round: which commits to measure next, and when it is certain enough to stop."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,10 +12,11 @@ import numpy as np
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Timing
-from kernelgate.ci.bisect import choose, posterior, words
-from kernelgate.ci.bisect.choose import PROCESSES, SearchStanding
-from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
+from kernelgate.ci.bisect import posterior, words
+from kernelgate.ci.bisect.posterior import CHANCE, SHORT, CommitTime, Posterior, ProcessRead, Search, SearchStanding
+from kernelgate.ci.bisect.words import NORMAL_95
 from kernelgate.ci.judge import location
+from kernelgate.ci.judge.stats import Array
 
 ROUNDS: Final = 6
 """At most."""
@@ -25,6 +27,16 @@ APART_PCT: Final = 0.5
 """In processes that take turns, of which the first is up to 0.8% off."""
 CPU_PCT: Final = 5.0
 """On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process."""
+UNSETTLED = 0.5
+"""Where two changes are likelier than one, no commit is named alone."""
+LEAST_GAIN = 0.01
+"""A further commit that is expected to tell less than this, in nats, is not measured."""
+SMALLEST_PCT: Final = 0.2
+"""Ends that differ by less, with 95% certainty, have no culprit."""
+LIBRARIES: Final = 8
+"""At most so many libraries in one process, both ends of the range among them."""
+PROCESSES: Final = 2
+"""Of a round."""
 
 
 class Measurement(Protocol):
@@ -84,13 +96,13 @@ class Rounds:
         return now
 
     def _standing(self) -> SearchStanding:
-        return choose.standing(self.search, posterior.of(self.search))
+        return standing(self.search, posterior.of(self.search))
 
     def _next(self) -> tuple[tuple[int, ...], ...]:
         """The commits of each process of the next round, all of them built."""
         while True:
             found = posterior.of(self.search)
-            processes = choose.processes(self.search, found)
+            processes = next_processes(self.search, found)
             wanted = {place for one in processes for place in one} - self.built
             if not wanted:
                 return processes
@@ -121,7 +133,7 @@ class Rounds:
 
     def _step_over(self, place: int, why: str) -> None:
         """An end cannot be stepped over."""
-        sha = self.bench.shas[place][: words.SHORT]
+        sha = self.bench.shas[place][:SHORT]
         if place in (0, self.search.last):
             end = "good" if place == 0 else "bad"
             raise KernelgateError(f"{sha}, the {end} end, cannot be measured: {why}; name another one")
@@ -141,3 +153,67 @@ def times(measured: Timing, places: Mapping[str, int]) -> ProcessRead:
     # What meets a whole round, such as the clock, is no commit's.
     found = location.levels(list(rows - np.median(rows, axis=0)), step)
     return {places[side]: CommitTime(one.value, one.variance) for side, one in zip(sides, found, strict=True)}
+
+
+# ---- where a search stands, and what is next -------------------------------------------------------------------------
+
+
+def standing(search: Search, found: Posterior) -> SearchStanding:
+    """What is known by now; all but `open` end a search."""
+    ends = [*search.measurable, search.last]
+    groups = [range(before + 1, end + 1) for before, end in zip([0, *ends], ends, strict=False)]
+    best = max(groups, key=lambda group: float(found.culprit[group.start : group.stop].sum()))
+    one = max(1 - found.several, 1e-300)
+    chance = float(found.culprit[best.start : best.stop].sum()) / one
+    culprits = tuple(at for at in best if found.culprit[at] > 0)
+    effect, error = found.effect(best.start, best.stop - 1) if search.processes else (0.0, 0.0)
+    if found.several >= CHANCE:
+        return SearchStanding("several", (), found.several, effect, error, found.two)
+    if found.several >= UNSETTLED:
+        return SearchStanding("open", culprits, chance, effect, error)
+    if search.processes and chance >= CHANCE:
+        return SearchStanding("found", culprits, chance, effect, error)
+    alike = search.processes and abs(effect) + NORMAL_95 * error < math.log1p(SMALLEST_PCT / 100)
+    if found.none / one >= CHANCE or alike:
+        return SearchStanding("none", (), found.none, effect, error)
+    return SearchStanding("open", culprits, chance, effect, error)
+
+
+def next_processes(search: Search, found: Posterior) -> tuple[tuple[int, ...], ...]:
+    """The commits of each process of the next round, both ends among them.
+
+    What measuring tells of a commit is on which side of it the culprit lies. If times were exact, commits would tell
+    the entropy of the parts into which they split the culprit's probability; they are all about as exact, so those
+    that split it best come first, whatever the noise. First no two processes measure the same; where nothing is left
+    to split, they repeat what splits best, which is what noise has left open.
+    """
+    room = LIBRARIES - 2
+    chosen: list[list[int]] = [[] for _ in range(PROCESSES)]
+    splits: list[int] = []
+    for turn in range(room * PROCESSES):
+        best = _best(search.measurable, splits, found.culprit)
+        if best is None:
+            break
+        splits.append(best)
+        chosen[turn % PROCESSES].append(best)
+    for one in chosen:
+        while len(one) < room and (best := _best(search.measurable, one, found.culprit)) is not None:
+            one.append(best)
+    return tuple((0, *sorted(one), search.last) for one in chosen)
+
+
+def _best(candidates: Iterable[int], splits: Sequence[int], chances: Array) -> int | None:
+    """The commit that splits what these leave together most evenly, weighted by its probability."""
+    gains = {at: _entropy([*splits, at], chances) for at in candidates if at not in splits}
+    if not gains:
+        return None
+    best = max(gains, key=lambda at: (gains[at], -at))
+    gain = gains[best] - _entropy(splits, chances)
+    return best if gain > (LEAST_GAIN if splits else 0.0) else None
+
+
+def _entropy(splits: Sequence[int], chances: Array) -> float:
+    """Of the parts of the culprit's probability: a culprit at or before a split, or after it."""
+    parts = np.add.reduceat(chances, [0, *(at + 1 for at in sorted(splits))])
+    parts = parts[parts > 0] / max(float(chances.sum()), 1e-300)
+    return -float(parts @ np.log(parts))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
-
 from kernelgate.ci.document.answer import VerbAnswer
 
 
@@ -62,27 +60,3 @@ class ListedCards(VerbAnswer):
     """In cards that cannot be read."""
     checked: tuple[CheckedCard, ...]
     """Empty with --list."""
-
-
-class BisectAnswer(VerbAnswer):
-    """Of `bisect`: docs/bisect.md says which fields --fuzz and --build have."""
-
-    culprits: tuple[str, ...]
-    case: str | None = None
-    found: str | None = None
-    chance: float | None = None
-    change_pct: float | None = None
-    interval_pct: tuple[float, float] | None = None
-    several: tuple[dict[str, Any], ...] = ()
-    stepped_over: dict[str, str] = Field(default_factory=dict)
-    processes: int | None = None
-    seed: int | None = None
-    fault: str | None = None
-    repeat: str | None = None
-    failed: int | None = None
-    runs: int | None = None
-    passes: int | None = None
-    last_that_compiles: str | None = None
-    why: str | None = None
-    inside: dict[str, Any] | None = None
-    """The same of the submodule that the culprit moves, with its path `submodule`; or `why` it was not searched."""

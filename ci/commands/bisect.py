@@ -1,20 +1,30 @@
-"""The verb that searches for a commit."""
+"""The command that searches for a commit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
+from kernelgate.bench import record
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-
-if TYPE_CHECKING:
-    from kernelgate.bench.measure.bisect import LastBuilt, TrialBench, Workbench
-    from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
-    from kernelgate.ci.bisect.words import SearchResult
-    from kernelgate.ci.bisect.words_of_ends import BuiltResult, FailingResult
+from kernelgate.bench.measure import bisect as commits
+from kernelgate.bench.measure import commit_range
+from kernelgate.bench.measure.bisect import LastBuilt, TrialBench, Workbench
+from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
+from kernelgate.bench.system import progress
+from kernelgate.ci.bisect import words
+from kernelgate.ci.bisect.facts import BisectAnswer, NothingFails
+from kernelgate.ci.bisect.first_failing import FirstFailing
+from kernelgate.ci.bisect.posterior import Search
+from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
+from kernelgate.ci.bisect.words import BuiltResult, FailingResult, SearchResult
+from kernelgate.ci.commands.options import PATH, answers
+from kernelgate.ci.document.answer import shown
+from kernelgate.ci.policy import policy
 
 Result = TypeVar("Result")
 
@@ -29,13 +39,13 @@ Result = TypeVar("Result")
 )
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--answer", type=click.Path(path_type=Path), help="A file that gets that JSON object, too.")
-@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@answers(BisectAnswer)
+@click.option("--answer", type=PATH, help="A file that gets that JSON object, too.")
+@click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("out/bisect.json"),
     show_default=True,
     help="The record of all that was measured.",
@@ -62,37 +72,32 @@ def bisect(
     Exit codes: 0 found, 2 the ends take the same time or the fuzz case does not fail at BAD, 3 it could not be told or
     could not run, 64 usage.
     """
-    from kernelgate.bench import record
-    from kernelgate.bench.core import files
-    from kernelgate.bench.measure import bisect, commit_range
-    from kernelgate.bench.measure import bisect as commits
-    from kernelgate.ci.bisect import words, words_of_ends
-    from kernelgate.ci.policy import policy
 
-    def say(content: str, text: str | None) -> None:
+    def say(found: BisectAnswer, text: str | None) -> None:
+        content = shown(found)
         if answer:
             files.write(answer, content + "\n")
-        if said := content if as_json else text:
-            click.echo(said)
+        if as_json or text is not None:
+            click.echo(content if as_json else text)
 
     ends = (good, bad)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
         built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
-        say(words_of_ends.build_to_json(built), words_of_ends.build_to_text(built))
+        say(words.built_answer(built), words.built_text(built))
         return 0
     rules = policy.load(policy_file)
     if fuzz:
         try:
-            with bisect.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
+            with commits.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
                 failing = _first_failing(trials)
-        except bisect.NothingFailsError as error:
-            say(words_of_ends.nothing_to_json(str(error)), None)
+        except commits.NothingFailsError as error:
+            say(NothingFails.model_construct(why=str(error)), None)
             if not as_json:
                 raise
             return error.exit_code
-        say(words_of_ends.failing_to_json(failing), words_of_ends.failing_to_text(failing))
+        say(words.failing_answer(failing), words.failing_text(failing))
         return failing.exit_code
     files.try_file(output)
     how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
@@ -102,21 +107,17 @@ def bisect(
 
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
         found = _searched(bench)
-    say(words.to_json(found), words.to_text(found))
+    say(words.timed_answer(found), words.timed_text(found))
     return found.exit_code
 
 
 def _searched(bench: Workbench) -> SearchResult:
     """The commit that changed the time, and that of the submodule that it moves."""
-    from kernelgate.bench.system.progress import say
-    from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-    from kernelgate.ci.bisect.search import Search
-    from kernelgate.ci.bisect.words import SearchResult
 
     on_cpu = bench.setup.device == "cpu"
     together, apart = (CPU_PCT if on_cpu else one for one in (TOGETHER_PCT, APART_PCT))
     search = Search(bench.range.last, spread_pct=together if bench.together else apart)
-    rounds = Rounds(bench, say, search, apart, set())
+    rounds = Rounds(bench, progress.say, search, apart, set())
     now = rounds.run()
     culprits = now.culprits if now.kind == "found" else ()
     inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner)))
@@ -127,11 +128,8 @@ def _searched(bench: Workbench) -> SearchResult:
 
 def _first_failing(trials: TrialBench) -> FailingResult:
     """The first commit at which the trial fails, and that of the submodule that it moves."""
-    from kernelgate.bench.system.progress import say
-    from kernelgate.ci.bisect.first_failing import FirstFailing
-    from kernelgate.ci.bisect.words_of_ends import FailingResult
 
-    now = FirstFailing(trials, say).run()
+    now = FirstFailing(trials, progress.say).run()
     culprits = now.culprits if now.kind == "found" else ()
     inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner)))
     subjects = [trials.range.subject(place) for place in now.culprits]
@@ -143,7 +141,6 @@ def _inside(
     bench: BuiltCommits, culprits: Sequence[int], search: Callable[[CommitRange], Result]
 ) -> Result | str | None:
     """What is found in the submodule that the one culprit moves; else why it was not searched."""
-    from kernelgate.bench.measure.commit_range import CommitRange
 
     inner = bench.inside(culprits[0]) if len(culprits) == 1 else None
     if not isinstance(inner, CommitRange):
@@ -155,7 +152,6 @@ def _inside(
 
 
 def _built(found: LastBuilt) -> BuiltResult:
-    from kernelgate.ci.bisect.words_of_ends import BuiltResult
 
     whole, broken = found.range, found.last + 1
     inside = found.inside if found.inside is None or isinstance(found.inside, str) else _built(found.inside)

@@ -51,7 +51,6 @@ def _beside() -> dict[str, Any]:
 
     session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "page"]
     return {
-        "bisect": answers.BisectAnswer,
         "outcomes": ActionTable,
         "patterns": PatternsNow,
         "prompt": answers.PromptAnswer,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
-from kernelgate.bench.record import Model
+from kernelgate.ci.bisect.facts import (
+    BisectAnswer,
+    CompiledAnswer,
+    FailingAnswer,
+    NothingFails,
+    NotSearched,
+    TimedAnswer,
+)
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Strong, Verbatim
@@ -51,84 +58,7 @@ MAX_SHOWN = 8
 MAX_DEPTH = 4
 """Of submodules in submodules."""
 
-Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Said = Annotated[str, Field(max_length=10_000)]
-"""Text that is shown in a code span, cut."""
-CaseId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./=-]{0,299}$")]
-Chance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Percent = Annotated[float, Field(ge=-100, le=1e9, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
-Shas = Annotated[tuple[Sha, ...], Field(max_length=10_000)]
-SteppedOver = Annotated[dict[Sha, Said], Field(max_length=10_000)]
 
-
-class NotSearched(Model):
-    """Why the commits of a submodule were not searched."""
-
-    why: Said
-
-
-class ChangeOf(Model):
-    commit: Sha
-    change_pct: Percent
-
-
-class TimedAnswer(Model):
-    case: CaseId
-    found: Literal["found", "several", "none", "open"]
-    culprits: Shas
-    chance: Chance
-    change_pct: Percent
-    interval_pct: tuple[Percent, Percent]
-    several: Annotated[tuple[ChangeOf, ...], Field(max_length=MAX_SHOWN)]
-    stepped_over: SteppedOver
-    processes: Count
-    inside: TimedInside | NotSearched | None = None
-
-
-class TimedInside(TimedAnswer):
-    submodule: Said
-
-
-class FailingAnswer(Model):
-    case: CaseId
-    seed: Annotated[int, Field(ge=0, lt=1 << 63, strict=True)]
-    found: Literal["found", "none", "open"]
-    culprits: Shas
-    chance: Chance
-    fault: Said
-    repeat: Said
-    failed: Count
-    runs: Count
-    passes: Count
-    stepped_over: SteppedOver
-    inside: FailingInside | NotSearched | None = None
-
-
-class FailingInside(FailingAnswer):
-    submodule: Said
-
-
-class NothingFails(Model):
-    """No case fails at the bad end."""
-
-    found: Literal["none"]
-    culprits: Annotated[tuple[Sha, ...], Field(max_length=0)]
-    why: Said
-
-
-class CompiledAnswer(Model):
-    last_that_compiles: Sha
-    culprits: Annotated[tuple[Sha], Field()]
-    why: Said
-    inside: CompiledInside | NotSearched | None = None
-
-
-class CompiledInside(CompiledAnswer):
-    submodule: Said
-
-
-Found = TimedAnswer | FailingAnswer | NothingFails | CompiledAnswer
 _FORMS: dict[SearchKind, Any] = {
     "time": TypeAdapter(TimedAnswer),
     "fuzz": TypeAdapter(FailingAnswer | NothingFails),
@@ -136,12 +66,12 @@ _FORMS: dict[SearchKind, Any] = {
 }
 
 
-def read(folder: Path, kind: SearchKind) -> Found | FailureNote | None:
+def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
     """The answer in a folder, else why there is none; None where not even that is there. Raises RefusedError."""
     if (data := _bytes(folder / ANSWER)) is not None:
         untrusted_artifact.plain_json(data, ANSWER)
         try:
-            found: Found = _FORMS[kind].validate_json(data)
+            found: BisectAnswer = _FORMS[kind].validate_json(data)
         except ValidationError as error:
             raise RefusedError(f"the answer is refused: it does not fit its schema: {visible(faults(error))}") from None
         if len(levels(found)) > MAX_DEPTH:
@@ -151,22 +81,22 @@ def read(folder: Path, kind: SearchKind) -> Found | FailureNote | None:
     return untrusted_artifact.checked_failure(note, "the search's note") if note is not None else None
 
 
-def levels(found: Found) -> list[Found]:
+def levels(found: BisectAnswer) -> list[BisectAnswer]:
     """The answer, that in the submodule that the culprit moves, and so on."""
-    every: list[Found] = [found]
+    every: list[BisectAnswer] = [found]
     while isinstance(inner := getattr(every[-1], "inside", None), TimedAnswer | FailingAnswer | CompiledAnswer):
         every.append(inner)
     return every
 
 
-def shown(found: Found) -> list[str]:
+def shown(found: BisectAnswer) -> list[str]:
     """The repository's commits that a comment names as found."""
     several = [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
     last = [found.last_that_compiles] if isinstance(found, CompiledAnswer) else []
     return list(dict.fromkeys([*found.culprits[:MAX_SHOWN], *several, *last]))
 
 
-def hold(bot: Bot, found: Found, ends: tuple[str, str], case: str) -> None:
+def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> None:
     """Raises RefusedError where it is about another case, or names no commit, or one that is not in the range."""
     own = getattr(found, "case", "")
     if case and own and own != case and not own.endswith(f"/{case}"):
@@ -210,7 +140,7 @@ NO_ANSWER = (
 )
 
 
-def answered(found: Found, asked: BisectRequest, on_github: Links) -> str:
+def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str:
     """Markdown. All that the answer says stands in it as text."""
     every = levels(found)
     parts: list[Block] = _level(found, on_github)
@@ -228,7 +158,7 @@ def failed(why: str, asked: BisectRequest) -> str:
     return render.blocks((Paragraph((Strong("No answer:"), " ", why)), *_repeat(None, asked)))
 
 
-def _level(found: Found, on_github: Links) -> list[Block]:
+def _level(found: BisectAnswer, on_github: Links) -> list[Block]:
     if isinstance(found, NothingFails):
         return [Paragraph((Strong("Nothing to find:"), " no fuzz case fails at the bad end. ", Code(found.why, 300)))]
     if isinstance(found, CompiledAnswer):
@@ -312,7 +242,7 @@ def _stepped_over(reasons: Mapping[str, str]) -> list[Block]:
     return [Paragraph((Strong("Stepped over"), f" {stepped}, which could not be measured:")), Bullets(tuple(lines))]
 
 
-def _repeat(found: Found | None, asked: BisectRequest) -> list[Block]:
+def _repeat(found: BisectAnswer | None, asked: BisectRequest) -> list[Block]:
     # What the answer says of its case and seed is held to its form; no other word of it becomes a command.
     words = ["kernelgate", "bisect", asked.good, asked.bad]
     words += ["--build"] if asked.kind == "build" else ["--fuzz"] if asked.kind == "fuzz" else []

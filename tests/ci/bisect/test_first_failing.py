@@ -10,9 +10,10 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.measure.bisect import TrialRuns
-from kernelgate.ci.bisect import first_failing, words_of_ends
+from kernelgate.ci.bisect import first_failing, words
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
-from kernelgate.ci.bisect.words_of_ends import FailingResult
+from kernelgate.ci.bisect.words import FailingResult
+from kernelgate.ci.document.answer import shown
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 
@@ -56,7 +57,7 @@ def test_the_first_failing_commit_is_found(culprit: int) -> None:
     assert (found.exit_code, found.standing.culprits) == (0, (culprit,))
     assert found.standing.chance > 0.99
     assert len(trials.asked) <= 7
-    text = words_of_ends.failing_to_text(found)
+    text = words.failing_text(found)
     assert text.startswith("scale/n3 (seed 1): fails since, probability 99.")
     assert f"\n  {trials.shas[culprit][:12]} Tile by 128\n  out[3] is NaN\n  repeat: kernelgate fuzz" in text
 
@@ -84,10 +85,10 @@ def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:
     )
     found = searched(trials)
     assert found.standing.culprits == (3, 4)
-    text = words_of_ends.failing_to_text(found)
+    text = words.failing_text(found)
     assert "(stepped over: does not compile)" in text
     assert "These cannot be told apart" in text
-    said = validated("bisect", words_of_ends.failing_to_json(found))
+    said = validated("bisect", shown(words.failing_answer(found)))
     assert said["culprits"] == [trials.shas[3], trials.shas[4]]
     assert (said["found"], said["failed"], said["runs"], said["inside"]) == ("found", 20, 20, None)
 
@@ -115,7 +116,7 @@ def test_ends_that_say_nothing() -> None:
 def test_a_failure_that_no_commit_can_have_caused_is_not_found() -> None:
     found = searched(FakeTrials(failing(5, 2), unchanged=frozenset(range(1, 5))))
     assert (found.exit_code, found.standing.culprits) == (3, ())
-    assert "no commit touches what the kernel is built from" in words_of_ends.failing_to_text(found)
+    assert "no commit touches what the kernel is built from" in words.failing_text(found)
 
 
 def test_a_search_in_a_submodule_is_said_with_the_commit_that_moves_it() -> None:
@@ -123,11 +124,9 @@ def test_a_search_in_a_submodule_is_said_with_the_commit_that_moves_it() -> None
         ("a" * 40, "b" * 40), ["Roll"], FailingStanding("found", (1,), 0.999, 20, 20, "NaN", 3, 2), "c", 1, "k"
     )
     inner = FailingResult(("1" * 40, "2" * 40), ["Tile"], outer.standing, "c", 1, "k", submodule="third_party/inner")
-    text = words_of_ends.failing_to_text(
-        FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside=inner)
-    )
+    text = words.failing_text(FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside=inner))
     assert "\nIt moves the submodule third_party/inner:\n  c (seed 1): fails since" in text
     assert "\n    222222222222 Tile\n" in text
     why = FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside="its history is not whole")
-    assert "not known: its history is not whole" in words_of_ends.failing_to_text(why)
-    assert validated("bisect", words_of_ends.failing_to_json(why))["inside"] == {"why": "its history is not whole"}
+    assert "not known: its history is not whole" in words.failing_text(why)
+    assert validated("bisect", shown(words.failing_answer(why)))["inside"] == {"why": "its history is not whole"}

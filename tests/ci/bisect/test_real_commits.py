@@ -13,8 +13,8 @@ from kernelgate.bench import record
 from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.bisect import rounds
+from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds
-from kernelgate.ci.bisect.search import Search
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
 COMMITS = 16

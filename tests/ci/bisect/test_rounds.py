@@ -11,10 +11,11 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import Timing
-from kernelgate.ci.bisect import choose, rounds, words
+from kernelgate.ci.bisect import rounds, words
+from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds
-from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.bisect.words import SearchResult
+from kernelgate.ci.document.answer import shown
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 
@@ -60,18 +61,18 @@ def test_the_culprit_is_found_and_named() -> None:
     bench = FakeBench(slower(65, 40))
     found, said = searched(bench)
     assert (found.exit_code, found.standing.culprits) == (0, (40,))
-    text = words.to_text(found)
+    text = words.timed_text(found)
     assert text.startswith("scale/n: 1.99% slower (1.")
     assert f"\n  {bench.shas[40][:12]} Tile by 128\n" in text
     assert f"of 65 commits, {len(bench.asked)} times side by side." in text
-    assert all({0, 64} <= set(asked) and len(asked) <= choose.LIBRARIES for asked in bench.asked)
+    assert all({0, 64} <= set(asked) and len(asked) <= rounds.LIBRARIES for asked in bench.asked)
     assert said[-1].startswith("round ")
 
 
 def test_what_cannot_be_built_or_is_wrong_is_stepped_over_and_said() -> None:
     found, said = searched(FakeBench(slower(9, 4), broken={3: "does not compile"}, wrong={5: "its results are wrong"}))
     assert found.standing.culprits == (3, 4)
-    text = words.to_text(found)
+    text = words.timed_text(found)
     assert "(stepped over: does not compile)" in text
     assert "cannot be told apart" in text
     assert f"Stepped over {5:012x}: its results are wrong" in text
@@ -96,13 +97,13 @@ def test_the_same_library_at_both_ends_is_said_without_measuring() -> None:
     bench = FakeBench([100.0] * 9, libraries=dict.fromkeys(range(9), "a"))
     found, _ = searched(bench)
     assert (found.exit_code, bench.asked) == (2, [])
-    assert words.to_text(found).startswith(f"scale/n: {0:012x} and {8:012x} take the same time: what is built")
+    assert words.timed_text(found).startswith(f"scale/n: {0:012x} and {8:012x} take the same time: what is built")
 
 
 def test_ends_that_take_the_same_time_have_no_culprit() -> None:
     found, _ = searched(FakeBench([100.0] * 9))
     assert found.exit_code == 2
-    assert "take the same time (" in words.to_text(found)
+    assert "take the same time (" in words.timed_text(found)
 
 
 def test_what_was_read_of_a_commit_that_turns_out_wrong_counts_no_more() -> None:
@@ -115,7 +116,7 @@ def test_two_changes_are_named_both() -> None:
     times = [100.0, 100.0, 105.0, 105.0, 105.0, 102.0, 102.0, 102.0]
     found, _ = searched(FakeBench(times))
     assert found.exit_code == 0
-    text = words.to_text(found)
+    text = words.timed_text(found)
     assert "more than one commit changed the time" in text
     assert f"+4.99% between {1:012x} and {2:012x}" in text
     assert f"−2.85% between {4:012x} and {5:012x}" in text
@@ -134,7 +135,7 @@ def test_where_nothing_in_between_can_be_measured_all_are_named() -> None:
 
 def test_json_names_commits_in_full() -> None:
     found, _ = searched(FakeBench(slower(9, 4), broken={7: "does not compile"}))
-    content = validated("bisect", words.to_json(found))
+    content = validated("bisect", shown(words.timed_answer(found)))
     assert content["found"] == "found"
     assert content["culprits"] == [f"{4:012x}{0:028x}"]
     assert content["interval_pct"][0] < content["change_pct"] < content["interval_pct"][1]

@@ -10,8 +10,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.measure import run_checks
 from kernelgate.bench.record import Check
-from kernelgate.ci.bisect import words_of_ends
+from kernelgate.ci.bisect import words
+from kernelgate.ci.bisect.facts import NothingFails
 from kernelgate.ci.commands import cli, schema
+from kernelgate.ci.document.answer import shown
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
@@ -49,11 +51,9 @@ def test_schema_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
-    ends = words_of_ends.BuiltResult(
-        "a" * 40, "b" * 40, "break it", "error: expected ;", inside="its history is not whole"
-    )
-    assert validated("bisect", words_of_ends.build_to_json(ends))["inside"] == {"why": "its history is not whole"}
-    assert validated("bisect", words_of_ends.nothing_to_json("no case fails"))["culprits"] == []
+    ends = words.BuiltResult("a" * 40, "b" * 40, "break it", "error: expected ;", inside="its history is not whole")
+    assert validated("bisect", shown(words.built_answer(ends)))["inside"] == {"why": "its history is not whole"}
+    assert validated("bisect", shown(NothingFails(why="no case fails")))["culprits"] == []
 
 
 @pytest.mark.parametrize(("tile", "fits"), [("48KiB", True), ("999KiB", False)])
@@ -109,6 +109,6 @@ def test_measuring_verbs_answer_on_the_cpu(
     monkeypatch.chdir(ROOT)
     out = str(tmp_path / "run.json")
     quick = ["--suite", "cpu", "--processes", "1", "--rounds", "5", "--alone"]
-    for verb, words in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):
-        cli.run([verb, *words, "--json"])
+    for verb, asked in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):
+        cli.run([verb, *asked, "--json"])
         assert validated(verb, capsys.readouterr().out), verb
