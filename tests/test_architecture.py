@@ -56,7 +56,7 @@ MAX_PARAMETERS = 6
 
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
-MEASURES = {"ci.commands.check", "ci.commands.local", "ci.commands.measure"}
+MEASURES = {"ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure"}
 USES_GITHUB = {"ci.commands", "ci.github", "ci.lab"}
 
 
