@@ -124,7 +124,7 @@ def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: o
     draw = random.Random(7)
     processes = tuple(process(plan, str(number), draw) for number in range(1, plan.processes + 1))
     processes += (process(plan, "witness", draw, "witness", 8),)
-    done = paired._begun(plan, skeleton).model_copy(update={"processes": processes})
+    done = paired._begun(plan, skeleton, path).record.model_copy(update={"processes": processes})
     record.write(done, path)
     return done
 
