@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from kernelgate.bench.build import toolchain
+from kernelgate.ci.commands import cli
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"// ([\w.]+)\n")
@@ -63,3 +66,10 @@ def run(command: ShownCommand, folder: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(
         words, cwd=folder, env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
+
+
+def top_level() -> dict[str, click.Command]:
+    """The commands of `kernelgate`, which loads each when it is called."""
+    context = click.Context(cli.cli)
+    listed = {name: cli.cli.get_command(context, name) for name in cli.cli.list_commands(context)}
+    return {name: command for name, command in listed.items() if command is not None}
