@@ -1,1 +1,0 @@
-"""Records times of identical code on a GPU, for the bench of the judge (benchmarks/verdict)."""
