@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
+from typing import Any
 
 from kernelgate.bench.build.sources import ExtensionSpec
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.kernel.cards import CardFacts, Cards
+from kernelgate.bench.kernel.cards import CardFacts, CardMistake
 from kernelgate.bench.system import git
 
 RIGHT, WRONG, NONE = 0, 1, 2
 LINE = 100
 
 
-def run(repo: Path, *, check: bool, as_json: bool, say: Callable[[str], None]) -> int:
+@dataclass(frozen=True)
+class CheckedCard:
+    card: str
+    mistakes: tuple[str, ...]
+    right: str | None
+    """What was tried and found right."""
+
+
+@dataclass(frozen=True)
+class ListedCards:
+    """What `kernelgate cards --json` prints."""
+
+    cards: tuple[dict[str, Any], ...]
+    mistakes: tuple[CardMistake, ...]
+    """In cards that cannot be read."""
+    checked: tuple[CheckedCard, ...]
+    """Empty with --list."""
+
+    @property
+    def exit_code(self) -> int:
+        if self.mistakes or any(card.mistakes for card in self.checked):
+            return WRONG
+        return RIGHT if self.cards else NONE
+
+
+def run(repo: Path, *, check: bool, say: Callable[[str], None]) -> int:
     """Lists the cards of the checkout, checks them where that is wanted, and returns the exit code."""
     root, found = git.root(repo), cards.of_checkout(repo)
-    if as_json:
-        tried = {card.name: _checked(root, card) for card in found.cards} if check else {}
-        say(to_json(found, tried, root))
-        if found.mistakes or any(mistakes for mistakes, _ in tried.values()):
-            return WRONG
-        return RIGHT if found.cards else NONE
     if not found.cards and not found.mistakes:
         say(f"there are no cards: {cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
         return NONE
@@ -42,6 +62,22 @@ def run(repo: Path, *, check: bool, as_json: bool, say: Callable[[str], None]) -
     for mistake in found.mistakes:
         say(_below(str(mistake), root))
     return WRONG if wrong else RIGHT
+
+
+def listed(repo: Path, *, check: bool) -> ListedCards:
+    """The same as data."""
+    root, found = git.root(repo), cards.of_checkout(repo)
+    fields = {"name", "label", "file", "build", "suites", "reference"}
+    checked = []
+    for card in found.cards if check else ():
+        wrong, fine = _checked(root, card)
+        mistakes = tuple(_below(mistake, root) for mistake in wrong)
+        checked.append(CheckedCard(card.name, mistakes, None if wrong else fine))
+    return ListedCards(
+        tuple(card.model_dump(mode="json", include=fields) for card in found.cards),
+        tuple(CardMistake(**{name: getattr(one, name) for name in CardMistake.model_fields}) for one in found.mistakes),
+        tuple(checked),
+    )
 
 
 def described(card: CardFacts, root: Path) -> Iterator[str]:
@@ -60,18 +96,6 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
         )
     listed = [f"{len(card.fuzz[device])} configurations on a {device.upper()}" for device in ("cuda", "cpu")]
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
-
-
-def to_json(found: Cards, tried: Mapping[str, tuple[list[str], str]], root: Path) -> str:
-    """What `--json` prints; `tried`: by card what its check found, its mistakes or what was right."""
-    fields = {"name", "label", "file", "build", "suites", "reference"}
-    listed = [card.model_dump(mode="json", include=fields) for card in found.cards]
-    mistakes = [{"file": one.file, "line": one.line, "member": one.member, "text": one.text} for one in found.mistakes]
-    checked = [
-        {"card": name, "mistakes": [_below(one, root) for one in wrong], "right": None if wrong else fine}
-        for name, (wrong, fine) in tried.items()
-    ]
-    return json.dumps({"cards": listed, "mistakes": mistakes, "checked": checked}, indent=2)
 
 
 def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci.commands.answers import AnalyzeAnswer
 from kernelgate.ci.commands.options import PATH, answers, policy_file
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
@@ -19,14 +18,14 @@ from kernelgate.ci.report import thresholds
 @click.command()
 @click.argument("report", type=PATH)
 @click.option("--against", type=PATH, help="An earlier report: say what changed since.")
-@answers(AnalyzeAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
+@answers(profiles.AnalysesAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
 @policy_file
 def analyze(report: Path, against: Path | None, as_json: bool, policy_file: Path | None) -> None:
     """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
     limits = thresholds.bottleneck_limits(policy.load(policy_file))
     analyses = profiles.analyze(report, limits)
     before = profiles.analyze(against, limits) if against else ()
-    click.echo((profiles.to_json if as_json else profiles.to_text)(analyses, before))
+    click.echo(answer.shown(profiles.to_answer(analyses, before)) if as_json else profiles.to_text(analyses, before))
 
 
 @dataclass(frozen=True)

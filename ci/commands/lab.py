@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system import git
+from kernelgate.ci.commands.options import PATH, answers, policy_file
+from kernelgate.ci.document import answer
+from kernelgate.ci.lab import advice, agent_tools, folder, profiled, seen
+from kernelgate.ci.lab import patterns as known_patterns
+from kernelgate.ci.lab import prompt as prompts
+from kernelgate.ci.policy import policy
 
-SESSIONS = click.option(
-    "--sessions", type=click.Path(path_type=Path), help="The folder of the sessions' logs. Default: .ci/sessions."
-)
-POLICY = click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+SESSIONS = click.option("--sessions", type=PATH, help="The folder of the sessions' logs. Default: .ci/sessions.")
 
 
 @click.command()
-@click.argument("source", metavar="REPORT_OR_RECORD", type=click.Path(path_type=Path))
+@click.argument("source", metavar="REPORT_OR_RECORD", type=PATH)
 @click.option("--case", help="Of a record: the profiled case. Default: the one that takes longest.")
-@AS_JSON
+@answers(advice.Recommended)
 @SESSIONS
-@POLICY
+@policy_file
 def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | None, policy_file: Path | None) -> None:
     """Say what to try next on a profiled kernel, and what came of it in all sessions. Needs no GPU.
 
@@ -28,9 +33,6 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
-    from kernelgate.ci.document import answer
-    from kernelgate.ci.lab import advice, folder, profiled
-    from kernelgate.ci.policy import policy
 
     analysis = profiled.read(source, case, policy.load(policy_file))
     found = advice.recommend(analysis, advice.table(sessions or folder.FOLDER))
@@ -38,15 +40,13 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
 
 @click.command()
-@AS_JSON
+@answers(advice.ActionTable)
 @SESSIONS
 def outcomes(as_json: bool, sessions: Path | None) -> None:
     """Say what came of all tries of all sessions, by action and bottleneck; below five sessions it is not measured.
 
     Exit codes: 0 said, 3 a log cannot be read, 64 usage.
     """
-    from kernelgate.ci.document import answer
-    from kernelgate.ci.lab import advice, folder
 
     found = advice.table(sessions or folder.FOLDER)
     click.echo(answer.shown(found) if as_json else "\n".join(advice.table_lines(found)))
@@ -54,11 +54,11 @@ def outcomes(as_json: bool, sessions: Path | None) -> None:
 
 @click.command()
 @click.option("--session", help="Look at this session's log. Default: the one that is open, where there is one.")
-@click.option("--record", "run", type=click.Path(path_type=Path), help="Look at this run record, too.")
-@click.option("--doctor", type=click.Path(path_type=Path), help="Look at what `kernelgate doctor -o FILE` wrote, too.")
+@click.option("--record", "run", type=PATH, help="Look at this run record, too.")
+@click.option("--doctor", type=PATH, help="Look at what `kernelgate doctor -o FILE` wrote, too.")
 @click.option("--all", "every", is_flag=True, help="List all patterns, also those that do not apply now.")
-@AS_JSON
-@POLICY
+@answers(known_patterns.PatternsNow)
+@policy_file
 def patterns(
     session: str | None, run: Path | None, doctor: Path | None, every: bool, as_json: bool, policy_file: Path | None
 ) -> None:
@@ -68,11 +68,6 @@ def patterns(
 
     Exit codes: 0 listed, 3 a file cannot be read, 64 usage.
     """
-    from kernelgate.bench import record
-    from kernelgate.ci.document import answer
-    from kernelgate.ci.lab import folder, seen
-    from kernelgate.ci.lab import patterns as known
-    from kernelgate.ci.policy import policy
 
     here, rules = Path.cwd(), policy.load(policy_file)
     started = folder.waiting_in(here) if session is None else (folder.named(here, session),)
@@ -85,36 +80,40 @@ def patterns(
         chosen.events if chosen else (),
     )
     names = [f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or "")]
-    listed = known.read_all(known.folder(here))
-    found = known.PatternsNow(
-        tuple(filter(None, names)), known.applying(listed, looked, seen.thresholds(rules), every=every)
+    listed = known_patterns.read_all(known_patterns.folder(here))
+    found = known_patterns.PatternsNow(
+        tuple(filter(None, names)), known_patterns.applying(listed, looked, seen.thresholds(rules), every=every)
     )
-    click.echo(answer.shown(found) if as_json else known.to_text(found.patterns, found.looked_at))
+    click.echo(answer.shown(found) if as_json else known_patterns.to_text(found.patterns, found.looked_at))
+
+
+@dataclass(frozen=True)
+class PromptAnswer:
+    session: str
+    text: str
+    """Markdown."""
 
 
 @click.command()
 @click.argument("session")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: the `session` and the `text`.")
-@POLICY
+@answers(PromptAnswer, "Print one JSON object: the `session` and the `text`.")
+@policy_file
 def prompt(session: str, as_json: bool, policy_file: Path | None) -> None:
     """Print the text that work on SESSION begins with: objective, state, constraints, patterns, last results.
 
     Exit codes: 0 printed, 3 its log is broken, 64 usage or no such session.
     """
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.lab import folder, patterns, prompt, seen
-    from kernelgate.ci.policy import policy
 
     here, rules = Path.cwd(), policy.load(policy_file)
     events = folder.named(here, session).events
-    known = patterns.read_all(patterns.folder(here))
-    found = patterns.applying(known, seen.Seen(events=events), seen.thresholds(rules))
-    text = prompt.prompt(events, found, rules)
-    click.echo(answers.PromptAnswer(session=session, text=text).shown() if as_json else text, nl=as_json)
+    listed = known_patterns.read_all(known_patterns.folder(here))
+    found = known_patterns.applying(listed, seen.Seen(events=events), seen.thresholds(rules))
+    text = prompts.prompt(events, found, rules)
+    click.echo(answer.shown(PromptAnswer(session, text)) if as_json else text, nl=as_json)
 
 
 @click.command()
-@POLICY
+@policy_file
 @click.pass_context
 def mcp(context: click.Context, policy_file: Path | None) -> None:
     """Serve doctor, build, fuzz, bench, session and more to an agent, over the Model Context Protocol (stdio).
@@ -125,9 +124,6 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
 
     Exit codes: 0 the client closed the connection, 3 could not run, 64 usage.
     """
-    from kernelgate.bench.system import git
-    from kernelgate.ci.lab import agent_tools
-    from kernelgate.ci.policy import policy
 
     try:
         import anyio

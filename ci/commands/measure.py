@@ -31,7 +31,6 @@ from kernelgate.bench.system import progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.ci.commands.answers import ListedCards
 from kernelgate.ci.commands.options import PATH, answers, policy_file, two_sides
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
@@ -94,7 +93,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
-@answers(ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
+@answers(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
 def cards(only_list: bool, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
@@ -103,7 +102,11 @@ def cards(only_list: bool, as_json: bool) -> int:
     Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
     """
 
-    return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
+    if not as_json:
+        return list_cards.run(Path.cwd(), check=not only_list, say=click.echo)
+    found = list_cards.listed(Path.cwd(), check=not only_list)
+    click.echo(answer.shown(found))
+    return found.exit_code
 
 
 @dataclass(frozen=True)

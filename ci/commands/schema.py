@@ -43,18 +43,11 @@ def models() -> dict[str, Any]:
 
 def _beside() -> dict[str, Any]:
     """Of commands whose `--json` does not name its model itself."""
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.lab.advice import ActionTable, Recommended
     from kernelgate.ci.lab.metrics import SessionsBeside
-    from kernelgate.ci.lab.patterns import PatternsNow
     from kernelgate.ci.lab.state import SessionAnswer, SessionState
 
     session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "page"]
     return {
-        "outcomes": ActionTable,
-        "patterns": PatternsNow,
-        "prompt": answers.PromptAnswer,
-        "recommend": Recommended,
         "session metrics": SessionsBeside,
         "session status": SessionState,
         **dict.fromkeys(map("session {}".format, session), SessionAnswer),

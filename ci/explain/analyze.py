@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, budget, recommend
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, WORDS, BottleneckLimits, Diagnosis
+from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, WORDS, Bottleneck, BottleneckLimits, Diagnosis
 from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
 
@@ -183,42 +182,57 @@ def top_stalls(figures: Mapping[str, float], most: int = TOP_STALLS) -> list[tup
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def to_json(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> str:
-    """One object with `kernels`; with another report also `against`, the same for that one, and for each kernel that
-    both have `changes` and `budgets`."""
-    content: dict[str, Any] = {"kernels": [_as_dict(analysis) for analysis in analyses]}
-    if against:
-        content["against"] = [_as_dict(analysis) for analysis in against]
-        together = list(pairs(analyses, against))
-        content["changes"] = [
-            {
-                "kernel": here.kernel.name,
-                **{
-                    change.key: {"before": change.before, "after": change.after, "change_pct": change.pct}
-                    for change in changes(there, here)
-                },
-            }
-            for here, there in together
-        ]
-        content["budgets"] = [_budget_as_dict(here, there) for here, there in together]
-    return json.dumps(content, indent=2, allow_nan=False)
+@dataclass(frozen=True)
+class AnalysedKernel:
+    """A launch as `kernelgate analyze --json` prints it."""
+
+    kernel: str
+    duration_us: float | None
+    bottleneck: Bottleneck
+    confidence: float
+    metrics: Mapping[str, float]
+    roofline: Roofline
+    recommendations: tuple[Recommendation, ...]
 
 
-def _as_dict(analysis: Analysis) -> dict[str, Any]:
-    finding = analysis.bottleneck
+@dataclass(frozen=True)
+class AnalysesAnswer:
+    """What `kernelgate analyze --json` prints; the last three with another report alone."""
+
+    kernels: tuple[AnalysedKernel, ...]
+    against: tuple[AnalysedKernel, ...] = ()
+    changes: tuple[dict[str, Any], ...] = ()
+    """Of each kernel that both reports have: every figure before and after."""
+    budgets: tuple[dict[str, Any], ...] = ()
+    """What the change of its duration is made of; None where a side has no duration."""
+
+
+def to_answer(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> AnalysesAnswer:
+    together = list(pairs(analyses, against))
+    return AnalysesAnswer(
+        tuple(map(_analysed, analyses)),
+        tuple(map(_analysed, against)),
+        tuple({"kernel": here.kernel.name, **_figures(there, here)} for here, there in together),
+        tuple(_budget_as_dict(here, there) for here, there in together),
+    )
+
+
+def _analysed(analysis: Analysis) -> AnalysedKernel:
+    kernel, found = analysis.kernel, analysis.bottleneck
+    time, sure = kernel.figures.get("duration_us"), round(found.strength, 2)
+    return AnalysedKernel(
+        kernel.name, time, found.bottleneck, sure, kernel.figures, analysis.roofline, analysis.recommendations
+    )
+
+
+def _figures(before: Analysis, after: Analysis) -> dict[str, Any]:
     return {
-        "kernel": analysis.kernel.name,
-        "duration_us": analysis.kernel.figures.get("duration_us"),
-        "bottleneck": finding.bottleneck.value,
-        "confidence": round(finding.strength, 2),
-        "metrics": dict(analysis.kernel.figures),
-        "roofline": asdict(analysis.roofline),
-        "recommendations": [asdict(one) for one in analysis.recommendations],
+        change.key: {"before": change.before, "after": change.after, "change_pct": change.pct}
+        for change in changes(before, after)
     }
 
 
 def _budget_as_dict(here: Analysis, there: Analysis) -> dict[str, Any]:
-    """What the change of the profile's duration is made of; None where a side has no duration."""
     split = budget_of(there, here)
     content = None if split is None else {**asdict(split), "words": budget.sentences(split)}
     return {"kernel": here.kernel.name, "against": there.kernel.name, "budget": content}

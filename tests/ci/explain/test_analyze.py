@@ -17,6 +17,7 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, ReportError
 from kernelgate.ci.commands import cli
+from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.diagnosis import WORDS, Bottleneck
 from kernelgate.ci.policy.policy import Policy
@@ -146,7 +147,7 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), "--json", capsys=capsys)
     content = json.loads(out)
     assert code == 0
-    assert set(content) == {"kernels"}
+    assert set(content) == {"kernels", "against", "changes", "budgets"}
     (kernel,) = content["kernels"]
     assert set(kernel) == KEYS
     assert kernel["kernel"] == "columns(float *, int)"
@@ -314,7 +315,7 @@ def test_any_set_of_counters_gives_a_bottleneck(
     analysis = analyze.analyze_kernel(ProfiledKernel("k", None, capability, sms, figures, ()), LIMITS)
     assert 0 <= analysis.bottleneck.strength <= 1
     assert len(analysis.recommendations) <= 3
-    content = json.loads(analyze.to_json([analysis]))
+    content = json.loads(answer.shown(analyze.to_answer([analysis])))
     assert content["kernels"][0]["bottleneck"] in {one.value for one in Bottleneck}
     assert analyze.to_text([analysis])
 
