@@ -1,8 +1,7 @@
 """The CUDA kernel beside the backends of PyTorch's SDPA, on a machine with a GPU.
 
-    python -m benchmarks.kernel measure LIBRARY RECORD.json [--cases all|few] [--flex]
+    python -m benchmarks.kernel measure LIBRARY RECORD.json [--flex]
     python -m benchmarks.kernel table RECORD.json
-    python -m benchmarks.kernel plot RECORD.json PLOT.svg
 
 LIBRARY is a folder that `kernelgate build -o` wrote. All sides are replayed as CUDA graphs in rounds of random order in
 one process, on the same inputs; times are medians. The record holds every sample and the errors against float64.
@@ -10,9 +9,9 @@ one process, on the same inputs; times are medians. The record holds every sampl
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,16 +22,17 @@ from pathlib import Path
 from statistics import fmean, geometric_mean, median
 from typing import Any
 
+import click
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks import replays
 from kernelgate.bench.build import library
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.kernel.calls import load
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
-from kernelgate.bench.timing.timer import CudaTimer
+from kernelgate.bench.system import nvml
+from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
 SCHEMA = "kernelgate.kernel-benchmark/1"
 CARD = "attention"
@@ -66,26 +66,14 @@ class AttentionCase:
         return self.batch * self.heads * self.seq * HEAD_DIM * DTYPES[self.dtype].bytes
 
     @property
-    def pairs(self) -> int:
-        """Visible pairs of query and key, of all heads."""
-        of_a_head = self.seq * (self.seq + 1) // 2 if self.causal else self.seq * self.seq
-        return self.batch * self.heads * of_a_head
-
-    @property
     def flops(self) -> int:
         """Two products of one multiplication and one addition for each visible pair and channel."""
-        return 4 * HEAD_DIM * self.pairs
+        pairs_of_a_head = self.seq * (self.seq + 1) // 2 if self.causal else self.seq * self.seq
+        return 4 * HEAD_DIM * self.batch * self.heads * pairs_of_a_head
 
 
-TARGET = AttentionCase(512, 32, 8, "fp16")
-FEW = (
-    TARGET,
-    AttentionCase(512, 32, 8, "fp16", causal=True),
-    AttentionCase(512, 32, 8, "bf16"),
-    AttentionCase(4096, 4, 8, "fp16"),
-)
 SEQS, BATCHES, HEADS = (256, 512, 1024, 2048, 4096), (8, 32, 128), 8
-ALL = (
+CASES = (
     *(AttentionCase(seq, batch, HEADS, "fp16", causal) for seq, batch, causal in product(SEQS, BATCHES, (False, True))),
     *(AttentionCase(seq, 32, HEADS, "bf16", causal) for seq, causal in product((512, 2048), (False, True))),
 )
@@ -95,18 +83,15 @@ FLEX = {(seq, 32, causal) for seq in (512, 2048) for causal in (False, True)}
 CASE_US = 3e6
 """A case takes about so long at most: rounds are fewer where they take longer."""
 ROUNDS = 60
+WARM_UP_ROUNDS = 20
+SAMPLE_US = 600.0
+"""A graph holds so many calls that it lasts about as long, and 16 at most."""
 SETS, SET_BYTES = 4, 2**29
 ERROR_CASES = (
     *(AttentionCase(seq, 8, HEADS, "fp16", causal) for seq, causal in product((512, 2048), (False, True))),
     *(AttentionCase(512, 8, HEADS, "bf16", causal) for causal in (False, True)),
 )
 ERROR_SEEDS = 8
-
-CLOCK_HZ, SMS, DRAM_BYTES_S = 1.98e9, 132, 4.8e12
-TENSOR_FLOPS_CLOCK, EXP_CLOCK = 4096, 16
-"""Of one SM of an H200: dense float16 operations and exponentials a clock."""
-FLASH_ATTENTION_3_TFLOPS = {512: 333, 1024: 392, 2048: 460, 4096: 476}
-"""Published for head dimension 64, forward, not causal, on an H100 (J. Shah et al., arXiv:2407.08608)."""
 
 OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = (
     "fa_s512",
@@ -116,11 +101,6 @@ OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = (
     "default",
     "Flex",
 )
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Measuring
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -191,11 +171,26 @@ def _flex(given: KernelInputs) -> Callable[[int], torch.Tensor]:
 def samples_us(
     given: KernelInputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer
 ) -> dict[str, list[float]]:
+    """The time of one call in each round, of all sides in random order. Input sets take turns within a graph."""
     estimate_us = given.case.flops / 350e6 + 4
-    count = replays.calls_each(estimate_us)
+    count = max(2, min(16, round(SAMPLE_US / estimate_us)))
     rounds = max(10, min(ROUNDS, round(CASE_US / (estimate_us * count * len(calls)))))
-    each_set = {name: [partial(call, number) for number in range(len(given.pool))] for name, call in calls.items()}
-    return replays.samples_us(each_set, count, rounds, timer)
+    graphs: dict[str, Call] = {}
+    for name, call in calls.items():
+        each_set = [partial(call, number) for number in range(len(given.pool))]
+        for warm_up in each_set:
+            timer.run(warm_up)
+        graph = timer.capture([each_set[number % len(each_set)] for number in range(count)])
+        if graph is None:
+            raise SystemExit(f"{name} cannot be captured in a graph")
+        graphs[name] = graph
+    samples: dict[str, list[float]] = {name: [] for name in graphs}
+    for number in range(WARM_UP_ROUNDS + rounds):
+        for name in random.sample(list(graphs), len(graphs)):
+            (taken,) = timer.measure([Interval((graphs[name],))]).times_us
+            if number >= WARM_UP_ROUNDS:
+                samples[name].append(round(taken / count, 4))
+    return samples
 
 
 def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
@@ -221,12 +216,12 @@ def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
     }
 
 
-def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[str, Any]:
+def measured(folder: Path, flex: bool) -> dict[str, Any]:
     built = library.read_all(folder).built[CARD]
     operators = load(built)
     timer = CudaTimer()
     rows = []
-    for case in cases:
+    for case in CASES:
         given = inputs(case)
         samples = samples_us(given, sides(given, operators, flex), timer)
         axes = {"S": case.seq, "B": case.batch, "H": case.heads, "dtype": case.dtype, "causal": case.causal}
@@ -234,8 +229,6 @@ def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[
         print(case.id, {name: round(median(taken), 2) for name, taken in samples.items()}, file=sys.stderr, flush=True)
         del given
         torch.cuda.empty_cache()
-    from kernelgate.bench.system import nvml
-
     with nvml.opened():
         driver = nvml.driver_version()
     accuracy = {case.id: errors(case, operators) for case in ERROR_CASES}
@@ -248,16 +241,7 @@ def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[
     }
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Showing
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def medians(row: dict[str, Any]) -> dict[str, float]:
-    return {name: median(taken) for name, taken in row["samples_us"].items()}
-
-
-def table(record: dict[str, Any]) -> str:
+def markdown(record: dict[str, Any]) -> str:
     """Markdown: each case, the geometric mean over all, and the errors."""
     names = (OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION)
     lines = [
@@ -266,7 +250,7 @@ def table(record: dict[str, Any]) -> str:
     ]
     ratios = []
     for row in record["rows"]:
-        times = medians(row)
+        times = {name: median(taken) for name, taken in row["samples_us"].items()}
         ratios.append(times[OURS] / times[CUDNN])
         cells = [f"{times[name]:,.1f}" if name in times else "–" for name in names]
         lines.append(f"| `{row['case']}` | {' | '.join(cells)} | {ratios[-1]:.3f} |")
@@ -281,80 +265,27 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def limits_us(case: AttentionCase) -> dict[str, float]:
-    """The least time that each unit of an H200 needs at its highest clock."""
-    rate = SMS * CLOCK_HZ
-    return {
-        "matrix products": case.flops / (rate * TENSOR_FLOPS_CLOCK) * 1e6,
-        "exponentials": case.pairs / (rate * EXP_CLOCK) * 1e6,
-        "DRAM": 4 * case.tensor_bytes / DRAM_BYTES_S * 1e6,
-    }
-
-
-def plot(record: dict[str, Any], path: Path) -> None:
-    """Time for each visible pair of query and key over S, at B = 32 and H = 8, with the limits."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "kernelgate"
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for causal, panel in zip((False, True), panels, strict=True):
-        rows = [row for row in record["rows"] if row["B"] == 32 and row["dtype"] == "fp16" and row["causal"] == causal]
-        cases = {row["S"]: AttentionCase(row["S"], 32, HEADS, "fp16", causal) for row in rows}
-
-        def each_pair_ps(times_us: dict[int, float], cases: dict[int, AttentionCase] = cases) -> list[float]:
-            return [time_us * 1e6 / cases[seq].pairs for seq, time_us in times_us.items()]
-
-        for name in (FLASH, MMA_SYNC, CUDNN, OURS):
-            panel.plot(list(cases), each_pair_ps({row["S"]: medians(row)[name] for row in rows}), "o-", label=name)
-        flex = {row["S"]: medians(row)[FLEX_ATTENTION] for row in rows if FLEX_ATTENTION in row["samples_us"]}
-        panel.plot(list(flex), each_pair_ps(flex), "s", label="FlexAttention")
-        if not causal:
-            seqs = FLASH_ATTENTION_3_TFLOPS.items()
-            published = {seq: cases[seq].flops / tflops / 1e6 for seq, tflops in seqs if seq in cases}
-            panel.plot(list(published), each_pair_ps(published), "kx", label="FlashAttention-3, published (H100)")
-        for name, style in (("exponentials", "--"), ("DRAM", ":")):
-            label = "limit: exponentials, and matrix products" if name == "exponentials" else "limit: DRAM"
-            limits = {seq: limits_us(case)[name] for seq, case in cases.items()}
-            panel.plot(list(limits), each_pair_ps(limits), style, color="grey", label=label)
-        panel.set_ylim(bottom=0)
-        panel.set(xscale="log", xlabel="S", title="causal" if causal else "full")
-        panel.set_xticks(list(cases), [str(seq) for seq in cases])
-        panel.minorticks_off()
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("ps for each visible pair of query and key")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
-    machine = record["machine"]
-    figure.suptitle(f"Attention forward, B = 32, H = 8, D = 64, float16: {machine['gpu']}, torch {machine['torch']}")
-    figure.savefig(path, metadata={"Date": None})
-
-
+@click.group()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    measuring = commands.add_parser("measure")
-    measuring.add_argument("library", type=Path)
-    measuring.add_argument("record", type=Path)
-    measuring.add_argument("--cases", choices=("all", "few"), default="all")
-    measuring.add_argument("--flex", action="store_true", help="time FlexAttention too, on a few cases")
-    showing = commands.add_parser("table")
-    showing.add_argument("record", type=Path)
-    drawing = commands.add_parser("plot")
-    drawing.add_argument("record", type=Path)
-    drawing.add_argument("plot", type=Path)
-    options = parser.parse_args()
-    if options.command == "measure":
-        record = measure(options.library, ALL if options.cases == "all" else FEW, options.flex)
-        options.record.write_text(json.dumps(record) + "\n", encoding="utf-8")
-        print(table(record))
-        return
-    record = json.loads(options.record.read_text(encoding="utf-8"))
-    if options.command == "table":
-        print(table(record))
-    else:
-        plot(record, options.plot)
+    """The CUDA kernel beside the backends of PyTorch's SDPA."""
+
+
+@main.command()
+@click.argument("library_folder", metavar="LIBRARY", type=click.Path(exists=True, path_type=Path))
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--flex", is_flag=True, help="Time FlexAttention too, on a few cases.")
+def measure(library_folder: Path, record: Path, flex: bool) -> None:
+    """Measure a library, and write a record."""
+    found = measured(library_folder, flex)
+    record.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    print(markdown(found))
+
+
+@main.command()
+@click.argument("record", type=click.Path(exists=True, path_type=Path))
+def table(record: Path) -> None:
+    """Print a record's medians and errors."""
+    print(markdown(json.loads(record.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,8 @@ from unittest import mock
 import click
 
 from benchmarks.explain.causes import CAUSES, Cause
-from benchmarks.fuzzing import planting
-from benchmarks.fuzzing.bug import Bug
-from benchmarks.fuzzing.planting import KERNELGATE, Planted
+from benchmarks.fuzzing import bug as planting
+from benchmarks.fuzzing.bug import KERNELGATE, Bug, Planted
 from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.build.archs import only_gpu

@@ -5,25 +5,31 @@ A run goes on where an earlier one with the same file ended. On two cores the CP
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from benchmarks.fuzzing import document, library, planting, results
-from benchmarks.fuzzing.bug import Device
-from benchmarks.fuzzing.detectors import DETECTORS, DetectorName
-from benchmarks.fuzzing.measure import Asked, measure
-from benchmarks.fuzzing.results import BugResult, BugResults
+from benchmarks.fuzzing import bug as planting
+from benchmarks.fuzzing import library
+from benchmarks.fuzzing.bug import ROOT, Bug, Device
+from benchmarks.fuzzing.detectors import DETECTORS, BugResult, BugResults, DetectorName, measure
+from kernelgate.bench.core import files
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
 
-DOCUMENT = planting.ROOT / "docs" / "fuzzing.md"
+DOCUMENT = ROOT / "docs" / "fuzzing.md"
+LATENT = ROOT / "benchmarks" / "results" / "fuzzing_latent.json"
+"""How many calls of each latent bug were made, and of how many a bit differed."""
 DEFAULT: dict[Device, tuple[DetectorName, ...]] = {
     "cpu": ("fuzz", "accuracy"),
     "cuda": ("fuzz", "memcheck", "racecheck", "accuracy"),
 }
+BEGIN, END = "<!-- benchmark-fuzz: begin -->", "<!-- benchmark-fuzz: end -->"
+SHORT = {"cpu": "CPU", "cuda": "GPU"}
 
 
 @click.group(invoke_without_command=True)
@@ -31,10 +37,6 @@ DEFAULT: dict[Device, tuple[DetectorName, ...]] = {
 @click.option("--bug", "names", multiple=True, help="A bug's name or id; default: all.")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--detector", "detectors", multiple=True, type=click.Choice(list(DETECTORS)), help="In order.")
-@click.option("--every", is_flag=True, help="Run all detectors on each bug, also once one has caught it.")
-@click.option("--seed", default=1, show_default=True, help="Of `kernelgate fuzz`.")
-@click.option("--limit", default=180.0, show_default=True, help="Seconds for one detector and one bug.")
-@click.option("--jobs", default=max(1, planting.cores() // 2), show_default=True, help="Builds at a time.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("out/fuzzing.json"), show_default=True)
 @click.pass_context
 def main(
@@ -43,10 +45,6 @@ def main(
     names: tuple[str, ...],
     device: Device,
     detectors: tuple[DetectorName, ...],
-    every: bool,
-    seed: int,
-    limit: float,
-    jobs: int,
     output: Path,
 ) -> None:
     """Plant each bug in a copy of its kernel's repository, build it, and see what catches it."""
@@ -56,37 +54,149 @@ def main(
         bugs = library.select(device, kernels, names)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    measured = results.read(output) if output.exists() else BugResults(machine=_machine())
+    if output.exists():
+        measured = BugResults.model_validate_json(output.read_bytes())
+    else:
+        machine = environment.describe()
+        measured = BugResults(machine=f"{machine.device.name}, {planting.cores()} cores, torch {machine.torch}")
     left = [bug for bug in bugs if measured.of(bug.id, device) is None]
     say(f"{len(left)} of {len(bugs)} bugs are left to be tried on the {device}")
     with tempfile.TemporaryDirectory(prefix="kernelgate-bugs-") as folder:
-        asked = Asked(device, Path(folder), detectors or DEFAULT[device], every, seed, limit, jobs)
-        for result in measure(left, asked):
-            measured = measured.holding(result)
-            results.write(measured, output)
-            say(f"{len(measured.results)}: {_line(result)}")
+        for result in measure(left, device, Path(folder), detectors or DEFAULT[device]):
+            measured = measured.model_copy(update={"results": (*measured.results, result)})
+            # Whole or not at all: a run may be ended at any moment.
+            files.write(output, measured.model_dump_json(indent=1) + "\n")
+            say(f"{len(measured.results)}: {result.bug}: {_outcome(result)}, {result.seconds:.1f} s {result.message}")
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-def table(files: Sequence[Path]) -> None:
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+def table(paths: Sequence[Path]) -> None:
     """Write what came of all bugs into docs/fuzzing.md."""
-    text = document.tables([results.read(file) for file in files])
-    DOCUMENT.write_text(document.insert(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
+    text = tables([BugResults.model_validate_json(path.read_bytes()) for path in paths])
+    before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
     click.echo(text)
 
 
-def _machine() -> str:
-    found = environment.describe()
-    return f"{found.device.name}, {planting.cores()} cores, torch {found.torch}"
+# ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _line(result: BugResult) -> str:
+@dataclass(frozen=True)
+class Row:
+    bug: Bug
+    result: BugResult
+
+    @property
+    def on(self) -> str:
+        return SHORT[self.result.device]
+
+    @property
+    def caught(self) -> str:
+        return self.result.caught_by or ("undecided" if self.result.undecided else "–")
+
+    @property
+    def seconds(self) -> str:
+        return f"{self.result.seconds:.1f}"
+
+
+def tables(measured: Sequence[BugResults]) -> str:
+    """Shares by kernel, survivors, equivalent changes, and every bug; of results whose bug is still in the library."""
+    rows = list(_rows(measured))
+    bugs = [row for row in rows if row.bug.changes_results]
+    survivors = [[f"`{row.bug.id}`", row.on, row.bug.what, _why(row)] for row in bugs if row.result.caught_by is None]
+    controls = [
+        [f"{row.bug.kernel}, {row.bug.path}", row.on, _outcome(row.result), row.seconds]
+        for row in rows
+        if not row.bug.edits
+    ]
+    equivalent = [
+        [f"`{row.bug.id}`: {row.bug.what}", row.on, row.bug.equivalent, _outcome(row.result)]
+        for row in rows
+        if row.bug.equivalent and row.bug.edits
+    ]
+    seen = json.loads(LATENT.read_bytes())["results"]
+    calls = {one["bug"]: f"{one['differing']} of {one['calls']:,}" for one in seen}
+    latent = [
+        [f"`{row.bug.id}`", row.bug.what, row.bug.latent, calls.get(row.bug.id, "not measured"), _outcome(row.result)]
+        for row in rows
+        if row.bug.latent
+    ]
+    every = [
+        [
+            f"`{row.bug.id}`",
+            row.on,
+            row.bug.kind,
+            row.bug.what,
+            row.caught,
+            row.seconds,
+        ]
+        for row in bugs
+    ]
+    parts = (
+        "Measured on: " + "; ".join(dict.fromkeys(one.machine for one in measured)) + ".",
+        _shares(bugs),
+        "**Survivors**, and those of which nothing is known:",
+        _table(["bug", "on", "what it does", "why it survives"], survivors) if survivors else "None.",
+        "**Kernels as they are**, which must pass:",
+        _table(["kernel", "on", "outcome", "s"], controls),
+        "**Changes of which no result differs**, and what was said of them:",
+        _table(["change", "on", "why no result differs", "outcome"], equivalent),
+        "**Latent bugs**: wrong by the machine's rules, while no call was seen of which a bit differs, under any load:",
+        _table(["bug", "what it does", "why no result differs", "calls that differ", "outcome"], latent),
+        "**All bugs:**",
+        _table(["bug", "on", "kind", "what it does", "caught by", "s"], every),
+    )
+    return "\n\n".join(parts)
+
+
+def _rows(measured: Sequence[BugResults]) -> Iterator[Row]:
+    """In the library's order; where several files have a result, the last one's."""
+    for bug in (*library.CONTROLS, *library.BUGS):
+        for device in bug.devices:
+            results = [one for file in measured if (one := file.of(bug.id, device))]
+            if results:
+                yield Row(bug, results[-1])
+
+
+def _shares(rows: Sequence[Row]) -> str:
+    body = []
+    for kernel in library.KERNELS:
+        for on in SHORT.values():
+            mine = [row.result for row in rows if (row.bug.kernel, row.on) == (kernel, on)]
+            if mine:
+                body.append([kernel, on, *_counts(mine)])
+    body.append(["**all**", "", *_counts([row.result for row in rows])])
+    return _table(["kernel", "on", "bugs", *DETECTORS, "undecided", "survive", "caught"], body)
+
+
+def _counts(mine: Sequence[BugResult]) -> list[str]:
+    """The bugs, those that each detector was the first to catch, and the rest."""
+    by = [sum(one.caught_by == name for one in mine) for name in DETECTORS]
+    undecided = sum(one.undecided for one in mine)
+    numbers = (len(mine), *by, undecided, len(mine) - sum(by) - undecided)
+    return [*map(str, numbers), f"{100 * sum(by) / max(1, len(mine)):.0f}%"]
+
+
+def _why(row: Row) -> str:
+    if row.result.undecided:
+        return f"undecided: {_outcome(row.result)}"
+    return library.SURVIVORS.get((row.bug.id, row.result.device), "not looked into yet")
+
+
+def _outcome(result: BugResult) -> str:
+    """Such as "passes fuzz, memcheck"."""
     if not result.built:
-        return f"{result.bug}: not built: {result.message}"
-    last = result.looks[-1]
-    how = f"caught by {result.caught_by}" if result.caught_by else "undecided" if result.undecided else "survives"
-    return f"{result.bug}: {how}, {result.seconds:.1f} s. {last.message}"
+        return "does not compile"
+    if result.caught_by:
+        return f"caught by {result.caught_by}"
+    unclear = [f"{look.detector} {look.message}" for look in result.looks if look.caught is None]
+    return "; ".join(unclear) or f"passes {', '.join(look.detector for look in result.looks)}"
+
+
+def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 if __name__ == "__main__":

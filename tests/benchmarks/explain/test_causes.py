@@ -11,8 +11,7 @@ from statistics import median
 import pytest
 
 from benchmarks.explain.causes import CAUSES, Cause
-from benchmarks.fuzzing.bug import planted
-from benchmarks.fuzzing.planting import SOURCES
+from benchmarks.fuzzing.bug import SOURCES, planted
 from kernelgate.bench import record
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.record import RunRecord

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzzing import library, planting
+from benchmarks.fuzzing import bug as planting
+from benchmarks.fuzzing import library
 from benchmarks.fuzzing.bug import Bug
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.recipe import STABLE_ABI

@@ -2,22 +2,19 @@
 
 By fuzzing or, where the result is within the tolerance, by its accuracy.
 
-What survives is named in benchmarks/fuzzing/survivors.py with the reason.
+What survives is named in benchmarks/fuzzing/library.py with the reason.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from _pytest.mark import ParameterSet
 
-from benchmarks.fuzzing import library, results, survivors
-from benchmarks.fuzzing.bug import Bug
-from benchmarks.fuzzing.measure import Asked, measure
-from benchmarks.fuzzing.results import BugResult
+from benchmarks.fuzzing import library
+from benchmarks.fuzzing.bug import ROOT, Bug
+from benchmarks.fuzzing.detectors import BugResult, BugResults, measure
 
-RECORDED = results.read(Path(results.__file__).parents[1] / "results/fuzzing_cpu.json")
+RECORDED = BugResults.model_validate_json((ROOT / "benchmarks/results/fuzzing_cpu.json").read_bytes())
 NIGHTLY_S = 5.0
 """What took longer when it was recorded is looked for each night alone: CI has 45 minutes for all tests."""
 
@@ -34,7 +31,7 @@ def mark(bug: Bug) -> pytest.MarkDecorator:
 
 def look(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> BugResult:
     """What `kernelgate fuzz` and, where it finds nothing, `kernelgate accuracy` say of it."""
-    (result,) = measure([bug], Asked("cpu", tmp_path_factory.mktemp("bug"), ("fuzz", "accuracy")))
+    (result,) = measure([bug], "cpu", tmp_path_factory.mktemp("bug"), ("fuzz", "accuracy"))
     assert result.built, result.message
     assert not result.undecided, result.looks
     return result
@@ -51,4 +48,4 @@ def test_what_changes_no_result_is_not_called_wrong(bug: Bug, tmp_path_factory: 
 def test_a_bug_is_caught(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> None:
     """One that is caught although it is named as a survivor: take it off the list."""
     caught = look(bug, tmp_path_factory).caught_by is not None
-    assert caught == ((bug.id, "cpu") not in survivors.SURVIVORS)
+    assert caught == ((bug.id, "cpu") not in library.SURVIVORS)

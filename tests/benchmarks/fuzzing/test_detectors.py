@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzzing import detectors, planting
-from benchmarks.fuzzing.bug import Bug
+from benchmarks.fuzzing import bug as planting
+from benchmarks.fuzzing import detectors
+from benchmarks.fuzzing.bug import Bug, Planted
 from benchmarks.fuzzing.detectors import DetectorResult
 from benchmarks.fuzzing.library import BUGS, CONTROLS
-from benchmarks.fuzzing.planting import Planted
 
 Watch = Callable[[str], DetectorResult]
 
@@ -31,16 +30,15 @@ def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
 
     def run(script: str) -> DetectorResult:
         monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", f"import sys, time\n{script}"))
-        return detectors.fuzz(made(CONTROLS[0], tmp_path), 1, limit_s=0.3)
+        monkeypatch.setattr(detectors, "LIMIT_S", 0.3)
+        return detectors.fuzz(made(CONTROLS[0], tmp_path))
 
     return run
 
 
 def test_the_first_failure_ends_the_command(watch: Watch) -> None:
-    begun = time.monotonic()
     found = watch("print('fuzz: 38 steps')\nprint('FAILED edge_s1 (seed 1): wrong')\ntime.sleep(60)")
     assert (found.caught, found.message) == (True, "FAILED edge_s1 (seed 1): wrong")
-    assert time.monotonic() - begun < 50
 
 
 def test_a_command_that_ends_well_has_found_nothing(watch: Watch) -> None:
@@ -72,9 +70,9 @@ def test_less_accuracy_than_the_kernel_as_it_is_has_is_found(
     monkeypatch.setattr(planting, "unmodified", lambda _: right)
     script = f"import sys; assert {str(right.library)!r} in sys.argv; print({says!r})"
     monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", script))
-    found = detectors.accuracy(one, 1, limit_s=10.0)
+    found = detectors.accuracy(one)
     assert found.caught is caught, found.message
 
 
 def test_the_kernel_as_it_is_is_as_accurate_as_itself(tmp_path: Path) -> None:
-    assert detectors.accuracy(Planted(CONTROLS[0], "cpu", tmp_path), 1, limit_s=1.0).caught is False
+    assert detectors.accuracy(Planted(CONTROLS[0], "cpu", tmp_path)).caught is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,11 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.fuzzing import __main__ as program
-from benchmarks.fuzzing import document, results, survivors
-from benchmarks.fuzzing.bug import Bug
-from benchmarks.fuzzing.detectors import DetectorName, DetectorResult
-from benchmarks.fuzzing.measure import Asked
-from benchmarks.fuzzing.results import BugResult, BugResults, LatentResult
+from benchmarks.fuzzing import library
+from benchmarks.fuzzing.bug import ROOT, Bug
+from benchmarks.fuzzing.detectors import BugResult, BugResults, DetectorName, DetectorResult
 
 
 def result(bug: str, *looks: tuple[DetectorName, bool | None]) -> BugResult:
@@ -37,7 +36,7 @@ MEASURED = BugResults(
 
 
 def test_shares_count_what_changes_a_result_by_who_caught_it_first() -> None:
-    text = document.tables([MEASURED])
+    text = program.tables([MEASURED])
     assert (
         "| kernel | on | bugs | fuzz | timed | memcheck | racecheck | accuracy | undecided | survive | caught |" in text
     )
@@ -45,8 +44,8 @@ def test_shares_count_what_changes_a_result_by_who_caught_it_first() -> None:
 
 
 def test_survivors_have_their_reason_and_the_undecided_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survivors, "SURVIVORS", {("attention/wgmma/scale-zero", "cuda"): "no card asks for it"})
-    text = document.tables([MEASURED])
+    monkeypatch.setattr(library, "SURVIVORS", {("attention/wgmma/scale-zero", "cuda"): "no card asks for it"})
+    text = program.tables([MEASURED])
     part = text[text.index("**Survivors**") : text.index("**Kernels as they are**")]
     assert "no card asks for it" in part
     assert "undecided: fuzz hm" in part
@@ -54,36 +53,41 @@ def test_survivors_have_their_reason_and_the_undecided_say_so(monkeypatch: pytes
 
 
 def test_equivalent_changes_and_kernels_as_they_are_stand_apart() -> None:
-    text = document.tables([MEASURED])
+    text = program.tables([MEASURED])
     assert "| attention, wgmma | GPU | passes fuzz, memcheck | 4.0 |" in text
     assert "TMA never writes what lies past the tensor's seq | passes fuzz |" in text
 
 
-def test_latent_bugs_stand_apart_with_what_their_calls_showed(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = LatentResult(bug="attention/wgmma/store-not-awaited", calls=76000, differing=1)
-    monkeypatch.setattr(results, "read_latent", lambda: {seen.bug: seen})
-    text = document.tables([MEASURED])
+def test_latent_bugs_stand_apart_with_what_their_calls_showed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {"bug": "attention/wgmma/store-not-awaited", "calls": 76000, "differing": 1}
+    (tmp_path / "latent.json").write_text(json.dumps({"results": [seen]}), encoding="utf-8")
+    monkeypatch.setattr(program, "LATENT", tmp_path / "latent.json")
+    text = program.tables([MEASURED])
     assert "arrive | 1 of 76,000 | passes fuzz, racecheck |" in text
     assert "store-not-awaited" not in text[: text.index("**Latent bugs**")] + text[text.index("**All bugs:**") :]
 
 
 def test_a_later_file_takes_the_place_of_an_earlier_one() -> None:
     again = BugResults(machine="a GPU", results=(result("attention/wgmma/scale-zero", ("fuzz", True)),))
-    assert "| attention | GPU | 4 | 2 |" in document.tables([MEASURED, again])
+    assert "| attention | GPU | 4 | 2 |" in program.tables([MEASURED, again])
 
 
-def test_only_what_stands_between_the_marks_is_replaced() -> None:
-    text = f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n"
-    assert document.insert(text, "new") == f"before\n{document.BEGIN}\nnew\n{document.END}\nafter\n"
-    assert document.insert(program.DOCUMENT.read_text(encoding="utf-8"), "new").count("new\n<!--") == 1
+def test_the_page_holds_the_tables_of_the_kept_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "fuzzing.md"
+    page.write_text(program.DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(program, "DOCUMENT", page)
+    kept = [str(ROOT / "benchmarks" / "results" / f"fuzzing_{name}.json") for name in ("cpu", "h200")]
+    CliRunner().invoke(program.main, ["table", *kept], catch_exceptions=False)
+    assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "fuzzing.md").read_text(encoding="utf-8")
 
 
 def test_a_run_goes_on_where_another_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "results.json"
-    results.write(BugResults(machine="a CPU", results=(result("swiglu/triton/truncated", ("fuzz", False)),)), file)
+    earlier = BugResults(machine="a CPU", results=(result("swiglu/triton/truncated", ("fuzz", False)),))
+    file.write_text(earlier.model_dump_json(), encoding="utf-8")
     tried: list[str] = []
 
-    def measure(bugs: Sequence[Bug], _: Asked) -> Iterator[BugResult]:
+    def measure(bugs: Sequence[Bug], *_: object) -> Iterator[BugResult]:
         for bug in bugs:
             tried.append(bug.name)
             yield result(bug.id, ("fuzz", True))
@@ -92,7 +96,7 @@ def test_a_run_goes_on_where_another_ended(tmp_path: Path, monkeypatch: pytest.M
     words = ["--device", "cuda", "--bug", "truncated", "--bug", "rounded-twice", "--kernel", "swiglu", "-o", str(file)]
     assert CliRunner().invoke(program.main, words).exit_code == 0
     assert tried == ["rounded-twice"]
-    assert {one.bug: one.caught_by for one in results.read(file).results} == {
+    assert {one.bug: one.caught_by for one in BugResults.model_validate_json(file.read_bytes()).results} == {
         "swiglu/triton/truncated": None,
         "swiglu/triton/rounded-twice": "fuzz",
     }

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.fuzzing import library, planting, survivors
-from benchmarks.fuzzing.bug import Bug, Edit, planted
+from benchmarks.fuzzing import library
+from benchmarks.fuzzing.bug import SOURCES, Bug, Edit, planted
 
 LEAST = {"attention": 40, "rmsnorm": 15, "swiglu": 10, "int8_gemm": 10}
 ASKED = {
@@ -19,7 +19,7 @@ ASKED = {
 @pytest.mark.parametrize("bug", library.BUGS, ids=lambda bug: bug.id)
 def test_a_bug_can_be_planted_in_the_sources_as_they_are(bug: Bug) -> None:
     """A source that has changed: give the bug's edit its new words, or take the bug out where it can be no more."""
-    tree, _ = planting.SOURCES[bug.kernel]
+    tree, _ = SOURCES[bug.kernel]
     changed = planted(bug, tree)
     assert changed
     assert all(text != path.read_text(encoding="utf-8") for path, text in changed.items())
@@ -53,4 +53,4 @@ def test_bugs_are_chosen_by_kernel_name_and_device() -> None:
 
 def test_survivors_are_bugs_that_change_a_result() -> None:
     real = {(bug.id, device) for bug in library.BUGS if bug.changes_results for device in bug.devices}
-    assert set(survivors.SURVIVORS) <= real
+    assert set(library.SURVIVORS) <= real
