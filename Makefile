@@ -90,7 +90,6 @@ browser: ## install Chromium where there is none and apt-get may: make test-all 
 	.ci/browser
 
 benchmark: env ## how long builds and commands take
-	$(VENV)/bin/python -m benchmarks.build
 	$(VENV)/bin/python -m benchmarks.commands
 
 benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their table and plot in docs

@@ -1,6 +1,7 @@
-"""How long the commands take that need no GPU, as whole processes, and how much memory: `make benchmark`.
+"""How long builds and the commands take that need no GPU, and how much memory these take: `make benchmark`.
 
-Prints a Markdown table. The records are simulated with a fixed seed; their content does not change the work.
+Prints Markdown tables. HEAD's kernels are compiled for sm_89 and sm_90 on two cores, first from an empty cache, without
+ccache. Records are simulated with a fixed seed; their content does not change the work.
 """
 
 from __future__ import annotations
@@ -9,18 +10,26 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from kernelgate.bench.build import archs, toolchain
+from kernelgate.bench.build import cache as build_cache
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.record import SCHEMA
+from kernelgate.bench.system import git
 
-REPEATS = 5
+REPEATS, BUILDS = 5, 3
+CORES = 2
+"""Of a build."""
+ROOT = Path(__file__).parent.parent
 KERNELGATE = (sys.executable, "-m", "kernelgate.ci.commands.cli")
 
 
@@ -78,12 +87,65 @@ def measurements() -> Iterator[Measured]:
             yield run(what, (*KERNELGATE, "compare", str(path)))
 
 
+# ---- builds ----------------------------------------------------------------------------------------------------------
+
+
+def process(cache: Path) -> None:
+    """`kernelgate build --ref HEAD`, from starting Python to its end."""
+    environment = {**os.environ, build_cache.CACHE_VARIABLE: str(cache)}
+    subprocess.run((*KERNELGATE, "build", "--ref", "HEAD"), cwd=ROOT, env=environment, capture_output=True, check=True)
+
+
+def seconds(call: Callable[[int], object]) -> list[float]:
+    taken = []
+    for number in range(BUILDS):
+        start = time.perf_counter()
+        call(number)
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def row(what: str, taken: list[float]) -> str:
+    return f"| {what} | {statistics.median(taken):.2f} | {min(taken):.2f} – {max(taken):.2f} |"
+
+
+def machine() -> str:
+    found = toolchain.find()
+    versions = (
+        found.gxx_version.splitlines()[0],
+        found.cuda.version.splitlines()[-2] if found.cuda else found.cuda_missing,
+        f"torch {found.torch.version}",
+        f"Python {platform.python_version()}",
+    )
+    cores = len(os.sched_getaffinity(0))
+    return f"{platform.machine()}, {cores} of {os.cpu_count()} cores; {'; '.join(versions)}"
+
+
+def builds() -> None:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    os.environ |= {archs.ARCH_LIST: "8.9;9.0", "CCACHE_DISABLE": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        caches = [Path(folder, str(number)) for number in range(BUILDS)]
+        cold = seconds(lambda number: process(caches[number]))
+        cached = seconds(lambda number: process(caches[number]))
+        os.environ[build_cache.CACHE_VARIABLE] = str(caches[0])
+        found = seconds(lambda _: commit.build_commit(ROOT))
+    print(f"Commit {git.resolve(ROOT, 'HEAD')[:7]} for sm_89 and sm_90. {machine()}\n")
+    print(f"| what | seconds, median of {BUILDS} | range |")
+    print("| --- | --: | --: |")
+    print(row("`kernelgate build`, empty cache, whole process", cold))
+    print(row("`kernelgate build`, cached, whole process", cached))
+    print(row("`kernelgate.bench.kernel.commit.build_commit`, cached", found))
+
+
 def main() -> None:
     print(f"{platform.machine()}, Python {platform.python_version()}, one core, median of {REPEATS} runs\n")
     print("| command | seconds | slowest | peak memory |")
     print("| --- | --: | --: | --: |")
     for row in measurements():
         print(f"| {row.what} | {row.seconds:.2f} | {row.slowest_s:.2f} | {row.peak_bytes / 1e6:.0f} MB |")
+    print()
+    builds()
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from pathlib import Path
 import click
 import numpy as np
 
-from benchmarks.history import bisecting, otava, years
-from benchmarks.history.detection import Detector, detect, found, share
+from benchmarks.history import bisecting, detection
+from benchmarks.history.detection import Detector, found, share
 from benchmarks.history.series import labelled, nights, recorded_spreads
 from kernelgate.bench.system.progress import say
+from kernelgate.ci.history import changes
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 DETECTION, BISECT = ROOT / "docs" / "history-detection.md", ROOT / "docs" / "bisect.md"
 COMPARISONS = 1_000_000
 STEPS = (("night's sd at most 0.15%", (0.05, 0.1, 0.15), 2), ("night's sd 0.3%", (0.3,), 4))
@@ -35,7 +36,7 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 def main(count: int, planted: int, only: str | None, searches: int) -> None:
     """Measure, print the tables, and put them into the documentation."""
     if only != "bisect":
-        put(DETECTION, [*detection_table(planted), "", *years.unchanged_table(count, COMPARISONS)])
+        put(DETECTION, [*detection_table(planted), "", *detection.unchanged_table(count, COMPARISONS)])
     if only != "detection":
         put(BISECT, bisecting.table(searches))
 
@@ -50,14 +51,14 @@ def put(page: Path, lines: Sequence[str]) -> None:
 
 def detection_table(planted: int) -> list[str]:
     say(f"recorded spreads between processes, percent: {recorded_spreads()}")
-    detectors: dict[str, Detector] = {"kernelgate": detect}
+    detectors: dict[str, Detector] = {"kernelgate": changes.of_series}
     if importlib.util.find_spec("otava"):
-        detectors["Otava 0.8.0"] = otava.detect
+        detectors["Otava 0.8.0"] = detection.otava
     lines = ["| | what | " + " | ".join(detectors) + " |", "| --- | --- |" + " ---: |" * len(detectors)]
     columns = [column(detector) for detector in detectors.values()]
     lines += [f"| {kind} | {what} | {' | '.join(one[kind, what] for one in columns)} |" for kind, what in columns[0]]
     for name, sds, within in STEPS:
-        outcomes = years.planted(planted, sds, within)
+        outcomes = detection.planted(planted, sds, within)
         kind, others = f"1% step, {name}, {planted:,} more series", " |" * (len(detectors) - 1)
         lines.append(f"| {kind} | suspected within {within} nights | {share(one for one, _ in outcomes)} |{others}")
         lines.append(f"| {kind} | confirmed at most two nights later | {share(told for _, told in outcomes)} |{others}")

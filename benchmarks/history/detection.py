@@ -1,15 +1,32 @@
-"""Runs the nights of labelled series through suspicion, schedule and comparison, as a project would live them."""
+"""Runs the nights of labelled series through suspicion, schedule and comparison, as a project would live them.
+
+Beside the labelled series are as many more as rare outcomes take: planted steps, and years in which the code stays.
+They are drawn anew from their own seeds, on all cores that the process may use.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import special
 
-from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, SeriesLabel, nights, truth
+from benchmarks.history.series import (
+    CODE_A_NIGHT,
+    NIGHTS,
+    SPREADS,
+    Generator,
+    SeriesLabel,
+    nights,
+    recorded_spreads,
+    truth,
+)
+from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import changes, confirm, tonight
 from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
@@ -29,8 +46,27 @@ SEEN_BACK = 150
 Detector = Callable[[Sequence[Night]], tuple[Change, ...]]
 
 
-def detect(seen: Sequence[Night]) -> tuple[Change, ...]:
-    return changes.of_series(seen)
+def otava(seen: Sequence[Night]) -> tuple[Change, ...]:
+    """Apache Otava's windowed t-test, with what it is told by default.
+
+    It knows neither environments nor the nights' own errors: each environment is given to it as a series.
+    """
+    from otava.analysis import compute_change_points
+
+    found: list[Change] = []
+    for key in dict.fromkeys(one.environment for one in seen):
+        part = [one for one in seen if one.environment == key]
+        if len(part) < 4:
+            continue
+        # Ratios, not logarithms: it divides by the mean.
+        points, _ = compute_change_points([math.exp(one.log_ratio) for one in part], window_len=50, max_pvalue=0.001)
+        for point in points:
+            before, after = part[point.index - 1], part[point.index]
+            size = point.stats.forward_change_percent()
+            found.append(
+                Change("step", before.commit, before.place, after.commit, after.place, key, size, (size, size))
+            )
+    return tuple(sorted(found, key=lambda one: one.place))
 
 
 @dataclass
@@ -67,7 +103,9 @@ def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator)
     )
 
 
-def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = detect) -> None:
+def night(
+    label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = changes.of_series
+) -> None:
     """One night: what is suspected, what is measured, what is told."""
     known = known_spread(label)
     suspected = [confirm.settled(one, lived.measured, known) for one in detector(seen)]
@@ -83,7 +121,7 @@ def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generato
             lived.told[now.previous, now.commit] = now
 
 
-def year(label: SeriesLabel, detector: Detector = detect) -> Lived:
+def year(label: SeriesLabel, detector: Detector = changes.of_series) -> Lived:
     """Every night of a series."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 1)
     for last in range(10, NIGHTS):
@@ -91,7 +129,7 @@ def year(label: SeriesLabel, detector: Detector = detect) -> Lived:
     return lived
 
 
-def found(label: SeriesLabel, step: int, within: int, detector: Detector = detect) -> tuple[bool, bool]:
+def found(label: SeriesLabel, step: int, within: int, detector: Detector = changes.of_series) -> tuple[bool, bool]:
     """Whether a step was suspected at most so many nights after it, and whether it was confirmed then or in the two
     nights that follow."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 2)
@@ -117,10 +155,107 @@ def _around(change: Change, step: int) -> bool:
     return change.previous_place < CODE_A_NIGHT * step <= change.place
 
 
-def share(outcomes: Iterable[bool]) -> str:
-    """How many of how many, with the 95% interval of Clopper and Pearson."""
-    every = list(outcomes)
-    hits, n = sum(every), len(every)
+def interval(hits: int, n: int) -> tuple[float, float]:
+    """The 95% interval of Clopper and Pearson."""
     low = float(special.betaincinv(hits, n - hits + 1, 0.025)) if hits else 0.0
-    high = float(special.betaincinv(hits + 1, n - hits, 0.975)) if hits < n else 1.0
-    return f"{hits} of {n} ({100 * low:.3g} to {100 * high:.3g}%)"
+    return low, float(special.betaincinv(hits + 1, n - hits, 0.975)) if hits < n else 1.0
+
+
+def share(outcomes: Iterable[bool]) -> str:
+    """How many of how many, with its interval."""
+    every = list(outcomes)
+    low, high = interval(sum(every), len(every))
+    return f"{sum(every)} of {len(every)} ({100 * low:.3g} to {100 * high:.3g}%)"
+
+
+# ---- many series -----------------------------------------------------------------------------------------------------
+
+CHUNK = 2_000
+"""Comparisons of one task."""
+UNCHANGED: dict[str, Callable[[Generator], dict[str, Any]]] = {
+    "nights apart from each other": lambda _: {},
+    "two new environments": lambda rng: {"environments": _environments(rng)},
+    "5% bad nights, in runs of one or two": lambda rng: {"bad": 0.05, "bad_runs": int(rng.integers(1, 3))},
+    "nights like the one before (correlation 0.7)": lambda _: {"memory": 0.7},
+    "all three at once": lambda rng: {"environments": _environments(rng), "bad": 0.05, "bad_runs": 2, "memory": 0.7},
+}
+"""Years without a change of the code, by what makes them hard."""
+
+Asked = TypeVar("Asked")
+Made = TypeVar("Made")
+
+
+def unchanged_table(years: int, comparisons: int) -> list[str]:
+    """So many years of each kind, and what so many comparisons of the same code add to them."""
+    hits = sum(_everywhere(_confirmed_of, range(math.ceil(comparisons / CHUNK)), "comparisons"))
+    made = CHUNK * math.ceil(comparisons / CHUNK)
+    chance, most = share([True] * hits + [False] * (made - hits)), interval(hits, made)[1]
+    lines = [
+        "| a year without a change | told | comparisons | GPU-seconds | told at most, by its comparisons |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for number, kind in enumerate(UNCHANGED):
+        labels = [_unchanged(kind, (number + 1) * 1_000_000 + at) for at in range(years)]
+        lived = list(_everywhere(_year, labels, kind))
+        asked, seconds = (np.mean([one[at] for one in lived]) for at in (1, 2))
+        told = share(one[0] for one in lived)
+        lines.append(f"| {kind} | {told} | {asked:.1f} | {seconds:.0f} | {100 * asked * most:.2g}% |")
+    return [*lines, "", f"A comparison of the same code confirms a change: {chance}."]
+
+
+def planted(count: int, sds: Sequence[float], within: int) -> list[tuple[bool, bool]]:
+    """Steps of 1% on so many series with one of these standard deviations: suspected in time, and confirmed."""
+    asked = []
+    for number in range(count):
+        rng = np.random.default_rng([17, number])
+        step = ((int(rng.integers(30, NIGHTS - 30)), float(rng.choice([1.0, -1.0]))),)
+        asked.append((SeriesLabel(seed=9_000_000 + number, **_noise(rng, sds), steps=step), within))
+    return list(_everywhere(_found, asked, f"steps at {sds}"))
+
+
+def _everywhere(task: Callable[[Asked], Made], asked: Iterable[Asked], name: str) -> Iterator[Made]:
+    """Each outcome in the order of what was asked for."""
+    every = list(asked)
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for number, made in enumerate(pool.map(task, every), 1):
+            if number % 100 == 0 or number == len(every):
+                say(f"{name}: {number} of {len(every)}")
+            yield made
+
+
+def _unchanged(kind: str, seed: int) -> SeriesLabel:
+    rng = np.random.default_rng(seed)
+    return SeriesLabel(seed=seed, **_noise(rng, (0.05, 0.1, 0.15, 0.3)), **UNCHANGED[kind](rng))
+
+
+def _noise(rng: Generator, sds: Sequence[float]) -> dict[str, Any]:
+    sd = float(rng.choice(sds))
+    return {"sd_pct": sd, "spread_pct": float(rng.choice([one for one in SPREADS if one <= sd]))}
+
+
+def _environments(rng: Generator) -> tuple[tuple[int, float], ...]:
+    nights = sorted(rng.choice(np.arange(20, NIGHTS - 20), 2, replace=False).tolist())
+    return tuple((night, float(rng.normal(0, 1.0))) for night in nights)
+
+
+def _year(label: SeriesLabel) -> tuple[bool, int, float]:
+    """Whether anything was told, how many comparisons were made, and their GPU-seconds."""
+    lived = year(label)
+    return bool(false(label, lived)), len(lived.measured), lived.seconds
+
+
+def _found(asked: tuple[SeriesLabel, int]) -> tuple[bool, bool]:
+    label, within = asked
+    return found(label, label.steps[0][0], within)
+
+
+def _confirmed_of(chunk: int) -> int:
+    """How many of a chunk's comparisons of the same code confirm what was suspected."""
+    rng = np.random.default_rng([5, chunk])
+    suspected = Change("step", "0000000", 0, "0000001", CODE_A_NIGHT, "", 0.5, (0.3, 0.7))
+    spreads, hits = list(recorded_spreads().values()), 0
+    for _ in range(CHUNK):
+        label = SeriesLabel(seed=0, sd_pct=0.3, spread_pct=float(rng.choice(spreads)))
+        measured = [compared(label, suspected, int(rng.integers(4, 8)), rng)]
+        hits += confirm.settled(suspected, measured, known_spread(label)).state == "confirmed"
+    return hits

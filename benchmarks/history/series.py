@@ -17,13 +17,15 @@ import numpy as np
 
 from kernelgate.ci.history.changes import Night
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 LABELLED = ROOT / "tests" / "data" / "history" / "labelled.json"
 TRACES = ROOT / "tests" / "data" / "h200_traces.npz"
 PROCESSES = 5
 NIGHTS = 365
 CODE_A_NIGHT = 3
 """Commits from one night to the next."""
+SPREADS = (0.013, 0.142)
+"""Percent, between processes, as recorded: bound by arithmetic, bound by memory."""
 
 Generator = np.random.Generator
 
@@ -114,14 +116,13 @@ def _tuples(value: Any) -> Any:
 def drawn(seed: int) -> Iterator[SeriesLabel]:
     """The labels of one collection: 380 series."""
     rng = np.random.default_rng(seed)
-    spreads = (0.013, 0.142)  # as recorded: bound by arithmetic, bound by memory
     number = seed * 100_000
 
     def noise(sds: tuple[float, ...] = (0.05, 0.1, 0.15)) -> dict[str, Any]:
         nonlocal number
         number += 1
         sd = float(rng.choice(sds))
-        return {"seed": number, "sd_pct": sd, "spread_pct": float(rng.choice([s for s in spreads if s <= sd]))}
+        return {"seed": number, "sd_pct": sd, "spread_pct": float(rng.choice([one for one in SPREADS if one <= sd]))}
 
     def night(last: int = NIGHTS - 30) -> int:
         return int(rng.integers(30, last))

@@ -12,10 +12,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from benchmarks.verdict import noise, power, scenarios, selective, spreads, two_modes
+from benchmarks.verdict import noise, power, records, selective, spreads, two_modes
 from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
-from benchmarks.verdict.rules import POLICY, PairedTimes, record, say
-from benchmarks.verdict.scenarios import PROCESSES, SETS, SPOILERS, Generator
+from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes, record, say
 from benchmarks.verdict.spreads import Sureness
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.early_stop import undecided
@@ -33,7 +32,7 @@ Draw = Callable[[Generator], PairedTimes]
 @click.option("--draws", default=400, show_default=True, type=click.IntRange(10), help="Records drawn for each figure.")
 def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
-    effects = scenarios.effects()
+    effects = records.effects()
     steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS) + len(selective.MIXES) * len(selective.WAYS)
     steps += len(spreads.scenes()) + len(power.SCENES) + 2
     with track("judging", steps) as advance:
@@ -47,14 +46,14 @@ def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) ->
     detected, stored, hard, processes = {}, {}, {}, {}
     for name in SETS:
         for variant, effect in effects:
-            draw = partial(scenarios.paired_times, name=name, variant=variant)
+            draw = partial(records.paired_times, name=name, variant=variant)
             # Alarms on identical code are rare, so it takes more records to count them.
             detected[name, effect] = _rates(draw, draws if effect else 5 * draws)
             advance(f"{name} +{effect:g}%")
             processes[name, effect] = _processes_needed(draw, max(10, draws // 4))
             advance(f"{name} +{effect:g}%, stopping")
         for variant, effect in ((0, 0.0), (4, effects[3][1])):
-            stored[name, effect] = _rates(partial(scenarios.against_stored, name=name, variant=variant), draws)
+            stored[name, effect] = _rates(partial(records.against_stored, name=name, variant=variant), draws)
             advance(f"{name} +{effect:g}%, stored")
     for spoiler in SPOILERS:
         for effect in (0.0, 5.0):
@@ -81,17 +80,17 @@ def _simulated(draws: int, advance: Advance) -> dict[str, str]:
     return {**capped, **modes, **found}
 
 
-def _by_spread(records: int, advance: Advance) -> dict[str, Sureness]:
+def _by_spread(draws: int, advance: Advance) -> dict[str, Sureness]:
     found = {}
     for name, scene in spreads.scenes().items():
-        found[name] = spreads.measured(scene, records, POLICY, SEED)
+        found[name] = spreads.measured(scene, draws, POLICY, SEED)
         advance(name)
     return found
 
 
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
-    clean = scenarios.paired_times(rng, SETS[int(rng.integers(len(SETS)))], 1)
-    return SPOILERS[spoiler](rng, scenarios.slowed(clean, effect))
+    clean = records.paired_times(rng, SETS[int(rng.integers(len(SETS)))], 1)
+    return SPOILERS[spoiler](rng, records.slowed(clean, effect))
 
 
 def _rates(draw: Draw, draws: int) -> Rates:

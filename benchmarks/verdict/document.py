@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.verdict import spreads
-from benchmarks.verdict.scenarios import PROCESSES
+from benchmarks.verdict.records import PROCESSES
 from benchmarks.verdict.selective import Spent
 from benchmarks.verdict.spreads import Sureness
 

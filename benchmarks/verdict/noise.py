@@ -1,7 +1,4 @@
-"""Whether the intervals hold what they say under uneven, correlated and drifting noise: simulated, with known truth.
-
-`python -m benchmarks.verdict.noise [--draws N]` prints the tables; about a minute for each 100 draws.
-"""
+"""Whether the intervals hold what they say under uneven, correlated and drifting noise: simulated, with known truth."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import click
 import numpy as np
 from scipy import signal
 
@@ -250,15 +246,3 @@ def _head(titles: Sequence[str]) -> list[str]:
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-@click.command()
-@click.option("--draws", default=200, show_default=True, type=click.IntRange(10), help="Records for each figure.")
-def main(draws: int) -> None:
-    """Print the tables."""
-    for title, table in tables(draws).items():
-        click.echo(f"{title}\n\n{table}\n")
-
-
-if __name__ == "__main__":
-    main()

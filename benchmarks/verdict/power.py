@@ -1,4 +1,4 @@
-"""Records as a power-capped GPU gives them, made up with known truth: `python -m benchmarks.verdict.power [--draws N]`.
+"""Records as a power-capped GPU gives them, made up with known truth.
 
 An L4 draws its 72 W under any tensor load. A controller follows the power of whatever runs with a time constant of 20
 to 200 ms, so that the clock wanders between 1.2 and 2.0 GHz for both sides alike.
@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import click
 import numpy as np
 
-from benchmarks.verdict.rules import CASE, POLICY
+from benchmarks.verdict.records import CASE, POLICY
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
@@ -207,14 +206,3 @@ def table(draws: int, advance: Advance = lambda _: None) -> str:
         lines.append(f"| {scene} | {truth} | {' | '.join(cells)} | {found.processes / draws:.2f} |")
         advance(scene)
     return "\n".join(lines)
-
-
-@click.command()
-@click.option("--draws", default=400, show_default=True, type=click.IntRange(10), help="Records drawn for each row.")
-def main(draws: int) -> None:
-    """Print the table."""
-    click.echo(table(draws))
-
-
-if __name__ == "__main__":
-    main()

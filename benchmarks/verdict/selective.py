@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdict import scenarios
-from benchmarks.verdict.rules import POLICY, PairedTimes, record_of_cases
-from benchmarks.verdict.scenarios import SETS, Generator
+from benchmarks.verdict import records
+from benchmarks.verdict.records import POLICY, SETS, Generator, PairedTimes, record_of_cases
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import Direction, judge
@@ -55,7 +54,7 @@ def one_slower(rng: Generator) -> list[int]:
 
 def each_its_own(rng: Generator) -> list[int]:
     """Each case has another amount of work more, or none."""
-    return [int(n) for n in rng.integers(1, len(scenarios.effects()) + 1, CASES)]
+    return [int(n) for n in rng.integers(1, len(records.effects()) + 1, CASES)]
 
 
 MIXES: dict[str, Callable[[Generator], list[int]]] = {
@@ -67,13 +66,13 @@ MIXES: dict[str, Callable[[Generator], list[int]]] = {
 WAYS: dict[str, Again] = {"undecided cases again": only_undecided, "all cases again": everything}
 
 
-def spent(mix: str, way: str, records: int, seed: int) -> Spent:
+def spent(mix: str, way: str, draws: int, seed: int) -> Spent:
     """Draws so many records and times each in the given way; with one seed, both ways get the same records."""
     rng, choosing = np.random.default_rng(seed), np.random.default_rng(seed)
     wrong, processes = 0, 0
-    for _ in range(records):
+    for _ in range(draws):
         variants = MIXES[mix](rng)
-        cases = [scenarios.paired_times(rng, SETS[int(rng.integers(len(SETS)))], variant) for variant in variants]
+        cases = [records.paired_times(rng, SETS[int(rng.integers(len(SETS)))], variant) for variant in variants]
         made = _timed(choosing, cases, WAYS[way])
         found = judge(made, POLICY).cases
         wrong += any(
@@ -81,7 +80,7 @@ def spent(mix: str, way: str, records: int, seed: int) -> Spent:
             for one, variant in zip(found, variants, strict=True)
         )
         processes += sum(one.processes for one in found)
-    return Spent(wrong / records, processes / records / CASES)
+    return Spent(wrong / draws, processes / draws / CASES)
 
 
 def _timed(rng: Generator, cases: Sequence[PairedTimes], again: Again) -> RunRecord:

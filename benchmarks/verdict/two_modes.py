@@ -1,4 +1,4 @@
-"""Times in two modes, made up with known truth: `python -m benchmarks.verdict.two_modes [--draws N]`."""
+"""Times in two modes, made up with known truth."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import click
 import numpy as np
 
-from benchmarks.verdict.rules import POLICY, PairedTimes, record
+from benchmarks.verdict.records import POLICY, PairedTimes, record
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
 from kernelgate.ci.policy.policy import Policy
 
@@ -86,14 +85,3 @@ def table(draws: int) -> str:
             lines.append(f"| {kind} | {100 * share:.0f}% | {' | '.join(cells)} |")
     worst = 100 * 0.5 / math.sqrt(draws)
     return "\n".join([*lines, "", f"Standard error of a figure: at most {worst:.1f} points ({draws} records each)."])
-
-
-@click.command()
-@click.option("--draws", default=200, show_default=True, type=click.IntRange(10), help="Records drawn for each cell.")
-def main(draws: int) -> None:
-    """Print the table: direction / equivalent / no verdict."""
-    click.echo(table(draws))
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.history import bisecting, detection, series
 from benchmarks.history.series import SeriesLabel
+from kernelgate.ci.history import changes
 
 EVERY = series.labelled()
 STEPS = [one for one in EVERY if len(one.steps) == 1 and one.machines == 1]
@@ -33,19 +34,19 @@ def test_a_step_of_one_percent_is_suspected_and_confirmed_in_time() -> None:
 
 def test_new_environments_and_bad_nights_raise_no_alarm() -> None:
     wild = [one for one in UNCHANGED if one.bad > 0.01]
-    assert [detection.detect(series.nights(one)) for one in [*MOVED[:5], *wild[:3]]] == [()] * 8
+    assert [changes.of_series(series.nights(one)) for one in [*MOVED[:5], *wild[:3]]] == [()] * 8
 
 
 def test_drift_is_found() -> None:
     label = next(one for one in EVERY if one.drift)
-    [found] = detection.detect(series.nights(label))
+    [found] = changes.of_series(series.nights(label))
     assert found.kind == "drift"
 
 
 @pytest.mark.slow
 def test_every_environment_change_is_quiet() -> None:
     assert len(MOVED) == 100
-    assert [one for one in MOVED if detection.detect(series.nights(one))] == []
+    assert [one for one in MOVED if changes.of_series(series.nights(one))] == []
 
 
 @pytest.mark.nightly
