@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
@@ -36,27 +36,24 @@ TARGETS = {"wgmma": "9.0a"}
 """Of the build, by path; 9.0 for the others."""
 AT_A_TIME = 4
 """Commands that time: one holds the device, the others load torch meanwhile."""
+SIZE = ("--processes", "2", "--rounds", "40")
 LIMITS = TimeLimits(silence_s=120.0, total_s=300.0)
 
 
 @click.command()
 @click.option("--cause", "names", multiple=True, type=click.Choice([cause.name for cause in CAUSES]), help="All.")
-@click.option("--processes", default=2, show_default=True)
-@click.option("--rounds", default=40, show_default=True)
-@click.option("--jobs", default=planting.cores(), show_default=True, help="Builds at a time.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("out/causes"), show_default=True)
-def main(names: tuple[str, ...], processes: int, rounds: int, jobs: int, output: Path) -> None:
+def main(names: tuple[str, ...], output: Path) -> None:
     """Build base and head of each cause, time them, profile them, and write what was measured into a folder."""
     causes = [cause for cause in CAUSES if not names or cause.name in names]
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernelgate-causes-") as name:
         folder = Path(name)
-        trees = build({bug.id: bug for cause in causes for bug in (cause.base, cause.head)}.values(), folder, jobs)
+        trees = build({bug.id: bug for cause in causes for bug in (cause.base, cause.head)}.values(), folder)
         say(f"built {len(trees)} libraries")
         causes = [cause for cause in causes if cause.base.id in trees and cause.head.id in trees]
-        words = ("--processes", str(processes), "--rounds", str(rounds))
         with ThreadPoolExecutor(AT_A_TIME) as commands:
-            timed = list(commands.map(lambda cause: time(cause, trees, folder, words), causes))
+            timed = list(commands.map(lambda cause: time(cause, trees, folder), causes))
         say("timed")
         for cause, made, profiles in zip(causes, timed, profile(causes, trees, folder), strict=True):
             if made is not None:
@@ -64,7 +61,7 @@ def main(names: tuple[str, ...], processes: int, rounds: int, jobs: int, output:
                 say(f"{cause.name}: {profiles.failures or 'done'}")
 
 
-def build(bugs: Iterable[Bug], folder: Path, jobs: int) -> dict[str, Planted]:
+def build(bugs: Iterable[Bug], folder: Path) -> dict[str, Planted]:
     """Those that could be built, by the bug's id."""
 
     def built(bug: Bug) -> Planted | None:
@@ -76,18 +73,18 @@ def build(bugs: Iterable[Bug], folder: Path, jobs: int) -> dict[str, Planted]:
             return None
         return one
 
-    with ThreadPoolExecutor(jobs) as builders:
+    with ThreadPoolExecutor(planting.cores()) as builders:
         return {one.bug.id: one for one in builders.map(built, bugs) if one is not None}
 
 
-def time(cause: Cause, trees: dict[str, Planted], folder: Path, words: Sequence[str]) -> RunRecord | None:
+def time(cause: Cause, trees: dict[str, Planted], folder: Path) -> RunRecord | None:
     """What `kernelgate bench` measured; None where it could not."""
     base, head = trees[cause.base.id], trees[cause.head.id]
     path = folder / f"{cause.name}.json"
     libraries = ("--base-library", str(base.library), "--head-library", str(head.library))
     lines: list[str] = []
     code = supervise.run(
-        (*KERNELGATE, "bench", *libraries, "--case", cause.case, *words, "--seed", "1", "-o", str(path)),
+        (*KERNELGATE, "bench", *libraries, "--case", cause.case, *SIZE, "--seed", "1", "-o", str(path)),
         cwd=base.tree,
         env=base.environment,
         limits=LIMITS,
@@ -111,19 +108,15 @@ def profile(causes: Sequence[Cause], trees: dict[str, Planted], folder: Path) ->
 
 
 def _started(cause: Cause, trees: dict[str, Planted], folder: Path, stack: ExitStack) -> Profiler:
-    """With the variables that choose the code path: else the library would run, and ncu profile, another kernel."""
-    with mock.patch.dict(os.environ, planting.PATHS.get(cause.base.path, {})):
-        return stack.enter_context(_ready(cause, trees, folder))
-
-
-def _ready(cause: Cause, trees: dict[str, Planted], folder: Path) -> AbstractContextManager[Profiler]:
     base, head = (trees[bug.id] for bug in (cause.base, cause.head))
     card: str = cause.base.kernel
     before, after = (library.read_all(one.library).built[card] for one in (base, head))
     sides = {card: Sides(before, after)}
-    about = compared.judged(cards.of_checkout(base.tree), sides)
-    chosen = compared.select(about, "cuda", None, (cause.case,))
-    return nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))
+    chosen = compared.select(compared.judged(cards.of_checkout(base.tree), sides), "cuda", None, (cause.case,))
+    # With the variables that choose the code path: else the library would run, and ncu profile, another kernel.
+    with mock.patch.dict(os.environ, planting.PATHS.get(cause.base.path, {})):
+        ready = nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))
+        return stack.enter_context(ready)
 
 
 def small(made: RunRecord, profiles: nsight.ProfilingResult) -> RunRecord:
