@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,38 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
+from kernelgate.ci.policy import constants
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import heads, noise, paired_record
 from tests.runs import case, on, process, run_record
 
-RESAMPLES = {"bootstrap": {"resamples": 200}}
 LITTLE = 1e-9
 
 
+PATCH = pytest.MonkeyPatch()
+
+
+@pytest.fixture(autouse=True)
+def _constants_as_they_are() -> Iterator[None]:
+    PATCH.undo()
+    yield
+    PATCH.undo()
+
+
 def policy(**sections: dict[str, Any]) -> Policy:
-    return Policy.model_validate({**RESAMPLES, **sections})
+    """The policy with these numbers; those of the model, which are constants, are set in every module of the judge."""
+    PATCH.undo()
+    for section, numbers in sections.items():
+        for key in [key for key in numbers if constants.of_key(f"{section}.{key}")]:
+            constant, *_ = constants.of_key(f"{section}.{key}")
+            for name, module in list(sys.modules.items()):
+                if name.startswith("kernelgate.ci.judge.") and hasattr(module, constant.name):
+                    PATCH.setattr(module, constant.name, numbers[key])
+    kept = {
+        section: {key: value for key, value in numbers.items() if not constants.of_key(f"{section}.{key}")}
+        for section, numbers in sections.items()
+    }
+    return Policy.model_validate({section: numbers for section, numbers in kept.items() if numbers})
 
 
 def differing(change_pct: float, processes: int = 4, spread: float = 0.001) -> RunRecord:

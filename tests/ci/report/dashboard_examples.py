@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, State
-from kernelgate.ci.lab import metrics, session_entries
+from kernelgate.ci.lab import coming, session_entries
 from kernelgate.ci.lab.log import Closed
-from kernelgate.ci.lab.metrics import SessionRow
+from kernelgate.ci.lab.state import SessionSummary
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
@@ -118,7 +118,7 @@ def dashboard(count: int = 200) -> Dashboard:
     )
 
 
-def sessions(said: str = "faster", count: int = 3) -> list[SessionRow]:
+def sessions(said: str = "faster", count: int = 3) -> list[SessionSummary]:
     """One that people recorded, a search of a script, and measured ones, the last with an interval."""
     sure = {"speedup": 1.4, "speedup_low": 1.3, "speedup_high": 1.5}
     told = {"gpu": said, "card": said, "objective": said}
@@ -131,7 +131,7 @@ def sessions(said: str = "faster", count: int = 3) -> list[SessionRow]:
     recorded = session_events.opened(name="recorded", at=None, source="recorded")
     every = [(recorded, Closed(why="done", said="", minutes=180.0)), search, *measured[:-1]]
     last = session_events.gate("performance", 5, figures=sure)
-    return [metrics.row(one, Policy(), session_events.clock(9)) for one in (*every, (*measured[-1], last))]
+    return [coming.summary(one, Policy(), session_events.clock(9)) for one in (*every, (*measured[-1], last))]
 
 
 def week(number: int) -> SiteWeek:
@@ -168,6 +168,6 @@ def hostile() -> Dashboard:
     )
     decided = decision(*[HOSTILE] * 7)
     weeks = (replace(week(1), gpu=HOSTILE, unjudged={HOSTILE: 1}, gpu_seconds={HOSTILE: 1.0}),)
-    rows = [replace(one, name=HOSTILE) for one in sessions(HOSTILE)]
+    rows = [replace(one, opened=one.opened.model_copy(update={"name": HOSTILE})) for one in sessions(HOSTILE)]
     shown = session_entries.shown(rows)
     return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decided,), release=HOSTILE, sessions=shown)
