@@ -46,7 +46,7 @@ def _beside() -> dict[str, Any]:
     from kernelgate.ci.lab.metrics import SessionsBeside
     from kernelgate.ci.lab.state import SessionAnswer, SessionState
 
-    session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "page"]
+    session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "submit", "page"]
     return {
         "session metrics": SessionsBeside,
         "session status": SessionState,

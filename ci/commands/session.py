@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -59,8 +60,8 @@ def _answer(
     *,
     logged: tuple[Event, ...] = (),
     files: tuple[Path, ...] = (),
-    address: str | None = None,
     lines: tuple[str, ...] | None = None,
+    **posted: str,
 ) -> int:
     """Prints what a command did as JSON; else these lines, or what comes next. The exit code says whether to stop."""
     from kernelgate.ci.document import answer
@@ -73,7 +74,13 @@ def _answer(
     if as_json:
         shown = tuple(str(path.relative_to(root)) if path.is_relative_to(root) else str(path) for path in files)
         made = SessionAnswer(
-            session=found.name, logged=logged, files=shown, address=address, next=state.next, stop=state.stop
+            session=found.name,
+            logged=logged,
+            files=shown,
+            address=posted.get("address"),
+            text=posted.get("text"),
+            next=state.next,
+            stop=state.stop,
         )
         click.echo(answer.shown(made))
     elif lines is not None:
@@ -312,6 +319,34 @@ def review(name: str | None, as_json: bool) -> None:
     found = folder.named(root, name)
     path = steps.ask_for_review(found, policy.load())
     _answer(found, as_json, files=(path,), lines=(str(path.relative_to(root)),))
+
+
+@session.command()
+@click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in place of an issue.")
+@click.option("--dry-run", is_flag=True, help="Print what would be posted.")
+@named
+@as_json_option
+def submit(pull_request: int | None, dry_run: bool, name: str | None, as_json: bool) -> None:
+    """Ask experts for a review, in an issue: the session's report, its questions, and how to answer.
+
+    With GITHUB_TOKEN, in the repository GITHUB_REPOSITORY. Submitted again, the issue or comment that is there changes.
+
+    Exit codes: 0 posted or printed, 3 GitHub refused, or a person closed the issue, 64 usage.
+    """
+    from kernelgate.ci.github import actions
+    from kernelgate.ci.lab import folder
+    from kernelgate.ci.lab import review as experts
+    from kernelgate.ci.policy import policy
+
+    root = checkout()
+    session = folder.named(root, name)
+    made = experts.gathered(root, session, policy.load())
+    if dry_run:
+        _answer(session, as_json, text=made.report, lines=(made.report.rstrip("\n"),))
+        return
+    with actions.answering() if as_json else nullcontext():
+        address = experts.post(actions.Step(), made, pull_request)
+    _answer(session, as_json, address=address, text=made.report, lines=(address,))
 
 
 @session.command()

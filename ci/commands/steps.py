@@ -114,6 +114,20 @@ def command_(policy_file: Path | None) -> None:
     command.answer(step, client.connect(step), default_branch.rules(policy_file).measure)
 
 
+@step.command("review")
+@step_answer
+@click.option("--propose", is_flag=True, help="Open the pull request; else say whether there is one to open.")
+def review_(propose: bool) -> None:
+    """Make a pull request of a reviewer's answer to a session, `/kernelgate pattern NAME: TEXT`.
+
+    For people with write access only. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.lab import review
+
+    step = Step()
+    review.answer(step, client.connect(step), propose)
+
+
 @step.command("accept")
 @step_answer
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")

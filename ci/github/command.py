@@ -39,6 +39,9 @@ from kernelgate.ci.policy.pull_request_rules import Measure
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
+REVIEW = "pattern"
+"""An answer to a session's report, which ci/lab/review.py takes."""
+REVIEW_FORM = "/kernelgate pattern NAME: TEXT"
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 ACCEPTED = "accepted"
@@ -83,13 +86,13 @@ class Refusal:
 def parse(body: str) -> Command | Refusal | None:
     """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
     line = _after_kernelgate(body)
-    if line is None:
+    if line is None or is_review(body):
         return None
     words = _words(line)
     if not words or words[0].casefold() not in VERBS:
         return Refusal(
             "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
-            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON"
+            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON; of a session {REVIEW_FORM}"
         )
     if words[0].casefold() == BISECT:
         asked = bisect_request.parsed(words[1:])
@@ -107,6 +110,11 @@ def parse(body: str) -> Command | Refusal | None:
     if len(words) - 1 > MAX_CASES:
         return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}", done)
     return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])), reason)
+
+
+def is_review(body: str) -> bool:
+    """Whether a comment answers a session: then ci/lab/review.py says what becomes of it, and nobody else."""
+    return [word.casefold() for word in _words(_after_kernelgate(body) or "")[:1]] == [REVIEW]
 
 
 def _after_kernelgate(body: str) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from kernelgate.ci.document import escape
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab import coming, drawings, variables
 from kernelgate.ci.lab.log import Event, PatternUse, TriedChange, duration, notes
@@ -20,6 +22,10 @@ from kernelgate.ci.policy.policy import Policy
 
 FILE, REVIEW = "report.md", "review.md"
 GAINS, PHASES = "gains.svg", "phases.svg"
+MAX_POSTED = 60_000
+"""Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
+ROWS = (1000, 100, 30, 10, 3)
+"""Of a section of what is posted: as many as fit."""
 MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
 
@@ -109,22 +115,37 @@ def try_lines(event: TriedChange) -> Iterator[str]:
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Paper:
+    """How texts of the log are written down, and how many of them in one section."""
+
+    line: Callable[[str], str]
+    cell: Callable[[str], str]
+    """In a table."""
+    rows: int | None = None
+    """All."""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+_FILE = _Paper(_one_line, lambda text: _one_line(text).replace("|", "\\|"))
+
+
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name."""
     state = coming.of(events, policy, now)
     drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
     made = {name: drawings.file([one]) for name, one in drawn.items() if one is not None}
-    return {FILE: "\n".join(_lines(events, state, tuple(made))) + "\n", **made}
+    return {FILE: "\n".join(_lines(events, state, tuple(made), _FILE)) + "\n", **made}
 
 
 def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     """The report with what experts are asked, and room for their answers."""
     state = coming.of(events, policy, now)
-    usual = "Is what limits each try named rightly? Which pattern would have saved time?"
     lines = [
-        *_lines(events, state, ()),
-        "",
-        *_section("Questions", notes(events, "question") or [usual]),
+        *_asked(events, state, _FILE),
         "## Review",
         "",
         "Fill this in, and commit it beside the log. Reviewer and day:",
@@ -143,31 +164,65 @@ def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str]) -> Iterator[str]:
+def posted(events: Sequence[Event], policy: Policy, now: str) -> str:
+    """The report with what experts are asked, for a comment, and how to answer there.
+
+    Texts of the log do nothing there; what is too much for a comment is counted.
+    """
+    state = coming.of(events, policy, now)
+    labels = [
+        f"try {one.number}: {one.action or 'no action'}, {one.bottleneck or 'no bottleneck'}" for one in state.tries
+    ]
+    text = ""
+    for rows in ROWS:
+        paper = _Paper(escape.prose, lambda text: escape.cell(escape.prose(text)), rows)
+        lines = [
+            *_asked(events, state, paper),
+            *_section("Actions and bottlenecks of the tries", labels, paper),
+            "Answer by a comment of this form; it becomes a pull request that names you.",
+            "",
+            escape.fence(("/kernelgate pattern NAME: what to do, and when",), "text"),
+        ]
+        text = "\n".join(lines) + "\n"
+        if len(text) <= MAX_POSTED:
+            break
+    return text
+
+
+def _asked(events: Sequence[Event], state: SessionState, paper: _Paper) -> Iterator[str]:
+    """The report without drawings, and the questions below it."""
+    yield from (*_lines(events, state, (), paper), "")
+    usual = "Is what limits each try named rightly? Which pattern would have saved time?"
+    yield from _section("Questions", notes(events, "question") or [usual], paper)
+
+
+def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], paper: _Paper) -> Iterator[str]:
     opened, closed = state.opened, closed_of(events)
-    yield from (f"# {_one_line(opened.objective)}", "")
+    yield from (f"# {paper.line(opened.objective)}", "")
     about = ", ".join(filter(None, (opened.card, *opened.cases, opened.gpu)))
-    ended = f"; closed ({closed.why}): {_one_line(closed.said)}" if closed else "; still open"
-    yield from (f"{_one_line(about)}; {state.minutes:.0f} minutes{ended}", "")
+    ended = f"; closed ({closed.why}): {paper.line(closed.said)}" if closed else "; still open"
+    yield from (f"{paper.line(about)}; {state.minutes:.0f} minutes{ended}", "")
     believed = [*([opened.hypothesis] if opened.hypothesis else []), *notes(events, "believed")]
     believed += [f"try {one.number}, {one.what}: {one.why}" for one in state.tries]
-    yield from _section("What was believed", believed)
-    yield from _section("What was measured", _measured(state))
+    yield from _section("What was believed", believed, paper)
+    yield from _section("What was measured", _measured(state), paper)
     if GAINS in drawn:
         yield from (f"![Gain of each try over what stood before it, with 95% intervals]({GAINS})", "")
-    yield from _section("What was learnt", _learnt(events))
-    yield from _section("What it took", _took(state))
+    yield from _section("What was learnt", _learnt(events), paper)
+    yield from _section("What it took", _took(state), paper)
     if PHASES in drawn:
         yield from (f"![Time by phase]({PHASES})", "")
     yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
     for gate in state.gates:
-        said = _one_line(gate.said or "").replace("|", "\\|")
+        said = paper.cell(gate.said or "")
         yield f"| {gate.name} | {gate.status} | {gate.minutes:.1f} of {gate.limit_minutes:g} | {said} |"
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str], paper: _Paper) -> Iterator[str]:
     listed = list(lines)
-    yield from (f"## {title}", "", *(f"- {_one_line(line)}" for line in listed))
+    yield from (f"## {title}", "", *(f"- {paper.line(line)}" for line in listed[: paper.rows]))
+    if paper.rows is not None and len(listed) > paper.rows:
+        yield f"- and {len(listed) - paper.rows} more, which the log has"
     yield from ([""] if listed else ["Nothing was said.", ""])
 
 
@@ -207,7 +262,3 @@ def _took(state: SessionState) -> Iterator[str]:
         yield f"{numbers.gpu_seconds:.0f} s on the GPU's machine"
     yield from budget_lines(state)
     yield from state.remarks
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

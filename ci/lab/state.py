@@ -169,7 +169,9 @@ class SessionAnswer:
     files: tuple[str, ...]
     """That it wrote, below the checkout: the session's folder, a reverted patch, the report, the page."""
     address: str | None
-    """Of the page, with --serve."""
+    """Of the page, with --serve; of what was submitted."""
+    text: str | None
+    """What is submitted."""
     next: NextCommand
     stop: Stop | None
     """Why the session is to be closed, with exit code 4; null while it may go on."""

@@ -9,7 +9,7 @@ def _in_every_workflow(check: str) -> tuple[str, ...]:
     """The cases of one check of the workflows' files."""
     called = ("build", "keep", "measure", "plan", "report")
     by_events = ("answer-command", "bisect", "check", "confirm", "docs", "measure-pull-request", "nightly", "profile")
-    others = (*by_events, "refresh-baseline")
+    others = (*by_events, "refresh-baseline", "review")
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
@@ -952,6 +952,54 @@ COMMANDS = Chapter(
     ),
 )
 
+REVIEWS = Chapter(
+    "Sessions that experts review",
+    (
+        Tried(
+            "a stranger answers a session, often, also on a pull request that is closed",
+            "refused, in one comment; the job that may push is not started",
+            "ci/lab/test_review.py::test_only_people_with_write_access_are_answered_with_a_pull_request",
+            ("open", "closed"),
+        ),
+        Tried(
+            "the same through the workflow",
+            "the job with the write token is skipped",
+            "workflows/test_end_to_end.py::test_a_strangers_answer_to_a_session_gets_no_further_than_a_refusal",
+        ),
+        Tried(
+            "text that breaks out of a pattern's front matter, HTML, mentions, links, orders to the runner",
+            "text in a code span; the front matter has its own lines alone",
+            "ci/lab/test_review.py::test_hostile_text_in_a_pattern_stays_text",
+        ),
+        Tried(
+            "a path in place of a pattern's name, another line beside it",
+            "refused",
+            "ci/lab/test_review.py::test_what_is_none_is_refused",
+        ),
+        Tried(
+            "shell text in a reviewer's pattern",
+            "reaches no shell",
+            "workflows/test_end_to_end.py::"
+            "test_a_reviewers_pattern_becomes_a_pull_request_and_the_other_workflow_is_silent",
+        ),
+        Tried(
+            "hostile text in every text of a session's log that is submitted",
+            "text in code spans; the bot's last line stands once",
+            "ci/lab/test_submit.py::test_hostile_text_of_a_log_stays_text",
+        ),
+        Tried(
+            "a log of hundreds of long texts",
+            "what fits is shown, the rest counted, and questions and forms stay",
+            "ci/lab/test_submit.py::test_a_long_log_fits_and_what_is_left_out_is_counted",
+        ),
+        Tried(
+            "somebody's issue with the last line of the bot's",
+            "left alone",
+            "ci/lab/test_submit.py::test_somebody_elses_issue_with_the_same_last_line_is_none_of_ours",
+        ),
+    ),
+)
+
 ACCEPT = Chapter(
     "Accepted regressions",
     (
@@ -1661,6 +1709,7 @@ ATTACKS = (
     EVIDENCE,
     RESOURCES,
     COMMANDS,
+    REVIEWS,
     ACCEPT,
     BUILD,
     BASELINE,

@@ -79,7 +79,7 @@ def _patterns() -> str:
     said = "A pattern: seen in sessions' logs, written down by a person, kept as a file, applied in the next session"
     steps = [
         ("now", ["a session's log", "what cost time, mistakes, notes"]),
-        ("box", ["a person reviews", "in the session's review.md"]),
+        ("box", ["a person reviews", "/kernelgate pattern NAME: what to do"]),
         ("good", ["docs/patterns", "a file with signals, by pull request"]),
         ("box", ["the next session", "is told which signals are seen now,", "by kernelgate patterns; an agent",
                  "by kernelgate prompt"]),

@@ -304,6 +304,32 @@ def test_a_forks_run_waits_for_approval(github: dict[str, object], environment: 
     assert language.expanded(gate["name"], {"github": github}) == environment
 
 
+@pytest.mark.parametrize(
+    ("body", "begins"),
+    [
+        ("/kernelgate pattern warm-up: so", True),
+        ("/Kernelgate  PATTERN warm-up: so", True),
+        ("/kernelgate bench", False),
+        ("a pattern: /kernelgate pattern", False),
+    ],
+)
+def test_every_answer_to_a_session_begins_the_job_that_reads_it(body: str, begins: bool, language: Language) -> None:
+    """Which of them are answers, the step says."""
+    condition = "${{ " + WORKFLOWS["review"].jobs["review"]["if"] + " }}"
+    contexts = {"github": {"event_name": "issue_comment", "event": {"comment": {"body": body}}}}
+    assert language.expanded(condition, contexts) is begins
+
+
+def test_what_proposes_runs_nothing_of_a_pull_request_and_not_for_strangers() -> None:
+    jobs = WORKFLOWS["review"].jobs
+    assert {name for name, job in jobs.items() if job["permissions"]["contents"] == "write"} == {"propose"}
+    assert (jobs["propose"]["needs"], jobs["propose"]["if"]) == ("review", "needs.review.outputs.propose == 'true'")
+    assert [step["run"] for _, step in steps(WORKFLOWS["review"]) if "run" in step] == [
+        "kernelgate step review",
+        "kernelgate step review --propose",
+    ]
+
+
 @pytest.mark.parametrize("name", ["check", "measure-pull-request"])
 def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, language: Language) -> None:
     group = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": event("pull_request", "o/r")})
