@@ -24,6 +24,8 @@ CROSSING = {"bench", "bench.core", "bench.record", "bench.explain", "bench.expla
 its reports."""
 
 MEASURING = ("bench.core", "bench.record", "bench.system", "bench.build", "bench.kernel")
+MEASURES_ALL = (*MEASURING, "bench.check", "bench.timing", "bench.explain")
+JUDGING = ("ci.policy", "ci.document", "ci.judge", "ci.explain", "ci.history", "ci.bisect", "ci.report", "ci.github")
 MAY_IMPORT = {
     "bench.core": (),
     "bench.record": ("bench.core",),
@@ -34,7 +36,7 @@ MAY_IMPORT = {
     "bench.timing": MEASURING,
     "bench.explain": MEASURING,
     "bench.doctor": (*MEASURING, "bench.check"),
-    "bench.measure": ("bench",),
+    "bench.measure": MEASURES_ALL,
     "bench": (),
     "ci.document": (),
     "ci.policy": (),
@@ -44,8 +46,8 @@ MAY_IMPORT = {
     "ci.bisect": ("ci.document", "ci.policy", "ci.judge"),
     "ci.report": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history"),
     "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history", "ci.bisect", "ci.report"),
-    "ci.pipeline": ("ci", "bench"),
-    "ci.lab": ("ci", "bench"),
+    "ci.pipeline": (*MEASURES_ALL, "bench.measure", *JUDGING),
+    "ci.lab": (*MEASURES_ALL, "bench.measure", *JUDGING, "ci.pipeline"),
     "ci.commands": ("ci", "bench"),
     "ci": (),
 }
@@ -124,6 +126,18 @@ def loaded(module: str) -> frozenset[str]:
 def test_imports_follow_the_flow() -> None:
     against = {module: wrong for module in modules() if (wrong := _against_the_flow(module))}
     assert against == {}
+
+
+def test_no_two_packages_import_each_other() -> None:
+    uses = {
+        (package(module), package(name)) for module in modules() for name in ours(imports(module)) if name in modules()
+    }
+    assert {(one, other) for one, other in uses if one != other and (other, one) in uses} == set()
+
+
+def test_nothing_but_the_command_line_imports_the_laboratory() -> None:
+    found = {module for module in modules() if any(package(name) == "ci.lab" for name in ours(imports(module)))}
+    assert {package(module) for module in found} <= {"ci.lab", "ci.commands"}
 
 
 def _against_the_flow(module: str) -> set[str]:
