@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Literal
+from typing import Final, Literal
 
 from kernelgate.bench.build.archs import Capability, only_gpu
 from kernelgate.bench.build.compiler_output import HERE
@@ -42,6 +42,8 @@ MAX_KERNELS = 8
 """Of one call that are profiled."""
 MAX_NAME = 200
 """Characters of a kernel's name that the record keeps."""
+TIMEOUT_S: Final = 120.0
+"""Per side. A profiler that takes longer is terminated, and the run continues without it."""
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
@@ -57,7 +59,7 @@ class Options:
     """Of the GPU: counters have other names on others."""
     set: Literal["quick", "full"] = "quick"
     clock_control: Literal["none", "base"] = "none"
-    timeout_s: float = 120.0
+    timeout_s: float = TIMEOUT_S
     kernel: str | None = None
     """Profile the kernels whose name matches this regular expression; None leaves that to the card."""
 
@@ -342,12 +344,11 @@ def profiling(
     cases: Sequence[ChosenCase],
     out: Path,
     clock_control: Literal["none", "base"],
-    timeout_s: float,
     counters: Literal["quick", "full"] = "quick",
 ) -> Iterator[Profiler | None]:
     """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
     try:
-        options = Options(out, only_gpu(), counters, clock_control, timeout_s)
+        options = Options(out, only_gpu(), counters, clock_control)
     except NoDeviceError:
         yield None
         return

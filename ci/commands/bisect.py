@@ -100,7 +100,7 @@ def bisect(
         say(words.failing_answer(failing), words.failing_text(failing))
         return failing.exit_code
     files.try_file(output)
-    how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
+    how = commits.measuring(rounds, seed, pause_when_capped=True)
 
     def keep(made: record.RunRecord) -> None:
         record.write(made, output)

@@ -202,4 +202,4 @@ def accuracy(
     about = compared.judged(judging, measuring.sides(Path.cwd(), base, base_library, head, head_library, False))
     made = measuring.accuracy_alone(about, suite, case_ids, seed)
     click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules))
-    return accuracy_words.exit_code(made, rules)
+    return accuracy_words.exit_code(made)

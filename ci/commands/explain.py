@@ -12,19 +12,16 @@ from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.policy import policy
-from kernelgate.ci.report import thresholds
 
 
 @click.command()
 @click.argument("report", type=PATH)
 @click.option("--against", type=PATH, help="An earlier report: say what changed since.")
 @answers(profiles.AnalysesAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
-@policy_file
-def analyze(report: Path, against: Path | None, as_json: bool, policy_file: Path | None) -> None:
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
     """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
-    limits = thresholds.bottleneck_limits(policy.load(policy_file))
-    analyses = profiles.analyze(report, limits)
-    before = profiles.analyze(against, limits) if against else ()
+    analyses = profiles.analyze(report)
+    before = profiles.analyze(against) if against else ()
     click.echo(answer.shown(profiles.to_answer(analyses, before)) if as_json else profiles.to_text(analyses, before))
 
 
@@ -58,9 +55,10 @@ def decide(
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
     """
-    bands = thresholds.bands(policy.load(policy_file))
+    rules = policy.load(policy_file)
+    bands = next_step.Bands(rules.gates.reference_min, rules.guidance.target)
     step = next_step.decide(speedup, milliseconds, bands, kernel_ms)
-    keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds, bands)
+    keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds)
     if as_json:
         click.echo(answer.shown(DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)))
         return int(step.stops)

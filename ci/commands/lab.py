@@ -25,8 +25,7 @@ SESSIONS = click.option("--sessions", type=PATH, help="The folder of the session
 @click.option("--case", help="Of a record: the profiled case. Default: the one that takes longest.")
 @answers(advice.Recommended)
 @SESSIONS
-@policy_file
-def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | None, policy_file: Path | None) -> None:
+def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | None) -> None:
     """Say what to try next on a profiled kernel, and what came of it in all sessions. Needs no GPU.
 
     Takes an Nsight Compute report, or a run record with a profile. The order is the cookbook's.
@@ -34,7 +33,7 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
 
-    analysis = profiled.read(source, case, policy.load(policy_file))
+    analysis = profiled.read(source, case)
     found = advice.recommend(analysis, advice.table(sessions or folder.FOLDER))
     click.echo(answer.shown(found) if as_json else "\n".join(advice.recommended_lines(found)))
 
@@ -137,5 +136,5 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
         ) from None
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
-    budget = agent_tools.DeviceBudget(policy.load(policy_file).agents)
+    budget = agent_tools.DeviceBudget(policy.load(policy_file).agents.gpu_seconds)
     anyio.run(AgentsServer(git.root(Path.cwd()), agent_tools.offered(root), budget).serve)

@@ -38,7 +38,6 @@ from kernelgate.ci.judge import early_stop, static
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import artifacts, prior
 from kernelgate.ci.policy import policy
-from kernelgate.ci.report import thresholds
 
 
 @dataclass(frozen=True)
@@ -276,7 +275,7 @@ def profile(
     rules = known.profiling
     measuring.try_record(run)
     files.try_folder(out)
-    options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
+    options = nsight.Options(out, only_gpu(), which, rules.clock_control, kernel=kernel)
     compiled = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
     about = compared.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
@@ -287,7 +286,7 @@ def profile(
     if as_json:
         click.echo(answer.shown(done))
     else:
-        for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
+        for text in profiles.sides_to_text(out, done.profiles):
             click.echo(text)
     for reason in done.failures:
         progress.say(reason)

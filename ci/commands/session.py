@@ -98,7 +98,7 @@ def _answer(
 @click.option("--template", type=click.Choice(["baseline", "optimise"]), default="optimise", show_default=True)
 @click.option("--hypothesis", help="What is believed to hold the kernel back.")
 @click.option("--target", type=click.FloatRange(min=0, min_open=True), help="Times as fast as the reference.")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Default: the sum of the policy's boxes.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Default: the sum of its time boxes.")
 @click.option("--usd", type=click.FloatRange(min=0, min_open=True), help="Stop at this cost.")
 @click.option("--name", default="", help="Default: made of the day and the objective.")
 @as_json_option

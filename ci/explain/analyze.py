@@ -13,7 +13,7 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, budget, recommend
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, WORDS, Bottleneck, BottleneckLimits, Diagnosis
+from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, WORDS, Bottleneck, Diagnosis
 from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
 
@@ -157,13 +157,13 @@ class Analysis:
         return self.findings[0]
 
 
-def analyze(path: Path, limits: BottleneckLimits) -> tuple[Analysis, ...]:
+def analyze(path: Path) -> tuple[Analysis, ...]:
     """Every launch of the report, in its order. Raises ReportError where there is nothing to read."""
-    return tuple(analyze_kernel(kernel, limits) for kernel in ncu_reader.read(path))
+    return tuple(analyze_kernel(kernel) for kernel in ncu_reader.read(path))
 
 
-def analyze_kernel(kernel: ProfiledKernel, limits: BottleneckLimits) -> Analysis:
-    findings = bottleneck.classify(kernel, limits)
+def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
+    findings = bottleneck.classify(kernel)
     return Analysis(kernel, findings, roofline_of(kernel), recommend.recommend(kernel, findings))
 
 
@@ -351,14 +351,14 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         yield f"     {one.reason}. {one.link}"
 
 
-def sides_to_text(folder: Path, profiles: Sequence[Profile], limits: BottleneckLimits) -> Iterator[str]:
+def sides_to_text(folder: Path, profiles: Sequence[Profile]) -> Iterator[str]:
     """Each case's head, beside its base where there is one, from the reports in `folder`."""
     for head in profiles:
         if head.side != "head" or head.report is None:
             continue
         base = next((one for one in profiles if one.key == head.key and one.side == "base" and one.report), None)
-        before = analyze(folder / base.report, limits) if base is not None and base.report else ()
-        yield to_text(analyze(folder / head.report, limits), before)
+        before = analyze(folder / base.report) if base is not None and base.report else ()
+        yield to_text(analyze(folder / head.report), before)
 
 
 def sureness(strength: float) -> str:

@@ -13,10 +13,21 @@ from collections.abc import Iterator
 from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.explain.diagnosis import (
+    BANDWIDTH_BUSY_PCT,
+    BARRIER_SHARE,
+    CONFLICT_SHARE,
+    DIVERGED_THREADS,
+    ENOUGH_OCCUPANCY_PCT,
+    EXCESS_SHARE,
+    IDLE_SHARE,
+    LAUNCH_BOUND_US,
+    LOCAL_SHARE,
+    LOW_OCCUPANCY_PCT,
+    SATURATED_PCT,
     SURE,
     TENSOR_UNUSED_PCT,
+    UNIT_BUSY_PCT,
     Bottleneck,
-    BottleneckLimits,
     Diagnosis,
     Facts,
     Rule,
@@ -30,11 +41,11 @@ WIDEST_COALESCED = 16.0
 """Sectors of 32 bytes in a coalesced request of 32 lanes with 16 bytes each."""
 
 
-def bank_conflicts(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def bank_conflicts(facts: Facts) -> Diagnosis | None:
     share = facts.ratio("bank_conflicts", "shared_wavefronts")
     if share is None:
-        return _hidden_bank_conflicts(facts, limits)
-    if share < limits.conflict_share:
+        return _hidden_bank_conflicts(facts)
+    if share < CONFLICT_SHARE:
         return None
     stalled = facts.stall_share("short_scoreboard", "mio_throttle")
     busy = facts.l1_busy
@@ -48,7 +59,7 @@ def bank_conflicts(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     return Diagnosis(Bottleneck.BANK_CONFLICTS, clamp(1.25 * share * relevant), tuple(evidence), gain)
 
 
-def _hidden_bank_conflicts(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
     """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
     busy, compute, shared = facts.l1_busy, facts.compute_busy, facts.get("shared_bytes")
     ruled = nvidia_gain(facts.kernel, "SharedMemoryConflicts", "UncoalescedSharedAccess")
@@ -56,7 +67,7 @@ def _hidden_bank_conflicts(facts: Facts, limits: BottleneckLimits) -> Diagnosis 
         return Diagnosis(
             Bottleneck.BANK_CONFLICTS, clamp(ruled / 100), (f"NVIDIA's rules: {ruled:.0f}% to gain",), ruled
         )
-    if busy is None or compute is None or shared <= 0 or busy < limits.unit_busy_pct or compute > busy / 3:
+    if busy is None or compute is None or shared <= 0 or busy < UNIT_BUSY_PCT or compute > busy / 3:
         return None
     if max(facts.get("dram_pct"), facts.l2_busy or 0.0) > 0.6 * busy:
         return None
@@ -70,18 +81,18 @@ def _hidden_bank_conflicts(facts: Facts, limits: BottleneckLimits) -> Diagnosis 
     return Diagnosis(Bottleneck.BANK_CONFLICTS, 0.55, evidence)
 
 
-def coalescing(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def coalescing(facts: Facts) -> Diagnosis | None:
     excess, evidence = _excess(facts)
     if excess is None:
-        return _hidden_coalescing(facts, limits)
-    if excess < limits.excess_share:
+        return _hidden_coalescing(facts)
+    if excess < EXCESS_SHARE:
         return None
     busy = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
     stalled = facts.memory_stalled
     # Few warps wait for memory whatever they ask of it: then waiting shows latency, not excess.
-    warps = clamp(facts.get("occupancy_pct") / limits.low_occupancy_pct) if facts["occupancy_pct"] is not None else 1.0
+    warps = clamp(facts.get("occupancy_pct") / LOW_OCCUPANCY_PCT) if facts["occupancy_pct"] is not None else 1.0
     relevant = max(busy / 100, (stalled or 0.0) * warps)
-    if facts.get("tensor_pct") >= limits.saturated_pct or (facts.compute_busy or 0.0) >= limits.saturated_pct:
+    if facts.get("tensor_pct") >= SATURATED_PCT or (facts.compute_busy or 0.0) >= SATURATED_PCT:
         relevant /= 2
     parts = [evidence]
     if stalled is not None:
@@ -117,19 +128,19 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
     return (moved - needed) / total, worst
 
 
-def _hidden_coalescing(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
     ruled = nvidia_gain(facts.kernel, "UncoalescedGlobalAccess")
     if ruled is not None:
         return Diagnosis(Bottleneck.COALESCING, clamp(ruled / 80), (f"NVIDIA's rules see {ruled:.0f}% to gain",), ruled)
     busy, compute = facts.l1_busy, facts.compute_busy
-    if _scattered(facts, limits):
+    if _scattered(facts):
         scattered = (
             f"occupancy is {facts.get('occupancy_pct'):.0f}% and yet no memory unit is above {facts.l2_busy or 0:.0f}%",
             f"pipes are {compute or 0:.0f}% busy",
             "the report has no count of sectors",
         )
         return Diagnosis(Bottleneck.COALESCING, SURE - 0.04, scattered)
-    if busy is None or compute is None or busy < limits.unit_busy_pct or compute > busy / 3:
+    if busy is None or compute is None or busy < UNIT_BUSY_PCT or compute > busy / 3:
         return None
     if facts.get("shared_bytes") > 0:
         return None
@@ -142,22 +153,22 @@ def _hidden_coalescing(facts: Facts, limits: BottleneckLimits) -> Diagnosis | No
     return Diagnosis(Bottleneck.COALESCING, 0.52, evidence)
 
 
-def _scattered(facts: Facts, limits: BottleneckLimits) -> bool:
+def _scattered(facts: Facts) -> bool:
     """Many warps in flight, little arithmetic, and still no memory unit that is saturated: requests are split up."""
     l2, compute = facts.l2_busy, facts.compute_busy
     if l2 is None or compute is None or facts["occupancy_pct"] is None:
         return False
     most = max(l2, facts.get("dram_pct"))
-    return facts.get("occupancy_pct") >= 60 and 20 <= most < limits.bandwidth_busy_pct and compute < most / 8
+    return facts.get("occupancy_pct") >= 60 and 20 <= most < BANDWIDTH_BUSY_PCT and compute < most / 8
 
 
 WARP = 32
 
 
-def classify(kernel: ProfiledKernel, limits: BottleneckLimits) -> tuple[Diagnosis, ...]:
+def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
     """The findings, the bottleneck first: the first rule that is sure enough, else the strongest."""
     facts = Facts(kernel)
-    findings = [finding for rule in RULES if (finding := rule(facts, limits)) is not None]
+    findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
     if not findings:
         return (Diagnosis(Bottleneck.OCCUPANCY, 0.05, ("the report has none of the required metrics",)),)
     first = next((finding for finding in findings if finding.strength >= SURE), None)
@@ -165,28 +176,26 @@ def classify(kernel: ProfiledKernel, limits: BottleneckLimits) -> tuple[Diagnosi
     return (first, *sorted((f for f in findings if f is not first), key=lambda finding: -finding.strength))
 
 
-def _launch(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _launch(facts: Facts) -> Diagnosis | None:
     time = facts["duration_us"]
-    if time is None or time >= limits.launch_bound_us:
+    if time is None or time >= LAUNCH_BOUND_US:
         return None
     # Close to the limit the kernel's own work counts as well.
-    strength = 0.95 - 0.35 * (time / limits.launch_bound_us) ** 2
-    return Diagnosis(
-        Bottleneck.LAUNCH, strength, (f"it runs for {time:.1f} µs, under {limits.launch_bound_us:.0f} µs",)
-    )
+    strength = 0.95 - 0.35 * (time / LAUNCH_BOUND_US) ** 2
+    return Diagnosis(Bottleneck.LAUNCH, strength, (f"it runs for {time:.1f} µs, under {LAUNCH_BOUND_US:.0f} µs",))
 
 
-def _small_grid(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _small_grid(facts: Facts) -> Diagnosis | None:
     grid, sms, waves, active = facts["grid"], facts.kernel.sm_count, facts["waves"], facts.active_share
     idle = None if active is None else 1.0 - active
-    moves = max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= limits.bandwidth_busy_pct
-    saturated = moves or facts.get("tensor_pct") >= limits.unit_busy_pct
+    moves = max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= BANDWIDTH_BUSY_PCT
+    saturated = moves or facts.get("tensor_pct") >= UNIT_BUSY_PCT
     if grid is None or saturated:
         return None
     if sms and grid < sms:
         expected = 1.0 - grid / sms
-        share = expected if idle is None else min(idle, expected + limits.idle_share)
-        if share < limits.idle_share:
+        share = expected if idle is None else min(idle, expected + IDLE_SHARE)
+        if share < IDLE_SHARE:
             return None
         evidence = (f"{grid:.0f} blocks for {sms} multiprocessors", f"{share:.0%} of the device's time is idle")
         return Diagnosis(Bottleneck.SMALL_GRID, clamp(0.55 + 0.45 * share), evidence, 100 * share)
@@ -199,11 +208,11 @@ def _small_grid(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
             f"occupancy is {facts.get('occupancy_pct'):.0f}% where {fits:.0f}% would fit",
         )
         busy = max(facts.compute_busy or 0.0, facts.l1_busy or 0.0)
-        return Diagnosis(Bottleneck.SMALL_GRID, 0.7 if busy < limits.unit_busy_pct else 0.3, evidence)
+        return Diagnosis(Bottleneck.SMALL_GRID, 0.7 if busy < UNIT_BUSY_PCT else 0.3, evidence)
     whole = -(-waves // 1)
     wasted = 1.0 - waves / whole
     share = wasted if idle is None else min(idle, wasted)
-    if share < 0.75 * limits.idle_share:
+    if share < 0.75 * IDLE_SHARE:
         return None
     evidence = (
         f"{waves:.2f} waves take the time of {whole:.0f}",
@@ -215,12 +224,12 @@ def _small_grid(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     return Diagnosis(Bottleneck.SMALL_GRID, clamp(strength), evidence, 100 * share)
 
 
-def _spills(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _spills(facts: Facts) -> Diagnosis | None:
     share = facts.ratio("local_instructions", "instructions")
     counted = share is not None
     if share is None:
         share = facts.ratio("code_local", "code_instructions")
-    if share is None or share < limits.local_share:
+    if share is None or share < LOCAL_SHARE:
         return None
     evidence = [f"{share:.0%} of {'its' if counted else 'the code’s'} instructions load or store local memory"]
     if facts["registers"] is not None:
@@ -229,24 +238,24 @@ def _spills(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     busy = max(facts.get("tensor_pct"), facts.compute_busy or 0.0)
     if stalled is not None:
         evidence.append(f"{stalled:.0%} of the waiting is for memory")
-    relevant = (1.0 if stalled is None else clamp(0.4 + stalled)) * (0.5 if busy >= limits.saturated_pct else 1.0)
+    relevant = (1.0 if stalled is None else clamp(0.4 + stalled)) * (0.5 if busy >= SATURATED_PCT else 1.0)
     if not counted:
         # Code that runs once says nothing; code that is run often shows in the memory units.
         memory = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
-        relevant *= 0.9 if memory >= limits.bandwidth_busy_pct / 2 else 0.5
+        relevant *= 0.9 if memory >= BANDWIDTH_BUSY_PCT / 2 else 0.5
     strength = clamp(0.55 + 1.2 * share) * relevant
     return Diagnosis(Bottleneck.SPILLS, strength, tuple(evidence), percent(share + (stalled or 0.0) / 2))
 
 
-def _divergence(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _divergence(facts: Facts) -> Diagnosis | None:
     """Lanes that idle cost what the kernel spends on instructions, not what it waits for memory."""
     active, working = facts["threads_per_instruction"], facts["threads_working"]
     fewest = min((one for one in (active, working) if one is not None), default=None)
-    if fewest is None or fewest >= limits.diverged_threads:
+    if fewest is None or fewest >= DIVERGED_THREADS:
         return None
     lost, stalled = 1.0 - fewest / WARP, facts.memory_stalled
     relevant = (facts.compute_busy or 0.0) / 100 if stalled is None else 1.0 - stalled
-    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= limits.bandwidth_busy_pct:
+    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= BANDWIDTH_BUSY_PCT:
         relevant /= 2
     evidence = [f"{fewest:.1f} of a warp's {WARP} threads work in an instruction"]
     if active is not None and working is not None and active - working >= 1:
@@ -256,11 +265,11 @@ def _divergence(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     return Diagnosis(Bottleneck.DIVERGENCE, clamp(1.3 * lost * relevant), tuple(evidence), percent(lost * relevant))
 
 
-def _barrier(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _barrier(facts: Facts) -> Diagnosis | None:
     share = facts.stall_share("barrier")
     if share is None:
         return _hidden_barrier(facts)
-    if share < limits.barrier_share or next(iter(facts.stalls)) != "barrier":
+    if share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
         return None
     cycles = facts.get(STALL_PREFIX + "barrier")
     busy = max(facts.get("tensor_pct"), facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("issue_pct"))
@@ -268,7 +277,7 @@ def _barrier(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
         f"{share:.0%} of the waiting is at barriers, {cycles:.1f} cycles for each instruction",
         f"no unit is above {busy:.0f}%",
     )
-    strength = clamp(0.4 + 0.8 * share) * (1.0 if busy < limits.saturated_pct else 0.4)
+    strength = clamp(0.4 + 0.8 * share) * (1.0 if busy < SATURATED_PCT else 0.4)
     return Diagnosis(Bottleneck.BARRIER, strength, evidence, percent(share * (1 - facts.get("issue_pct") / 100)))
 
 
@@ -281,7 +290,7 @@ def _hidden_barrier(facts: Facts) -> Diagnosis | None:
     return Diagnosis(Bottleneck.BARRIER, 0.55, evidence)
 
 
-def _saturated(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _saturated(facts: Facts) -> Diagnosis | None:
     """The busiest unit: of DRAM and L2 the one further down, since all that DRAM moves passes through L2."""
     dram, l2 = facts["dram_pct"], facts.l2_busy
     units: list[tuple[float, Bottleneck, str]] = []
@@ -307,7 +316,7 @@ def _saturated(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     if len(units) < 3:
         strength *= 0.85  # a unit that the report does not show may be busier
     moves = bottleneck in (Bottleneck.DRAM, Bottleneck.L2)
-    is_busy = most >= (limits.bandwidth_busy_pct if moves else limits.unit_busy_pct)
+    is_busy = most >= (BANDWIDTH_BUSY_PCT if moves else UNIT_BUSY_PCT)
     return Diagnosis(bottleneck, strength if is_busy else min(strength, SURE - 0.05), tuple(evidence))
 
 
@@ -324,11 +333,11 @@ def _pipe(facts: Facts, busy: float) -> str:
     return f"{name} is {pct:.0f}% busy" if pct >= 0.8 * busy else f"the multiprocessors' pipes are {busy:.0f}% busy"
 
 
-def _occupancy(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
+def _occupancy(facts: Facts) -> Diagnosis | None:
     achieved = facts["occupancy_pct"]
     if achieved is None:
         achieved = facts["theoretical_occupancy_pct"]
-    if achieved is None or achieved >= limits.enough_occupancy_pct:
+    if achieved is None or achieved >= ENOUGH_OCCUPANCY_PCT:
         return None
     busy = max(
         facts.get("dram_pct"),
@@ -337,18 +346,16 @@ def _occupancy(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
         facts.l1_busy or 0.0,
         facts.compute_busy or 0.0,
     )
-    if busy >= limits.saturated_pct:
+    if busy >= SATURATED_PCT:
         return None
     evidence = [f"occupancy is {achieved:.0f}%", f"no unit is above {busy:.0f}%"]
     limit = limiter(facts.kernel)
     if limit:
         evidence.append(f"limited by {limit}")
-    low = clamp((limits.enough_occupancy_pct - achieved) / (limits.enough_occupancy_pct - 10))
+    low = clamp((ENOUGH_OCCUPANCY_PCT - achieved) / (ENOUGH_OCCUPANCY_PCT - 10))
     strength = low * clamp(1.15 - busy / 130)
     issue = facts["issue_pct"]
-    gain = (
-        None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / limits.enough_occupancy_pct)
-    )
+    gain = None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / ENOUGH_OCCUPANCY_PCT)
     return Diagnosis(Bottleneck.OCCUPANCY, strength, tuple(evidence), gain)
 
 

@@ -6,12 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.explain.diagnosis import LAUNCH_BOUND_US
 
 # ----------------------------------------------------------------------------------------------------------------------
 # How much of a call is its launch
 # ----------------------------------------------------------------------------------------------------------------------
+
+
+LAUNCH_SHARE: Final = 0.33
+"""Where the launch was measured (a call one by one against replayed from a graph): the share of the call from which on
+it is looked at first, and the comment says what it leaves to the kernel. Beyond a third, even a kernel that took no
+time would win less than two thirds."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +52,17 @@ def launch_sentence(share: LaunchShare) -> str:
     )
 
 
-def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]], limit: float) -> bool:
+def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]]) -> bool:
     """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process.
 
     In every process calls change the same way, and the launch makes more than half of that change, and more than
-    `limit` of the slower call.
+    LAUNCH_SHARE of the slower call.
     """
     for before, after in pairs:
         slower = max(before, after, key=lambda share: share.call_us)
         change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
-        if slower.launch_us <= limit * slower.call_us or of_launch * change <= 0 or abs(of_launch) <= abs(change) / 2:
+        little = slower.launch_us <= LAUNCH_SHARE * slower.call_us
+        if little or of_launch * change <= 0 or abs(of_launch) <= abs(change) / 2:
             return False
     return len({after.call_us > before.call_us for before, after in pairs}) == 1
 
@@ -72,21 +81,26 @@ class Priority(StrEnum):
     NEXT_BOTTLENECK = "next bottleneck"
 
 
+PROFILE_BELOW: Final = 1.0
+"""By how many times as fast as the reference a kernel is. Below gates.reference_min: stop and profile. Below
+PROFILE_BELOW somebody has shown that it can be done faster, and a profile says where; below TUNE_BELOW one
+recommendation at a time; from NEXT_BOTTLENECK_FROM on, what held the kernel back is gone and a new profile names what
+does now. The four are the project's founding ones."""
+TUNE_BELOW: Final = 1.5
+NEXT_BOTTLENECK_FROM: Final = 2.0
+KEEP_FROM: Final = 1.2
+"""While optimising: how many times as fast as before a fix must make the kernel to be kept, else another one is tried
+(`decide --before-ms`). Of the founding documents of 2025-10-13, whose gate is 20% faster, by speed: their example of
+0.50 to 0.25 ms is 100%. A bar for a day's work, not for a merge."""
+
+
 @dataclass(frozen=True)
 class Bands:
-    """Where one advice ends and the next begins: speed-ups over the reference, and times; the policy has them."""
+    """What the policy says of speed-ups over the reference."""
 
     stop_below: float
-    profile_below: float
-    tune_below: float
-    next_bottleneck_from: float
-    launch_bound_us: float
-    launch_share: float
-    """Of a call: where its launch takes more, that is looked at first."""
     target: float
-    """A speed-up over the reference that is worth publishing."""
-    keep_from: float
-    """While optimising: how many times as fast as before a fix makes the kernel that is kept."""
+    """That is worth publishing."""
 
 
 @dataclass(frozen=True)
@@ -119,31 +133,31 @@ def decide(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float |
         raise UsageError(
             f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
         )
-    return _of_launch(speedup, milliseconds, bands, kernel_ms) or _of_speedup(speedup, bands)
+    return _of_launch(speedup, milliseconds, kernel_ms) or _of_speedup(speedup, bands)
 
 
-def worth_keeping(before_ms: float, after_ms: float, bands: Bands) -> str:
+def worth_keeping(before_ms: float, after_ms: float) -> str:
     """Whether a fix is kept, by one call's time before and after it. Raises UsageError unless both are positive."""
     for name, value in (("--before-ms", before_ms), ("MILLISECONDS", after_ms)):
         if not (math.isfinite(value) and value > 0):
             raise UsageError(f"{name} must be a number above 0, got {value}")
     times = before_ms / after_ms
-    if times >= bands.keep_from:
-        return f"Keep the fix: {times:.3g}× as fast as before, and {bands.keep_from:g}× is enough."
-    return f"Try another fix: {times:.3g}× as fast as before, and one is kept from {bands.keep_from:g}× on."
+    if times >= KEEP_FROM:
+        return f"Keep the fix: {times:.3g}× as fast as before, and {KEEP_FROM:g}× is enough."
+    return f"Try another fix: {times:.3g}× as fast as before, and one is kept from {KEEP_FROM:g}× on."
 
 
-def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float | None) -> NextStep | None:
+def _of_launch(speedup: float, milliseconds: float, kernel_ms: float | None) -> NextStep | None:
     """Where the launch is what takes the time; None elsewhere."""
     call_us, times = 1000 * milliseconds, f"{speedup:g}× the reference"
     fewer = "Look at launch overhead first: CUDA graphs, fusion, larger batches"
     if kernel_ms is not None:
         share = LaunchShare(call_us, 1000 * kernel_ms)
-        if share.launch_us <= bands.launch_share * call_us:
+        if share.launch_us <= LAUNCH_SHARE * call_us:
             return None
         said = launch_sentence(share)
         return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}", f"{fewer}; {times}.", _BENCH)
-    if call_us >= bands.launch_bound_us:
+    if call_us >= LAUNCH_BOUND_US:
         return None
     said = f"{call_us:g} µs a call: a launch alone takes 2 to 5 µs"
     return NextStep(Priority.LAUNCH, said, f"{fewer}; {times} says little here.", _BENCH)
@@ -151,17 +165,17 @@ def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: flo
 
 def _of_speedup(speedup: float, bands: Bands) -> NextStep:
     times = f"{speedup:g}× the reference"
-    if speedup >= bands.profile_below:
+    if speedup >= PROFILE_BELOW:
         times += f", {'past' if speedup >= bands.target else 'short of'} the target of {bands.target:g}×"
     if speedup < bands.stop_below:
         advice = "Stop, and profile before changing anything."
         return NextStep(Priority.CRITICAL, f"Critical: {times}", advice, _PROFILE)
-    if speedup < bands.profile_below:
+    if speedup < PROFILE_BELOW:
         return NextStep(Priority.HIGH, f"High: {times}", "Profile, and remove the first bottleneck it names.", _PROFILE)
-    if speedup < bands.tune_below:
+    if speedup < TUNE_BELOW:
         advice = "Try the recommendations of a full profile, one at a time."
         return NextStep(Priority.MEDIUM, f"Medium: {times}", advice, f"{_PROFILE} --set full")
-    if speedup < bands.next_bottleneck_from:
+    if speedup < NEXT_BOTTLENECK_FROM:
         advice = "Document what made it fast, and keep it from getting slower."
         return NextStep(Priority.SUCCESS, f"Success: {times}", advice, "kernelgate pr --base main")
     advice = "Profile for the next bottleneck: what held it back before no longer does."
@@ -246,12 +260,12 @@ def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
     return longest if longest is not None and len(longest.rungs) >= LEAST_RUNGS else None
 
 
-def diagnose_ladder(found: Ladder, profile_below: float) -> LadderDiagnosis:
-    """`profile_below`: times as fast as the reference, below which a size counts as slow."""
+def diagnose_ladder(found: Ladder) -> LadderDiagnosis:
+    """A size below PROFILE_BELOW counts as slow."""
     first = found.rungs[0]
-    slow = [rung for rung in found.rungs[1:] if rung.speedup < profile_below]
+    slow = [rung for rung in found.rungs[1:] if rung.speedup < PROFILE_BELOW]
     at_first = f"at {found.axis}={first.size} {first.speedup:.2g}× as fast as the reference"
-    if first.speedup < profile_below:
+    if first.speedup < PROFILE_BELOW:
         rest = f"and slow at {len(slow)} of {len(found.rungs) - 1} larger sizes" if slow else "and fast further up"
         what = "look at the launch and at what every call does, before tiles and bandwidth"
         return LadderDiagnosis(

@@ -313,8 +313,8 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
     part = parts.of_record(label, measured, verdict, stored, since)
     if part.record is None:
         return GpuResult(evidence, part)
-    assessed = claims.assess(written, measured, verdict, policy.gates, policy.template)
-    deciding = claims.assess(written, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
+    assessed = claims.assess(written, measured, verdict, policy.gates)
+    deciding = claims.assess(written, measured, evidence.verdict or NO_VERDICT, policy.gates)
     read = any(build.kernels for build in measured.builds)
     unread = not read and policy.static.new_spills == "fail" and not outputs.is_wrong(measured)
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)

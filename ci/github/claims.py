@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Final
 
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.record import Case, CaseKey, RunRecord
@@ -14,7 +15,6 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.policy.pull_request_rules import Template
 
 MAX_CLAIMS = 20
 """More than a comment can set beside measurements."""
@@ -22,6 +22,8 @@ MAX_NAME = formatting.MAX_LABEL
 """Characters of a card or axis that is looked for in a text; one letter alone is too common a word."""
 MAX_AXES = 12
 """Axes that a line names."""
+CLAIM_TOLERANCE_PCT: Final = 1.0
+"""Claims are rounded: a claim of 10% holds if 9.2% was measured. In percentage points."""
 
 
 class Effect(Enum):
@@ -322,21 +324,19 @@ def _listed(names: Sequence[str], separator: str) -> Line:
     return tuple(piece for number, name in enumerate(shown) for piece in (separator if number else "", Code(name, 40)))
 
 
-def assess(
-    claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates, policy: Template
-) -> tuple[Assessed, ...]:
+def assess(claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates) -> tuple[Assessed, ...]:
     """Every claim against the cases of the record that it names."""
     assessed = []
     for claim in claims:
         about = cases_of(claim, record)
         cases = [case for case in verdict.cases if case.key in about.cases]
-        found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases]
+        found = [Assessed(claim, _found(claim, case, gates), case) for case in cases]
         none = Assessed(claim, Support.NOT_MEASURED, strange=about.strange, known=about.known)
         assessed.append(min(found, key=lambda one: one.finding, default=none))
     return tuple(assessed)
 
 
-def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> Support:
+def _found(claim: Claim, case: CaseVerdict, gates: Gates) -> Support:
     """One claim, one case. Decided by the interval of the change and by whether a direction is certain at all."""
     if case.interval_pct is None or case.disqualifying:
         return Support.NOT_MEASURED
@@ -352,8 +352,8 @@ def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> S
     directed = Direction.FASTER if claim.effect is Effect.FASTER else Direction.SLOWER
     if case.direction not in (directed, Direction.NONE):
         return Support.CONTRADICTED
-    if case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + policy.claim_tolerance_pct:
+    if case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + CLAIM_TOLERANCE_PCT:
         return Support.CONTRADICTED
-    if case.direction is directed and most + policy.claim_tolerance_pct >= claimed and least > 0:
+    if case.direction is directed and most + CLAIM_TOLERANCE_PCT >= claimed and least > 0:
         return Support.SUPPORTED
     return Support.NOT_SUPPORTED

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import sqlalchemy as sa
@@ -26,8 +26,9 @@ from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.judge import modes
-from kernelgate.ci.policy.policy import Policy
 
+RAW_DAYS: Final = 90
+"""So many days `kernelgate history condense` keeps every sample: comparisons are repeated within weeks, if at all."""
 QUANTILES = (5, 25, 50, 75, 95)
 LAGS = 3
 BY_SAMPLE = ("samples_us", "positions", "previous", "started_us", "sm_mhz")
@@ -40,7 +41,7 @@ RUN = 5
 def condense(archive: Archive, released: Collection[str], today: datetime) -> CondensedRecords:
     """Takes the samples from every record that can decide nothing more. `released`: the commits up to the release."""
     with database.reading(archive.database) as connection:
-        kept = needed(connection, archive.policy, released, today)
+        kept = needed(connection, released, today)
         rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
     done = CondensedRecords()
     left: list[str] = []
@@ -92,9 +93,9 @@ def _remove(archive: Archive, name: str) -> None:
 # ---- what can still decide something ---------------------------------------------------------------------------------
 
 
-def needed(connection: sa.Connection, policy: Policy, released: Collection[str], today: datetime) -> set[str]:
+def needed(connection: sa.Connection, released: Collection[str], today: datetime) -> set[str]:
     """The names of all records that keep their samples."""
-    begin = (today.astimezone(UTC) - timedelta(days=policy.retention.raw_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    begin = (today.astimezone(UTC) - timedelta(days=RAW_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
     kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())
     kept |= set(_regressed(connection))

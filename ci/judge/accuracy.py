@@ -1,7 +1,7 @@
 """Whether the head's outputs are less accurate than the base's, both within the tolerance: pairs of errors, tested.
 
 Base and head computed from the same inputs, draw by draw, so each draw gives one difference of their errors. These are
-held against the policy's margins by Student's t, with the level shared among all outputs and measures (Bonferroni).
+held against margins by Student's t, with the level shared among all outputs and measures (Bonferroni).
 docs/statistics.md ("Accuracy") has the model.
 """
 
@@ -20,10 +20,12 @@ from kernelgate.ci.document.formatting import sentence
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.stats import Array, Pooled
-from kernelgate.ci.policy.policy import AccuracyRules
 
 LEVEL: Final = 0.001
 """The probability that a record of equally accurate kernels is called less, or more, accurate anywhere."""
+ACCURACY_MARGIN_PCT: Final = 20.0
+"""Less accurate: the mean error is certainly larger by more than this. Rounding once more than needed makes it 30 to
+45% larger, cutting instead of rounding 100%; another order of summation moved it by 0 to 1.5% (docs/statistics.md)."""
 MAXIMUM_PCT: Final = 100.0
 """The margin for the largest error, which one element in a million decides: twice as large says that something happens
 to single elements that the mean does not show."""
@@ -100,17 +102,17 @@ def checks(record: RunRecord) -> tuple[Check, ...]:
     return tuple(check for check in record.checks if check.kind == "accuracy")
 
 
-def judge(record: RunRecord, rules: AccuracyRules) -> tuple[AccuracyVerdict, ...]:
+def judge(record: RunRecord) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
     listed = [(check.card, one) for check in checks(record) for one in check.accuracies if one.base.draws]
     alpha = LEVEL / max(1, len(listed) * len(ErrorMeasure))
-    verdicts = [_verdict(card, one, alpha, rules) for card, one in listed]
+    verdicts = [_verdict(card, one, alpha) for card, one in listed]
     return tuple(sorted(verdicts, key=_severity))
 
 
-def less_accurate(record: RunRecord, rules: AccuracyRules) -> tuple[str, ...]:
+def less_accurate(record: RunRecord) -> tuple[str, ...]:
     """The ids of the cases whose outputs are, the worst first."""
-    worse = (one.key.id for one in judge(record, rules) if one.standing is Standing.LESS)
+    worse = (one.key.id for one in judge(record) if one.standing is Standing.LESS)
     return tuple(dict.fromkeys(worse))
 
 
@@ -135,12 +137,12 @@ def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
     return order.index(one.standing), first, -one.ratio if one.standing is not Standing.MORE else one.ratio
 
 
-def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> AccuracyVerdict:
+def _verdict(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
     standing = Standing.IDENTICAL
     worse: tuple[ErrorMeasure, ...] = ()
     if one.identical < one.base.draws:
-        worse = tuple(_worse(one, alpha, rules))
-        standing = Standing.LESS if worse else _not_worse(one, alpha, rules)
+        worse = tuple(_worse(one, alpha))
+        standing = Standing.LESS if worse else _not_worse(one, alpha)
     return AccuracyVerdict(
         key=CaseKey(card, one.case),
         output=one.output,
@@ -154,9 +156,9 @@ def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules)
     )
 
 
-def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[ErrorMeasure]:
+def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:
     base, head = one.base, one.head
-    if _low(_ratios(base.mean, head.mean), alpha) > math.log1p(rules.margin_pct / 100):
+    if _low(_ratios(base.mean, head.mean), alpha) > math.log1p(ACCURACY_MARGIN_PCT / 100):
         yield ErrorMeasure.MEAN
     limit = max(BIAS_ULP, BIAS_SHARE * float(np.mean(head.mean)))
     for measure, before, after in (
@@ -169,8 +171,8 @@ def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[
         yield ErrorMeasure.MAXIMUM
 
 
-def _not_worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Standing:
-    ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(rules.margin_pct / 100)
+def _not_worse(one: OutputAccuracy, alpha: float) -> Standing:
+    ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(ACCURACY_MARGIN_PCT / 100)
     low, high = _low(ratios, alpha), -_low(-ratios, alpha)
     if high < -margin:
         return Standing.MORE

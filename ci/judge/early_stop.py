@@ -12,7 +12,7 @@ from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.outputs import BASE_WRONG
 from kernelgate.ci.judge.verdict import confirmed, unfit
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
 
 LASTING = frozenset({BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 """Findings that further processes cannot undo."""
@@ -54,6 +54,6 @@ def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
     if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not confirmed(case, policy)):
         return False
-    resolution = math.log1p(policy.certainty.resolution_pct / 100)
+    resolution = math.log1p(RESOLUTION_PCT / 100)
     same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))
     return claim.certain or same

@@ -179,7 +179,7 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
         label=label,
         verdict=decides,
         wrong=outputs.is_wrong(proven),
-        less_accurate=accuracy.less_accurate(proven, policy.accuracy) if accuracy_blocks else (),
+        less_accurate=accuracy.less_accurate(proven) if accuracy_blocks else (),
         static=static.judge(proven.builds, policy.static),
         below_reference=tuple(case.id for case, _ in far_below),
         memory=tuple(one.key.id for one in memory.above(proven, policy.gates)) if memory_blocks else (),

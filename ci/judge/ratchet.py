@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal
 
 from kernelgate.bench.record import BaselineSummary, CaseKey, Environment, Process, RunRecord
 from kernelgate.ci.document import formatting
@@ -18,6 +18,9 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 DAY = len("2026-11-22")
+STALE_DAYS: Final = 90
+"""A stored baseline that is older is called stale, as is one of another GPU, driver, torch, CUDA or clock policy: the
+comment says so, and how to renew it (docs/baselines.md)."""
 
 
 def beside(baseline: str, kind: Literal["best", "release"]) -> str:

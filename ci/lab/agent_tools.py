@@ -7,14 +7,13 @@ Paths lie in the checkout, also through links; files are written below `out/` al
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.policy.agent_rules import AgentRules
 
 OFFERED: Final = (
     "doctor", "build", "fuzz", "bench", "compare", "profile", "analyze", "decide", "recommend", "session", "patterns",
@@ -58,11 +57,22 @@ class AgentTool:
         return any(one.name == "as_json" for one in self.command.params)
 
 
+SESSION_GPU_SECONDS: Final = 3600.0
+"""In one session: what its time boxes add up to without what people do in between."""
+WALL_S: Final = 1800.0
+"""Of one call: a first build takes 15 minutes at most, a measurement of all cases less."""
+OUTPUT_BYTES: Final = 200_000
+"""Of one answer: about 50,000 tokens, a quarter of what an agent can hold."""
+
+
 @dataclass(frozen=True)
 class DeviceBudget:
     """Seconds during which verbs that measure had the device: on a machine without a GPU, the CPU."""
 
-    rules: AgentRules
+    gpu_seconds: float
+    session_gpu_seconds: float = SESSION_GPU_SECONDS
+    wall_s: float = WALL_S
+    output_bytes: int = OUTPUT_BYTES
     spent: Mapping[str, float] = field(default_factory=dict)
     """By session; "" where none is open."""
 
@@ -72,22 +82,22 @@ class DeviceBudget:
 
     def left_s(self, session: str) -> float:
         """Of the server's budget and of the session's, the less."""
-        whole = self.rules.gpu_seconds - self.spent_s
-        return max(0.0, min(whole, self.rules.session_gpu_seconds - self.spent.get(session, 0.0)))
+        whole = self.gpu_seconds - self.spent_s
+        return max(0.0, min(whole, self.session_gpu_seconds - self.spent.get(session, 0.0)))
 
     def limit_s(self, session: str, measures: bool) -> float:
         """How long a call may take. Raises ToolRefusedError where nothing is left to measure with."""
         if not measures:
-            return self.rules.wall_s
+            return self.wall_s
         left = self.left_s(session)
         if left <= 0:
-            said = f"{self.spent_s:.0f} of {self.rules.gpu_seconds:g} GPU-seconds are spent"
-            here = f", {self.spent.get(session, 0.0):.0f} of {self.rules.session_gpu_seconds:g} in this session"
+            said = f"{self.spent_s:.0f} of {self.gpu_seconds:g} GPU-seconds are spent"
+            here = f", {self.spent.get(session, 0.0):.0f} of {self.session_gpu_seconds:g} in this session"
             raise ToolRefusedError(f"the budget is used up: {said}{here}; a person may raise [agents] and start anew")
-        return min(left, self.rules.wall_s)
+        return min(left, self.wall_s)
 
     def charged(self, session: str, seconds: float) -> DeviceBudget:
-        return DeviceBudget(self.rules, {**self.spent, session: self.spent.get(session, 0.0) + seconds})
+        return replace(self, spent={**self.spent, session: self.spent.get(session, 0.0) + seconds})
 
 
 def offered(root: click.Group) -> tuple[AgentTool, ...]:

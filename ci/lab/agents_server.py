@@ -112,7 +112,7 @@ class AgentsServer:
         tool = self.tools[name]
         words = tools.command_line(tool, given, self.checkout)
         if not tool.measures:
-            return self._said(tool, await self._run(words, self.budget.rules.wall_s), "")
+            return self._said(tool, await self._run(words, self.budget.wall_s), "")
         async with self._device:  # one at a time: two would slow each other down, and spend one budget twice
             session = self._session(given)
             limit = self.budget.limit_s(session, measures=True)
@@ -140,7 +140,7 @@ class AgentsServer:
             env={**variables, "NO_COLOR": "1"},
             start_new_session=True,
         )
-        most = self.budget.rules.output_bytes
+        most = self.budget.output_bytes
         out, err = _Kept(most), _Kept(most)
         with orphans.ended_with_us(process.pid):
             try:
@@ -170,7 +170,7 @@ class AgentsServer:
         if answer is None and text.strip():
             said["output"] = text
         if ended.cut:
-            said["output_cut"] = f"at {self.budget.rules.output_bytes} bytes"
+            said["output_cut"] = f"at {self.budget.output_bytes} bytes"
         if ended.code is None:
             said["ended"] = (
                 f"it ran into its limit of {ended.seconds:.0f} s and was ended, with all that it had started"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from kernelgate.ci.explain.next_step import PROFILE_BELOW
 from kernelgate.ci.lab import state
 from kernelgate.ci.lab.log import (
     Event,
@@ -61,14 +62,14 @@ def of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand 
     `at_hand`: what is recommended, where somebody looked.
     """
     known, closed = summary(events, policy, now), state.closed_of(events)
-    opened, rules, until = known.opened, policy.session, (closed.at if closed else None) or now
-    at = _Situation(tuple(events), state.gate_states(events, policy), tries(events), known.figures, until, at_hand)
-    box = rules.baseline_minutes if opened.template == "baseline" else rules.optimise_minutes
+    opened, until = known.opened, (closed.at if closed else None) or now
+    at = _Situation(tuple(events), state.gate_states(events), tries(events), known.figures, until, at_hand)
+    box = state.BASELINE_MINUTES if opened.template == "baseline" else state.OPTIMISE_MINUTES
     budgets = (
         SessionBudget("time", known.minutes, opened.minutes or box, "min"),
         SessionBudget("cost", known.figures.usd or 0.0, opened.usd, "USD"),
     )
-    stop = None if closed else _stop(at, budgets, policy)
+    stop = None if closed else _stop(at, budgets)
     return SessionState(
         **vars(known),
         stop=stop[0] if stop else None,
@@ -86,21 +87,21 @@ def _without_price(opened: Opened, policy: Policy) -> Iterator[str]:
         yield f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted"
 
 
-def is_tuning(speedup: float | None, policy: Policy) -> bool:
+def is_tuning(speedup: float | None) -> bool:
     """Whether any certain gain is kept: once the kernel is as fast as the reference."""
-    return speedup is not None and speedup >= policy.guidance.profile_below
+    return speedup is not None and speedup >= PROFILE_BELOW
 
 
-def _stop(at: _Situation, budgets: Sequence[SessionBudget], policy: Policy) -> tuple[Stop, str] | None:
+def _stop(at: _Situation, budgets: Sequence[SessionBudget]) -> tuple[Stop, str] | None:
     for budget in budgets:
         if budget.limit is not None and budget.spent >= budget.limit:
             return budget.of, f"{_amount(budget.spent, budget)} of {_amount(budget.limit, budget)} are spent"
-    waiting = due(at.gates, at.figures.speedup_before, policy)
+    waiting = due(at.gates, at.figures.speedup_before)
     if waiting is None or at.tries:
         return None
     passed = [event.at for event in at.events if isinstance(event, GateAttempt) and event.passed]
     without = minutes_between(passed[-1] if passed else at.events[0].at, at.until) or 0.0
-    most = policy.session.without_gate_minutes
+    most = state.WITHOUT_GATE_MINUTES
     if without < most:
         return None
     return "gate", f"{without:.0f} minutes without a passed gate, and {most:g} are the limit: {waiting} is next"
@@ -114,7 +115,7 @@ def _next(at: _Situation, stop: tuple[Stop, str] | None, policy: Policy) -> Next
     opened = state.opened_of(at.events)
     if stop:
         return NextCommand(f"kernelgate session close --why {stop[0]}", f"stop: {stop[1]}")
-    name = due(at.gates, at.figures.speedup_before, policy)
+    name = due(at.gates, at.figures.speedup_before)
     if name is not None:
         return _at_gate(next(gate for gate in at.gates if gate.name == name), at, policy)
     if opened.template == "baseline":
@@ -125,19 +126,19 @@ def _next(at: _Situation, stop: tuple[Stop, str] | None, policy: Policy) -> Next
             return NextCommand("kernelgate session keep", f"try {last.number} is certainly faster, by enough")
         why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
         return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
-    return _change_or_end(at, opened, policy)
+    return _change_or_end(at, opened)
 
 
-def due(found: Sequence[GateState], speedup: float | None, policy: Policy) -> GateName | None:
+def due(found: Sequence[GateState], speedup: float | None) -> GateName | None:
     """The gate that is next; a profile is not needed of a kernel that is as fast as the reference."""
     waiting = (gate.name for gate in found if gate.name != "document" and gate.status in ("open", "failed"))
-    return next((name for name in waiting if name != "profile" or not is_tuning(speedup, policy)), None)
+    return next((name for name in waiting if name != "profile" or not is_tuning(speedup)), None)
 
 
 def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
     command = f"kernelgate session gate {gate.name}"
     failing = state.failing_build_minutes(at.events, at.until)
-    if gate.name == "build" and failing >= policy.session.bisect_after_minutes:
+    if gate.name == "build" and failing >= state.BISECT_AFTER_MINUTES:
         since = f"it has not compiled for {failing:.0f} minutes"
         return NextCommand(
             "kernelgate bisect --build GOOD", f"{since}: find the last commit that did, and start from it"
@@ -152,8 +153,8 @@ def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
     return NextCommand(command, f"{gate.name} is next, within {gate.limit_minutes:g} minutes: {gate.passes}")
 
 
-def _change_or_end(at: _Situation, opened: Opened, policy: Policy) -> NextCommand:
-    box = policy.session.change_minutes
+def _change_or_end(at: _Situation, opened: Opened) -> NextCommand:
+    box = state.CHANGE_MINUTES
     first = next((event for event in at.events if isinstance(event, TriedChange)), None)
     spent = ((first.seconds or 0.0) / 60 + (minutes_between(first.at, at.until) or 0.0)) if first else 0.0
     reached = opened.target is not None and (at.figures.speedup or 0.0) >= opened.target

@@ -25,7 +25,6 @@ from kernelgate.ci.lab.log import GateAttempt, GateName
 from kernelgate.ci.lab.state import gate_states
 from kernelgate.ci.lab.watching import Watch, Watched
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import thresholds
 
 CLI = "kernelgate.ci.commands.cli"
 NO_GPU = "this machine has no GPU to profile on"
@@ -74,7 +73,7 @@ def _named(session: Session, policy: Policy, asked: str) -> GateName:
 
 def _due(session: Session, policy: Policy) -> GateName | None:
     state = coming.of(session.events, policy, folder.now())
-    return None if state.stop else coming.due(state.gates, state.figures.speedup_before, policy)
+    return None if state.stop else coming.due(state.gates, state.figures.speedup_before)
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,9 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
     """One attempt at a gate. `sessions`: whose times say how long it may be expected to take."""
     if name == "profile" and session.opened.gpu in (None, "cpu"):
         return skip(name, NO_GPU)
-    minutes = next(one.limit_minutes for one in gate_states(session.events, policy) if one.name == name)
-    rules, expected = policy.session, watching.expected_seconds(name, session, root, sessions)
-    watch = Watch(f"gate {name}", rules.report_s, rules.silent_s, minutes * 60, expected)
+    minutes = next(one.limit_minutes for one in gate_states(session.events) if one.name == name)
+    expected = watching.expected_seconds(name, session, root, sessions)
+    watch = Watch(f"gate {name}", watching.REPORT_S, watching.SESSION_SILENT_S, minutes * 60, expected)
     made = _ATTEMPTS[name](_GateAsked(session, root, policy, watch))
     return made.model_copy(update={"at": folder.now(), "machine": lock.boot_identity()})
 
@@ -183,7 +182,8 @@ def _timed(asked: _GateAsked, library: Path) -> GateAttempt:
     figures = beside_reference(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
     times = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
-    step = next_step.decide(figures["speedup"], ours_ms, thresholds.bands(asked.policy))  # as `kernelgate decide`
+    bands = next_step.Bands(asked.policy.gates.reference_min, asked.policy.guidance.target)
+    step = next_step.decide(figures["speedup"], ours_ms, bands)  # as `kernelgate decide`
     advice = step.advice.partition(";")[0].rstrip(".")
     said = f"{times}; {step.priority}: {advice[0].lower()}{advice[1:]}"
     return _attempted("performance", done, said, passed=True).model_copy(update={"figures": figures})
@@ -195,7 +195,7 @@ def _profiled(asked: _GateAsked, library: Path) -> GateAttempt:
     reports = sorted(out.glob("*.ncu-rep"), key=lambda path: path.stat().st_mtime)
     if done.code != 0 or not reports:
         return _failed("profile", done)
-    found = profiled.longest(analyze.analyze(reports[-1], thresholds.bottleneck_limits(asked.policy)))
+    found = profiled.longest(analyze.analyze(reports[-1]))
     name = found.bottleneck.bottleneck
     said = f"{WORDS[name]} ({'; '.join(found.bottleneck.evidence)})"
     return _attempted("profile", done, said, passed=True).model_copy(update={"bottleneck": name.value})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
@@ -20,6 +20,8 @@ from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy
 
 ASKED, RECORD, FAILURE = "asked.json", "run.json", "failure.json"
+SESSION_FUZZ_S: Final = 10.0
+"""Of a try, for its fuzz trials, the riskiest first. Before a merge they are run in full."""
 
 
 class MeasuringRequest(Model):
@@ -55,7 +57,7 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
         known.model_copy(update={"gates": gates}),
         prior.past(say),
         asked.cases,
-        known.session.fuzz_s,
+        SESSION_FUZZ_S,
         "full",  # what is recommended next goes by NVIDIA's rules, too
     )
     say("building")

@@ -18,27 +18,26 @@ from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, TriedChange, tries
 from kernelgate.ci.lab.state import AdviceAtHand, SessionState
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import thresholds, why
+from kernelgate.ci.report import why
 
 PROFILE = "profile"
 """The folder of the profiler's reports, of the gate and of each try."""
 
 
-def read(source: Path, case: str | None, policy: Policy) -> Analysis:
+def read(source: Path, case: str | None) -> Analysis:
     """The launch that takes longest; of a record the head's, and that of the case where one is named.
 
     Raises KernelgateError where nothing was profiled or the file cannot be read, UsageError for a report's case.
     """
-    limits = thresholds.bottleneck_limits(policy)
     if ncu_reader.is_report(source):
         if case is not None:
             raise UsageError("--case is for run records: a report does not say which case it is of")
-        return longest(analyze.analyze(source, limits))
+        return longest(analyze.analyze(source))
     found = [one for one in why.both_sides(record.read(source)) if case in (None, one.key.id)]
     if not found:
         of = f"of {case} " if case else ""
         raise KernelgateError(f"{source} holds no profile {of}of the head: kernelgate profile --record {source}")
-    return longest(analyze.analyze_kernel(one.head, limits) for one in found)
+    return longest(analyze.analyze_kernel(one.head) for one in found)
 
 
 def longest(analyses: Iterable[Analysis]) -> Analysis:
@@ -51,11 +50,11 @@ def longest(analyses: Iterable[Analysis]) -> Analysis:
 
 def state(session: Session, root: Path, policy: Policy) -> SessionState:
     """The state of a session now, with what is recommended before its next change."""
-    found = at_hand(session, root, policy) if session.is_open else None
+    found = at_hand(session, root) if session.is_open else None
     return coming.of(session.events, policy, folder.now(), found)
 
 
-def at_hand(session: Session, root: Path, policy: Policy) -> AdviceAtHand | None:
+def at_hand(session: Session, root: Path) -> AdviceAtHand | None:
     """What is recommended now; None where there is no profile of the last kept state on this machine.
 
     A profile that cannot be read is named all the same: `kernelgate recommend` says what is wrong with it.
@@ -65,22 +64,22 @@ def at_hand(session: Session, root: Path, policy: Policy) -> AdviceAtHand | None
         return None
     command = f"kernelgate recommend {shlex.quote(os.path.relpath(source))}"
     try:
-        found = answer(source, root, policy)
+        found = answer(source, root)
     except KernelgateError:
         return AdviceAtHand(command, None, ())
     return AdviceAtHand(command, found.bottleneck, tuple(one.action for one in found.recommendations))
 
 
-def answer(source: Path, root: Path, policy: Policy) -> Recommended:
+def answer(source: Path, root: Path) -> Recommended:
     """What `kernelgate recommend` answers of this file. Raises KernelgateError where it cannot be read."""
-    return advice.recommend(read(source, None, policy), advice.table(root / folder.FOLDER))
+    return advice.recommend(read(source, None), advice.table(root / folder.FOLDER))
 
 
-def bottleneck(session: Session, policy: Policy) -> str | None:
+def bottleneck(session: Session) -> str | None:
     """What holds the last kept state back; None where there is no profile of it that can be read."""
     source = profile_of(session)
     try:
-        return read(source, None, policy).bottleneck.bottleneck.value if source else None
+        return read(source, None).bottleneck.bottleneck.value if source else None
     except KernelgateError:
         return None
 
@@ -100,7 +99,7 @@ def profile_of(session: Session) -> Path | None:
     return None
 
 
-def nvidia_gain_pct(session: Session, number: int, action: str | None, policy: Policy) -> float | None:
+def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float | None:
     """What NVIDIA's rules estimated for what an action is against, in the profile of the state before a try.
 
     In percent of the kernel's time; None where no rule says anything of it, or there is no such profile.
@@ -111,7 +110,7 @@ def nvidia_gain_pct(session: Session, number: int, action: str | None, policy: P
     if report is None:
         return None
     try:
-        return recommend.estimate(action, read(report, None, policy).kernel.rules)
+        return recommend.estimate(action, read(report, None).kernel.rules)
     except KernelgateError:
         return None  # of a profiler that was ended; the record's notes say so
 

@@ -10,6 +10,7 @@ from typing import get_args
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document import formatting
+from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import log
 from kernelgate.ci.lab.patterns import Applies
 from kernelgate.ci.lab.state import closed_of, opened_of
@@ -72,9 +73,9 @@ def _state(events: Sequence[log.Event]) -> Iterator[str]:
 
 def _constraints(opened: log.Opened, events: Sequence[log.Event], policy: Policy) -> Iterator[str]:
     yield "change one variable at a time; two at once cannot be told apart"
-    rules, stop_below = policy.guidance, policy.gates.reference_min
-    yield f"below {rules.profile_below:g}× the reference profile before changing; below {stop_below:g}×, at once"
-    yield f"a fix is kept from {rules.keep_from:g}× as fast as before on, or where it is tuning and certainly faster"
+    stop_below = policy.gates.reference_min
+    yield f"below {PROFILE_BELOW:g}× the reference profile before changing; below {stop_below:g}×, at once"
+    yield f"a fix is kept from {KEEP_FROM:g}× as fast as before on, or where it is tuning and certainly faster"
     yield "a result that is wrong has no speed: fuzz before timing"
     yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"
     spent = sum(one.usd for one in events if isinstance(one, log.SessionCost))

@@ -108,7 +108,7 @@ def try_lines(event: TriedChange) -> Iterator[str]:
     faster = bool(event.outcomes) and all(case.status in ("faster", "improved") for case in event.outcomes)
     why = ""
     if event.advised != "keep" and not event.failed and faster:  # a reader would look for a mistake
-        why = ", for a kernel that is not known to be as fast as its reference needs a larger gain (guidance.keep_from)"
+        why = ", for a kernel that is not known to be as fast as its reference needs a larger gain (KEEP_FROM)"
     yield f"By default: `kernelgate session {event.advised or 'revert'}`{why}"
 
 

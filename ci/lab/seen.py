@@ -6,14 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
+from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.next_step import LaunchShare
 from kernelgate.ci.judge import reference
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import log
+from kernelgate.ci.lab import log, state
 from kernelgate.ci.policy.policy import Policy
+
+PATTERNS_SILENT_S: Final = 120.0
+"""A command of a session that printed nothing for so long went against the pattern cadence: a report every 2 to 3
+minutes."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +106,10 @@ def times(record: RunRecord, policy: Policy) -> JudgedTimes:
 def thresholds(policy: Policy) -> Thresholds:
     return Thresholds(
         policy.gates.reference_min,
-        policy.guidance.profile_below,
-        policy.guidance.launch_share,
-        policy.session.bisect_after_minutes,
-        policy.patterns.silent_s,
+        next_step.PROFILE_BELOW,
+        next_step.LAUNCH_SHARE,
+        state.BISECT_AFTER_MINUTES,
+        PATTERNS_SILENT_S,
     )
 
 

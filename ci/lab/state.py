@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import exp, log, sqrt
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
+from kernelgate.ci.explain.next_step import PROFILE_BELOW
 from kernelgate.ci.lab.log import (
     Closed,
     Event,
@@ -186,38 +187,66 @@ def closed_of(events: Iterable[Event]) -> Closed | None:
     return next((event for event in events if isinstance(event, Closed)), None)
 
 
+# ---- time boxes ------------------------------------------------------------------------------------------------------
+
+ENVIRONMENT_MINUTES: Final = 10.0
+"""How long each gate may take before it has failed: the boxes that the recorded sessions' documents plan with; none is
+a measured time."""
+BUILD_MINUTES: Final = 20.0
+CORRECTNESS_MINUTES: Final = 10.0
+PERFORMANCE_MINUTES: Final = 15.0
+PROFILE_MINUTES: Final = 30.0
+BISECT_AFTER_MINUTES: Final = 30.0
+"""A build that has failed for so long is not tried again: `kernelgate bisect --build` finds the last commit that
+compiles, which took five minutes where an hour of repairing had led nowhere."""
+MEASUREMENT_MINUTES: Final = 20.0
+"""A session's own boxes beside environment and profile, which together are its time unless it is given another."""
+CHANGE_MINUTES: Final = 90.0
+AGAIN_MINUTES: Final = 20.0
+DOCUMENT_MINUTES: Final = 20.0
+BASELINE_MEASUREMENT_MINUTES: Final = 15.0
+"""Of a session that only measures."""
+BASELINE_DOCUMENT_MINUTES: Final = 5.0
+OPTIMISE_MINUTES: Final = (
+    ENVIRONMENT_MINUTES + MEASUREMENT_MINUTES + PROFILE_MINUTES + CHANGE_MINUTES + AGAIN_MINUTES + DOCUMENT_MINUTES
+)
+BASELINE_MINUTES: Final = ENVIRONMENT_MINUTES + BASELINE_MEASUREMENT_MINUTES + BASELINE_DOCUMENT_MINUTES
+WITHOUT_GATE_MINUTES: Final = 60.0
+"""So long without a passed gate, and the session stops with what is known. The recorded one that went on took three
+hours and ended at 0.09x the reference."""
+
 # ---- gates -----------------------------------------------------------------------------------------------------------
 
 
-def gate_states(events: Sequence[Event], policy: Policy) -> tuple[GateState, ...]:
+def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
     """All gates of the session's template, in their order."""
-    template, rules = opened_of(events).template, policy.session
-    documents = rules.baseline_document_minutes if template == "baseline" else rules.document_minutes
+    template = opened_of(events).template
+    documents = BASELINE_DOCUMENT_MINUTES if template == "baseline" else DOCUMENT_MINUTES
     known: dict[GateName, tuple[float, str, str]] = {
         "environment": (
-            rules.environment_minutes,
+            ENVIRONMENT_MINUTES,
             "kernelgate doctor calls the machine fit",
             "do what doctor says of each failed check; build nothing before",
         ),
         "build": (
-            rules.build_minutes,
+            BUILD_MINUTES,
             "the kernel compiles",
-            f"read the first error; after {rules.bisect_after_minutes:g} minutes of failing, look for the last commit "
+            f"read the first error; after {BISECT_AFTER_MINUTES:g} minutes of failing, look for the last commit "
             "that compiles with `kernelgate bisect --build`",
         ),
         "correctness": (
-            rules.correctness_minutes,
+            CORRECTNESS_MINUTES,
             "every configuration agrees with the card's oracle, the small ones first",
             "repeat the smallest configuration that fails, with the command that it comes with",
         ),
         "performance": (
-            rules.performance_minutes,
+            PERFORMANCE_MINUTES,
             "kernel and reference are timed beside each other",
             "end what else runs on the device, and try again",
         ),
         "profile": (
-            rules.profile_minutes,
-            f"a bottleneck is named; needed below {policy.guidance.profile_below:g}x the reference",
+            PROFILE_MINUTES,
+            f"a bottleneck is named; needed below {PROFILE_BELOW:g}x the reference",
             "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
         ),
         "document": (documents, "the report is written", "kernelgate session close"),

@@ -18,6 +18,7 @@ from kernelgate.bench.system import git, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.explain import budget
 from kernelgate.ci.explain.analyze import analyze_kernel
+from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.judge.verdict import judge
@@ -27,7 +28,7 @@ from kernelgate.ci.lab.log import Event, PatternUse, TriedChange, TryOutcome, tr
 from kernelgate.ci.lab.watching import Watch, Watched
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import gpu, thresholds, why
+from kernelgate.ci.report import gpu, why
 
 LIMIT_S = 1800.0
 """Of a whole try; a wedged one falls silent long before."""
@@ -48,20 +49,20 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
                 f"try {known[-1].number} is neither kept nor reverted: `kernelgate session keep` or `revert`"
             )
         change, patch = _changed(session, root, asked.model_copy(update={"number": len(known) + 1}))
-        event = as_recommended(change, session, root, policy)
+        event = as_recommended(change, session, root)
         git.keep_snapshot(root, session.name, f"try-{event.number}", event.head or "")
         files.write(steps.patch_of(session, event.number), patch)
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event, sessions)
-        named = event.bottleneck or profiled.bottleneck(session, policy)
-        estimated = profiled.nvidia_gain_pct(session, event.number, event.action, policy)
+        named = event.bottleneck or profiled.bottleneck(session)
+        estimated = profiled.nvidia_gain_pct(session, event.number, event.action)
         event = event.model_copy(update={"bottleneck": named, "nvidia_gain_pct": estimated})
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
 
 
-def as_recommended(asked: TriedChange, session: Session, root: Path, policy: Policy) -> TriedChange:
+def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedChange:
     """With the action that `kernelgate recommend` names now, where the author named none, and whether it names it.
 
     Raises UsageError for an action that nobody knows, and where none is named although one is said to be recommended.
@@ -74,7 +75,7 @@ def as_recommended(asked: TriedChange, session: Session, root: Path, policy: Pol
         return asked
     source = profiled.profile_of(session)
     try:
-        found = profiled.answer(source, root, policy).recommendations if source else ()
+        found = profiled.answer(source, root).recommendations if source else ()
     except KernelgateError as error:
         say(f"nothing is recommended: {error}")
         found = ()
@@ -93,7 +94,7 @@ def as_recommended(asked: TriedChange, session: Session, root: Path, policy: Pol
 
 def _gates_are_passed(session: Session, policy: Policy) -> None:
     speedup = state.figures(session.events, policy).speedup_before
-    due = coming.due(state.gate_states(session.events, policy), speedup, policy)
+    due = coming.due(state.gate_states(session.events), speedup)
     if due is not None:
         raise UsageError(f"{due} comes before any change: `kernelgate session gate {due}`, or pass it over with --skip")
 
@@ -133,14 +134,14 @@ def _measured(
     """With all that measuring says of it."""
     work = session.folder / folder.WORK / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
-    opened, rules = session.opened, policy.session
+    opened = session.opened
     cases = tuple(f"{opened.card}/{case}" for case in opened.cases)
     request = measuring.MeasuringRequest(
         repo=root, base=asked.base or "", head=asked.head or "", card=opened.card or "", cases=cases
     )
     files.write(work / measuring.ASKED, request.model_dump_json() + "\n")
     expected = watching.expected_seconds(None, session, root, sessions)
-    watch = Watch(f"try {asked.number}", rules.report_s, rules.silent_s, LIMIT_S, expected)
+    watch = Watch(f"try {asked.number}", watching.REPORT_S, watching.SESSION_SILENT_S, LIMIT_S, expected)
     done = watching.run("kernelgate.ci.lab.measuring", [str(work.absolute())], root, watch)
     told: dict[str, object] = {
         "at": folder.now(),
@@ -171,7 +172,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -
     common: dict[str, object] = {**fuzzed}
     profiled_base = next((one.base for one in why.both_sides(measured) if one.base is not None), None)
     if profiled_base is not None:  # what held the kernel back before the change
-        diagnosis = analyze_kernel(profiled_base, thresholds.bottleneck_limits(policy)).bottleneck
+        diagnosis = analyze_kernel(profiled_base).bottleneck
         common["bottleneck"] = diagnosis.bottleneck.value
     if measured.environment.device.compute_capability:
         common["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
@@ -190,7 +191,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -
         "outcomes": outcomes,
         "said": verdict.reason,
         "cause": cause,
-        "advised": advised(verdict, coming.is_tuning(speedup, policy), policy),
+        "advised": advised(verdict, coming.is_tuning(speedup)),
     }
 
 
@@ -208,7 +209,7 @@ def _outcome(case: CaseVerdict) -> TryOutcome:
     )
 
 
-def advised(verdict: RecordVerdict, tuning: bool, policy: Policy) -> Literal["keep", "revert"]:
+def advised(verdict: RecordVerdict, tuning: bool) -> Literal["keep", "revert"]:
     """Keep what is certainly faster, by enough, and slower nowhere; `tuning`: any certain gain is enough."""
     if any(case.status.is_slower for case in verdict.cases):
         return "revert"
@@ -216,7 +217,7 @@ def advised(verdict: RecordVerdict, tuning: bool, policy: Policy) -> Literal["ke
     if whole is None or not whole.status.is_faster or whole.change_pct is None:
         return "revert"
     times = 1 / (1 + whole.change_pct / 100)
-    return "keep" if tuning or times >= policy.guidance.keep_from else "revert"
+    return "keep" if tuning or times >= KEEP_FROM else "revert"
 
 
 def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:

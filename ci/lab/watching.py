@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import git, supervise
@@ -25,6 +26,10 @@ from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedCha
 from kernelgate.ci.lab.state import is_timed, opened_of
 from kernelgate.ci.pipeline import prior
 
+REPORT_S: Final = 30.0
+"""How often at the latest long work says what it does."""
+SESSION_SILENT_S: Final = 180.0
+"""After so much silence it is ended."""
 LAST_LINES = 50
 """That are kept of a command's output."""
 

@@ -138,7 +138,7 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     # What times and what profiles loads torch while the head is fuzzed.
     workers.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
     out, counters = path.parent / "profile", rules.counters
-    with nsight.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
+    with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 

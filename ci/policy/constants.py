@@ -14,10 +14,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-ROOT = Path(__file__).parents[1]
-"""The package `ci`."""
-DECIDING = ("policy", "judge", "history", "bisect", "explain", "lab")
-"""Its packages whose numbers decide something."""
+ROOT = Path(__file__).parents[2]
+DECIDING = (
+    *(f"ci/{package}" for package in ("policy", "judge", "history", "bisect", "explain", "lab", "github")),
+    "bench/explain",
+)
+"""The packages whose numbers decide something."""
 
 
 class DecidingNumber(BaseModel):
@@ -55,7 +57,7 @@ def _of_module(path: Path) -> Iterator[DecidingNumber]:
                     reason = " ".join(str(after.value.value).split())
                 found = ast.literal_eval(value) if _is_literal(value) else None
                 if name.isupper() and isinstance(found, int | float | tuple) and not isinstance(found, bool):
-                    module = f"ci/{path.relative_to(ROOT).as_posix()}"
+                    module = path.relative_to(ROOT).as_posix()
                     yield DecidingNumber(name=name, value=found, source=module, reason=reason)
 
 

@@ -13,13 +13,9 @@ from pydantic_core import ErrorDetails
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
 from kernelgate.ci.policy import constants
-from kernelgate.ci.policy.advice_rules import AdviceRules
-from kernelgate.ci.policy.agent_rules import AgentRules
-from kernelgate.ci.policy.bottleneck_rules import BottleneckRules
 from kernelgate.ci.policy.bounds import (
     MOST_PROCESSES,
     Improbable,
-    PartialShare,
     Percent,
     PolicySection,
     ProcessCount,
@@ -28,19 +24,21 @@ from kernelgate.ci.policy.bounds import (
     between,
     ordered,
 )
-from kernelgate.ci.policy.change_rules import BaselineRules, ChangeRules, RetentionRules
 from kernelgate.ci.policy.constants import DecidingNumber
-from kernelgate.ci.policy.pattern_rules import PatternRules
 from kernelgate.ci.policy.pull_request_rules import Measure, Template
-from kernelgate.ci.policy.session_rules import SessionRules
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
 BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+"""Of a file without presets. The smallest change that a run of five processes detects on the traces of
+docs/statistics.md is 0.1 to 0.4%."""
 TO_DIRECT: Final = 4
 """A direction takes so many processes: where each process draws its placement, 0.5% on either side in half of them, all
 fall the same way in 12.5% of runs of two processes and in 0.8% of runs of four. Fewer, down to the minimum, where the
 case's history excludes such a lottery."""
+RESOLUTION_PCT: Final = 0.4
+"""`kernelgate bench` stops once each case has a direction or would have shown a change of this size, and is on one side
+of each gate. MISS is the probability that it stops on the wrong side."""
 MOST_FAULTS = 3
 """That one message names."""
 MOST_SHOWN = 60
@@ -59,7 +57,7 @@ class Gates(PolicySection):
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0
     mean_improvement_pct: Speedup = 3.0
-    reference_min: Times = 0.5
+    reference_min: Annotated[float, between(1e-6, 1.0)] = 0.5
     below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
     memory_max: Times = 2.0
     above_memory_max: Literal["fail", "warn", "ignore"] = "ignore"
@@ -69,6 +67,8 @@ class Gates(PolicySection):
     def _nothing_blocks_that_is_the_same(self) -> Self:
         ordered(self, "margin_pct", "regression_pct")
         ordered(self, "margin_pct", "improvement_pct")
+        if (least := min(self.regression_pct, self.improvement_pct)) < RESOLUTION_PCT:
+            raise ValueError(f"a gate ({least:g}) must not be below what is measured to ({RESOLUTION_PCT:g})")
         return self
 
 
@@ -76,7 +76,6 @@ class Certainty(PolicySection):
     """How sure the judge must be before it says something."""
 
     alpha: Improbable = 0.001
-    resolution_pct: Percent = 0.4
 
 
 class Processes(PolicySection):
@@ -96,7 +95,6 @@ class Processes(PolicySection):
 class TimingRules(PolicySection):
     """How `kernelgate bench` treats the GPU's clock and power."""
 
-    pause_when_capped: StrictBool = True
     lock_clocks: StrictBool = False
 
 
@@ -114,22 +112,9 @@ class Static(PolicySection):
 
 
 class Guidance(PolicySection):
-    """What to do next, by how many times as fast as the reference a kernel is; below `gates.reference_min`: stop."""
+    """What a speed-up is worth."""
 
-    profile_below: Times = 1.0
-    tune_below: Times = 1.5
-    next_bottleneck_from: Times = 2.0
-    launch_bound_us: Annotated[float, between(0.1, 1e6)] = 10.0
-    launch_share: PartialShare = 0.33
-    target: Times = 1.2
-    keep_from: Annotated[float, between(1.0, 1e3)] = 1.2
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        ordered(self, "profile_below", "target")
-        ordered(self, "profile_below", "tune_below")
-        ordered(self, "tune_below", "next_bottleneck_from")
-        return self
+    target: Annotated[float, between(1.0, 1e6)] = 1.2
 
 
 class SanitizerRules(PolicySection):
@@ -146,14 +131,25 @@ class AccuracyRules(PolicySection):
     """When the head is less accurate than the base, though both are within the tolerance."""
 
     action: Literal["fail", "warn"] = "warn"
-    margin_pct: Percent = 20.0
 
 
 class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
     clock_control: Literal["none", "base"] = "none"
-    timeout_s: Annotated[float, between(1.0, 86_400.0)] = 120.0
+
+
+class ChangeRules(PolicySection):
+    """Changes over time, in the nightly series of docs/history-detection.md."""
+
+    gpu_seconds_a_night: Annotated[float, between(0.0, 86_400.0)] = 600.0
+    """What comparisons may take of the GPU in a night."""
+
+
+class AgentRules(PolicySection):
+    """What an agent may take of a machine through `kernelgate mcp`, and cannot exceed."""
+
+    gpu_seconds: Annotated[float, between(0.0, 1e7)] = 7200.0
 
 
 class Costs(PolicySection):
@@ -172,16 +168,10 @@ class Policy(PolicySection):
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
     guidance: Guidance = Guidance()
-    bottleneck: BottleneckRules = BottleneckRules()
-    advice: AdviceRules = AdviceRules()
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
-    baseline: BaselineRules = BaselineRules()
     changes: ChangeRules = ChangeRules()
-    retention: RetentionRules = RetentionRules()
-    patterns: PatternRules = PatternRules()
-    session: SessionRules = SessionRules()
     agents: AgentRules = AgentRules()
     template: Template = Template()
     measure: Measure = Measure()
@@ -191,16 +181,6 @@ class Policy(PolicySection):
     def checks(self) -> tuple[CheckKind, ...]:
         """What a pull request's measurement on a GPU holds beside its times."""
         return ("fuzz", "witness") if self.gates.sanitizer == "ignore" else ("fuzz", "sanitizer", "witness")
-
-    @model_validator(mode="after")
-    def _gates_are_seen(self) -> Self:
-        least, gate = self.certainty.resolution_pct, min(self.gates.regression_pct, self.gates.improvement_pct)
-        if least > gate:
-            raise ValueError(f"certainty.resolution_pct ({least:g}) must not be above a gate ({gate:g})")
-        stop, profile = self.gates.reference_min, self.guidance.profile_below
-        if stop > profile:
-            raise ValueError(f"gates.reference_min ({stop:g}) must not be above guidance.profile_below ({profile:g})")
-        return self
 
 
 def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from kernelgate.ci.policy.bounds import PolicySection, between
+from kernelgate.ci.policy.bounds import PolicySection
 
 
 class Template(PolicySection):
@@ -15,7 +15,6 @@ class Template(PolicySection):
     kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
     block_empty_hypothesis: StrictBool = True
     block_contradicted_claim: StrictBool = True
-    claim_tolerance_pct: Annotated[float, between(0.0, 100.0)] = 1.0
 
 
 class RunnerGpu(PolicySection):

@@ -30,7 +30,7 @@ COLUMNS = (
 
 def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
     """What came of it, a line for each card; none where nothing was to be measured."""
-    verdicts, named = accuracy.judge(record, rules), titles(record)
+    verdicts, named = accuracy.judge(record), titles(record)
     lines = []
     for check in accuracy.checks(record):
         of_check = [one for one in verdicts if one.key.card == check.card]
@@ -45,9 +45,9 @@ def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
+def sections(record: RunRecord) -> tuple[Section, ...]:
     """The figures, where some output differs in some bit."""
-    verdicts = [one for one in accuracy.judge(record, rules) if one.standing is not Standing.IDENTICAL]
+    verdicts = [one for one in accuracy.judge(record) if one.standing is not Standing.IDENTICAL]
     if not verdicts:
         return ()
     names = formatting.names(record.cases, record.cards)
@@ -73,15 +73,15 @@ def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
 def to_text(record: RunRecord, rules: AccuracyRules) -> str:
     """The same for a terminal: the lines, and the figures of every output."""
     names = formatting.names(record.cases, record.cards)
-    rows = (_row(names.get(one.key, Code(one.key.id)), one) for one in accuracy.judge(record, rules))
+    rows = (_row(names.get(one.key, Code(one.key.id)), one) for one in accuracy.judge(record))
     titles_of_columns = (column.title for column in COLUMNS)
     table = ["  ".join(titles_of_columns), *("  ".join(map(render.plain_line, row)) for row in rows)]
     return "\n".join([*map(render.plain_line, lines(record, rules)), "", *table])
 
 
-def exit_code(record: RunRecord, rules: AccuracyRules) -> int:
+def exit_code(record: RunRecord) -> int:
     """0 not less accurate, 1 less accurate, 2 nothing was measured."""
-    verdicts = accuracy.judge(record, rules)
+    verdicts = accuracy.judge(record)
     if not verdicts:
         return 2
     return int(any(one.standing is Standing.LESS for one in verdicts))
@@ -104,7 +104,7 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
         case Standing.UNCLEAR:
             many = sum(one.standing is Standing.UNCLEAR for one in verdicts)
             of = f"{many} of {formatting.counted(len(verdicts), 'comparison')}"
-            margin = formatting.plain(rules.margin_pct)
+            margin = formatting.plain(accuracy.ACCURACY_MARGIN_PCT)
             return (Mark.NONE, f" accuracy: no certain change, and none within {margin}% shown in {of}")
         case Standing.ALIKE:
             kept = (one for one in verdicts if one.standing is Standing.ALIKE)

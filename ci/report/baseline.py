@@ -77,24 +77,24 @@ def _also_changed(record: RunRecord, stored: Baseline) -> str:
     return f"; {' and '.join(changed)} changed since, too" if changed else ""
 
 
-def stale(record: RunRecord, stored: Baseline, policy: Policy) -> tuple[str, ...]:
+def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
     """Why it says little of today, in words."""
     if stored.verdict.refused is not None:
         return ()
     other = [one.name for one in ratchet.changed(record.environment, stored.environment)]
-    limit, days = policy.baseline.stale_days, stored.age_days
+    limit, days = ratchet.STALE_DAYS, stored.age_days
     why = [f"of another {' and '.join(other)}"] if other else []
     return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
 
 
-def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequence[Yardstick] = ()) -> Section:
+def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
     differs = ratchet.changed(record.environment, stored.environment)
     facts: list[Line] = [
         (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
-    old = stale(record, stored, policy)
+    old = stale(record, stored)
     if stored.verdict.refused is None:
         facts += [
             (one.name, ": ", formatting.sentence(one.case.sentence))

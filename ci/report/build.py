@@ -28,7 +28,6 @@ from kernelgate.ci.report import (
     speed,
     summary,
     tables,
-    thresholds,
     why,
 )
 from kernelgate.ci.report import baseline as baselines
@@ -176,10 +175,9 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
 def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
     if gpu.record is None or gpu.is_wrong:
         return ()
-    limits = thresholds.bottleneck_limits(policy)
     if gpu.verdict is None:
-        return why.what_limits(gpu.record, limits, label)
-    return speed.why_by_launch(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, limits, label)
+        return why.what_limits(gpu.record, label)
+    return speed.why_by_launch(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, label)
 
 
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
@@ -198,16 +196,16 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         )
     return (
         speed.statistics(cases, record.cards, gpu.verdict.means if gpu.verdict else ()),
-        speed.speed(record, cases, policy.guidance.launch_share),
+        speed.speed(record, cases),
         accuracy.memory_section(record, cases, policy.gates),
         machine.conditions(record, cases),
         machine.machine(record),
-        why.section(record, cases, thresholds.bottleneck_limits(policy)),
+        why.section(record, cases),
         why.static_section(record, policy.static),
         machine.commands(record, cases),
-        *accuracy.sections(record, policy.accuracy),
-        *speed.ladder_sections(gpu, policy.guidance),
+        *accuracy.sections(record),
+        *speed.ladder_sections(gpu),
         correctness.fuzzing(gpu),
         baselines.nights_section(gpu, policy.gates),
-        baselines.section(record, gpu.baseline, policy, gpu.yardsticks) if gpu.baseline else None,
+        baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,
     )

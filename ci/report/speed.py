@@ -16,7 +16,7 @@ from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.next_step import Ladder, LaunchShare, SizedCase
 from kernelgate.ci.judge import reference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
-from kernelgate.ci.policy.policy import Guidance, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import docs
 
@@ -104,11 +104,8 @@ def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
 # Percentiles ----------------------------------------------------------------------------------------------------------
 
 
-def speed(record: RunRecord, cases: Sequence[JudgedCase], launch_share: float) -> Section | None:
-    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process.
-
-    `launch_share`: of a call; where its launch takes more, that is spelled out.
-    """
+def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
+    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
     by_key = {case.key: case for case in timed_cases(record)}
     timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     beside = formatting.reference(record.cards)
@@ -128,7 +125,7 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase], launch_share: float) -
         "kernel's: above 1 the kernel is the faster one. “Kernel” is "
         "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
-    blocks = (Table(columns, rows), *launches(record, cases, launch_share), Paragraph(note))
+    blocks = (Table(columns, rows), *launches(record, cases), Paragraph(note))
     return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
 
 
@@ -154,16 +151,16 @@ MAX_CASES = 5
 MEASURED = "by calls made one by one beside the same calls replayed from a CUDA graph"
 
 
-def launches(record: RunRecord, cases: Sequence[JudgedCase], limit: float) -> tuple[Block, ...]:
-    """What a faster kernel can still win, and what fusing can, for each case whose launch takes more than `limit`."""
+def launches(record: RunRecord, cases: Sequence[JudgedCase]) -> tuple[Block, ...]:
+    """What a faster kernel can still win, and what fusing can, where a launch takes more than LAUNCH_SHARE."""
     heads = ((case.key, rates.rate(case, "head")) for case in timed_cases(record))
     shares = {key: LaunchShare(one.p50_us, one.graph_us) for key, one in heads if one and one.graph_us is not None}
     known = [(one.name, shares[one.case.key]) for one in cases if one.case.key in shares]
-    large = [one for one in known if one[1].launch_us > limit * one[1].call_us]
+    large = [one for one in known if one[1].launch_us > next_step.LAUNCH_SHARE * one[1].call_us]
     large.sort(key=lambda one: -one[1].launch_us / one[1].call_us)
     if not large:
         return ()
-    said: Line = (f"The launch takes more than {100 * limit:.0f}% of the head's call, {MEASURED}:",)
+    said: Line = (f"The launch takes more than {100 * next_step.LAUNCH_SHARE:.0f}% of the head's call, {MEASURED}:",)
     lines: list[Line] = [(name, ": ", next_step.launch_sentence(share), ".") for name, share in large[:MAX_CASES]]
     if len(large) > MAX_CASES:
         lines.append((f"So it does in {formatting.counted(len(large) - MAX_CASES, 'more case')}.",))
@@ -176,7 +173,7 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
     pairs = _pairs(record, news.case.key) if news is not None else []
     if news is None or len(pairs) < policy.processes.minimum:
         return ()
-    if not next_step.is_launch_cause(pairs, policy.guidance.launch_share):
+    if not next_step.is_launch_cause(pairs):
         return ()
     launches = (median(pair[at].launch_us for pair in pairs) for at in (0, 1))
     kernels = (median(pair[at].kernel_us for pair in pairs) for at in (0, 1))
@@ -232,12 +229,12 @@ def ladder_reference(gpu: GpuReport, found: Ladder) -> str:
     return formatting.reference(card for card in (gpu.record.cards if gpu.record else ()) if card.name == found.card)
 
 
-def ladder_sections(gpu: GpuReport, guidance: Guidance) -> tuple[Section, ...]:
+def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     """Of a record whose cases are a ladder, such as one of `--suite ladder`."""
     found = ladder_of(gpu)
     if found is None:
         return ()
-    said = next_step.diagnose_ladder(found, guidance.profile_below).sentence
+    said = next_step.diagnose_ladder(found).sentence
     titles = ("base", "head", f"× {ladder_reference(gpu, found)}")
     columns = (Column(found.axis, numeric=True), *(Column(one, numeric=True) for one in titles))
     rows = tuple(

@@ -31,7 +31,7 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.explain import analyze, budget, figures
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import SURE, WORDS, BottleneckLimits
+from kernelgate.ci.explain.diagnosis import SURE, WORDS
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.policy.policy import Static
@@ -83,15 +83,15 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     return ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
 
 
-def _analysed(found: Both, limits: BottleneckLimits) -> _Analysed:
-    base = analyze.analyze_kernel(found.base, limits) if found.base else None
-    return _Analysed(base, analyze.analyze_kernel(found.head, limits))
+def _analysed(found: Both) -> _Analysed:
+    base = analyze.analyze_kernel(found.base) if found.base else None
+    return _Analysed(base, analyze.analyze_kernel(found.head))
 
 
 # The sentence -------------------------------------------------------------------------------------------------------
 
 
-def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits, label: str = "") -> tuple[Line, ...]:
+def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
     Nothing where no case changed or none was profiled.
 
@@ -112,7 +112,7 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
     kernel = _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, _analysed(found, limits), label)) is not None:
+    if case.status.is_slower and (action := _action(split, _analysed(found), label)) is not None:
         lines.append(action)
     return tuple(lines)
 
@@ -162,12 +162,12 @@ def _action(split: Budget, found: _Analysed, label: str) -> Line | None:
     return None
 
 
-def what_limits(record: RunRecord, limits: BottleneckLimits, label: str = "") -> tuple[Line, ...]:
+def what_limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
     """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
     where: Line = (Code(label), ": ") if label else ()
     found = both_sides(record)
     ids = formatting.ids((one.key for one in found), record.cards)
-    return tuple((*where, *line) for one in found for line in _limits(_analysed(one, limits), ids[one.key]))
+    return tuple((*where, *line) for one in found for line in _limits(_analysed(one), ids[one.key]))
 
 
 def _limits(one: _Analysed, name: Code) -> Iterator[Line]:
@@ -186,7 +186,7 @@ def _try(one: Recommendation, where: Line = ()) -> Line:
 # The tables ---------------------------------------------------------------------------------------------------------
 
 
-def section(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits) -> Section | None:
+def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """The profiler's figures: metric, base, head, change; what explains the timing on top."""
     found = both_sides(record)
     if not found:
@@ -198,7 +198,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLi
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.key, ids[one.key])
-        analysed = _analysed(one, limits)
+        analysed = _analysed(one)
         known = analysed.head.bottleneck.strength >= MIN_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(analysed)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])

@@ -849,12 +849,9 @@ RECORDS = Chapter(
                 "gates.mean_improvement_pct",
                 "gates.memory_max",
                 "certainty.alpha",
-                "certainty.resolution_pct",
                 "processes.minimum",
                 "processes.to_block",
                 "processes.limit",
-                "profiling.timeout_s",
-                "template.claim_tolerance_pct",
             ),
         ),
         Tried(

@@ -26,7 +26,7 @@ def every() -> Mapping[str, str]:
     session = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
     return {
         **nsight.pictures(),
-        **visual_guide.pictures(rules),
+        **visual_guide.pictures(),
         **walkthrough.pictures(session.events, rules),
         "sessions": sessions(folder.every(ROOT), rules),
     }

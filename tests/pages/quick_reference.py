@@ -132,7 +132,7 @@ def _lines(rules: Policy) -> Iterator[str]:
 
 def value(rules: Policy, key: str) -> float:
     section, name = key.split(".")
-    known = getattr(getattr(rules, section), name, None)
+    known = getattr(getattr(rules, section, None), name, None)
     return float(constants.of_key(key)[0].value if known is None else known)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state
 from kernelgate.ci.lab.log import Event, GateAttempt, Opened, TriedChange, duration
 from kernelgate.ci.policy import policy
@@ -33,14 +34,13 @@ def text(rules: Policy, told: Sequence[Event]) -> str:
 
 
 def _lines(rules: Policy, told: Sequence[Event]) -> Iterator[str]:
-    session = rules.session
     boxes = {
-        "environment": session.environment_minutes,
-        "measure": session.measurement_minutes,
-        "profile": session.profile_minutes,
-        "one change after the other": session.change_minutes,
-        "measure again": session.again_minutes,
-        "document": session.document_minutes,
+        "environment": state.ENVIRONMENT_MINUTES,
+        "measure": state.MEASUREMENT_MINUTES,
+        "profile": state.PROFILE_MINUTES,
+        "one change after the other": state.CHANGE_MINUTES,
+        "measure again": state.AGAIN_MINUTES,
+        "document": state.DOCUMENT_MINUTES,
     }
     took = _took(told)
     yield from ("| step | minutes, planned | ends at | measured once |", "| --- | --: | --: | --: |")
@@ -48,20 +48,19 @@ def _lines(rules: Policy, told: Sequence[Event]) -> Iterator[str]:
     for name, minutes in boxes.items():
         spent += minutes
         yield f"| {name} | {minutes:g} | {spent:g} | {duration(took[name]) if name in took else '–'} |"
-    total = rules.session.optimise_minutes
+    total = state.OPTIMISE_MINUTES
     assert spent == total, f"the steps take {spent:g} minutes, a session {total:g}"
     yield ""
-    yield f"A session that only measures (`--template baseline`) takes {session.baseline_minutes:g} minutes."
+    yield f"A session that only measures (`--template baseline`) takes {state.BASELINE_MINUTES:g} minutes."
     yield from ("", "| gate | minutes | passed when | else |", "| --- | --: | --- | --- |")
-    for gate in state.gate_states((Opened(name="", objective=""),), rules):
+    for gate in state.gate_states((Opened(name="", objective=""),)):
         yield f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} | {gate.on_failure} |"
     yield ""
-    guidance = rules.guidance
     yield (
-        f"{session.without_gate_minutes:g} minutes without a passed gate end a session. "
-        f"Below {guidance.profile_below:g} times the reference a profile is made before any change, below "
+        f"{state.WITHOUT_GATE_MINUTES:g} minutes without a passed gate end a session. "
+        f"Below {next_step.PROFILE_BELOW:g} times the reference a profile is made before any change, below "
         f"{rules.gates.reference_min:g} times at once. Below the reference's speed a change is kept from "
-        f"{guidance.keep_from:g} times as fast as before; from there on, any certain gain is."
+        f"{next_step.KEEP_FROM:g} times as fast as before; from there on, any certain gain is."
     )
 
 

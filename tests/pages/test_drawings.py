@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.lab import folder
+from kernelgate.ci.lab import folder, state
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.report import browser
 from tests.pages import drawings, visual_guide, walkthrough
@@ -70,9 +70,9 @@ def test_no_words_are_cut_or_meet_others() -> None:
             assert (name, tab.evaluate(CUT_OR_MET)) == (name, [])
 
 
-def test_another_policy_is_another_drawing() -> None:
-    longer = Policy.model_validate({"session": {"change_minutes": 95.0}})
-    assert "95 min; each is tried" in visual_guide.pictures(longer)["guide_session"]
+def test_other_time_boxes_are_another_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "CHANGE_MINUTES", 95.0)
+    assert "95 min; each is tried" in visual_guide.pictures()["guide_session"]
 
 
 def test_another_log_is_another_drawing() -> None:

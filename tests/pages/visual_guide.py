@@ -8,14 +8,14 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END
+from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import state
 from kernelgate.ci.lab.log import Opened
-from kernelgate.ci.policy.policy import Policy
 from tests.pages.sketch import arrow, box, picture
 
 
-def pictures(rules: Policy) -> Mapping[str, str]:
-    return {"guide_loop": _loop(), "guide_session": _session(rules), "guide_patterns": _patterns()}
+def pictures() -> Mapping[str, str]:
+    return {"guide_loop": _loop(), "guide_session": _session(), "guide_patterns": _patterns()}
 
 
 def _loop() -> str:
@@ -40,13 +40,13 @@ def _loop() -> str:
     )  # fmt: skip
 
 
-def _session(rules: Policy) -> str:
-    listed = [gate for gate in state.gate_states((Opened(name="", objective=""),), rules) if gate.name != "document"]
-    total = rules.session.optimise_minutes
+def _session() -> str:
+    listed = [gate for gate in state.gate_states((Opened(name="", objective=""),)) if gate.name != "document"]
+    total = state.OPTIMISE_MINUTES
     drawn, y = drawing.text(12, 22, "gates, in this order", "small"), 32.0
     for gate in listed:
         lines = [gate.name, f"at most {gate.limit_minutes:g} min"]
-        below = f"only below {rules.guidance.profile_below:g}× the reference"
+        below = f"only below {next_step.PROFILE_BELOW:g}× the reference"
         profile = gate.name == "profile"
         drawn += box((12, y), 186, [*lines, below] if profile else lines, "now" if profile else "box")
         y += 63 if profile else 46
@@ -54,13 +54,13 @@ def _session(rules: Policy) -> str:
         y += 18
     changes = [
         "changes, one after the other",
-        f"{rules.session.change_minutes:g} min; each is tried, then kept or reverted",
+        f"{state.CHANGE_MINUTES:g} min; each is tried, then kept or reverted",
     ]
-    again = ["measure again", f"{rules.session.again_minutes:g} min, against the reference"]
-    close = ["close", f"{rules.session.document_minutes:g} min, the report"]
+    again = ["measure again", f"{state.AGAIN_MINUTES:g} min, against the reference"]
+    close = ["close", f"{state.DOCUMENT_MINUTES:g} min, the report"]
     failed = ["a gate fails", "do what it says,", "pass it again"]
     gone = [
-        "stop", f"{total:g} min, the money,", f"or {rules.session.without_gate_minutes:g} min without",
+        "stop", f"{total:g} min, the money,", f"or {state.WITHOUT_GATE_MINUTES:g} min without",
         "a passed gate",
     ]  # fmt: skip
     said = f"A session: {', '.join(gate.name for gate in listed)}; then changes, measuring again, and the report"

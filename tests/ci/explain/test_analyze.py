@@ -18,12 +18,9 @@ from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, ReportError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import answer
-from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain import analyze, bottleneck
 from kernelgate.ci.explain.diagnosis import WORDS, Bottleneck
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import thresholds
 
-LIMITS = thresholds.bottleneck_limits(Policy())
 DATA = Path(__file__).parents[2] / "data" / "nsight"
 KEPT = Path(__file__).parents[2] / "fuzzing" / "corpus"
 pytestmark = pytest.mark.usefixtures("reports_at_once")
@@ -85,7 +82,7 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 @pytest.mark.parametrize(("report", "fault"), FAULTS.items(), ids=FAULTS)
 def test_names_the_fault(report: str, fault: str) -> None:
-    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-rep", LIMITS)
+    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-rep")
     assert analysis.bottleneck.bottleneck == fault
     assert analysis.bottleneck.strength >= 0.5
     assert analysis.bottleneck.evidence
@@ -93,12 +90,12 @@ def test_names_the_fault(report: str, fault: str) -> None:
 
 @pytest.mark.parametrize(("report", "fault"), ATTENTION.items(), ids=ATTENTION)
 def test_names_what_a_change_did_to_the_kernel(report: str, fault: str) -> None:
-    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-repz", LIMITS)
+    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-repz")
     assert analysis.bottleneck.bottleneck == fault
 
 
 def test_reads_every_kernel_of_a_report_in_order() -> None:
-    analyses = analyze.analyze(DATA / "collection.ncu-repz", LIMITS)
+    analyses = analyze.analyze(DATA / "collection.ncu-repz")
     named = {one.kernel.name.split("(")[0]: one.bottleneck.bottleneck.value for one in analyses}
     assert len(analyses) == 20
     assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
@@ -121,26 +118,15 @@ def test_reads_every_kernel_of_a_report_in_order() -> None:
         ("barrier_share", 0.999, "barrier.ncu-rep"),
     ],
 )
-def test_a_team_that_moves_a_limit_moves_what_is_named(key: str, value: float, report: str) -> None:
+def test_each_limit_moves_what_is_named(key: str, value: float, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or how surely."""
     file, _, name = report.partition(":")
     (kernel,) = (one for one in ncu_reader.read(DATA / file) if one.name.startswith(name))
-    before, after = (
-        analyze.analyze_kernel(kernel, one).bottleneck for one in (LIMITS, replace(LIMITS, **{key: value}))
-    )
+    before = analyze.analyze_kernel(kernel).bottleneck
+    monkeypatch.setattr(bottleneck, key.upper(), value)
+    after = analyze.analyze_kernel(kernel).bottleneck
     assert before.strength >= 0.5
     assert after.bottleneck is not before.bottleneck or after.strength < 0.5
-
-
-def test_the_verb_goes_by_the_policy_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text("[bottleneck]\nconflict_share = 0.999\n", encoding="utf-8")
-    report = str(DATA / "bank_conflicts.ncu-rep")
-    assert "bottleneck: shared-memory bank conflicts" in run(report, capsys=capsys)[1]
-    assert "bottleneck: shared-memory bank conflicts" not in run(report, "--policy", str(rules), capsys=capsys)[1]
-    rules.write_text("[bottleneck]\nconflict_share = 30\n", encoding="utf-8")
-    code, _, said = run(report, "--policy", str(rules), capsys=capsys)
-    assert (code, "bottleneck.conflict_share (line 2) is 30: must be a number from 0.001 to 0.999" in said) == (3, True)
 
 
 def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,10 +178,8 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def of_collection(name: str, **planted: float) -> analyze.Analysis:
     """One kernel of the collection, with some figures as if they had been measured."""
-    (found,) = [
-        one for one in analyze.analyze(DATA / "collection.ncu-repz", LIMITS) if one.kernel.name.startswith(f"{name}(")
-    ]
-    return analyze.analyze_kernel(replace(found.kernel, figures={**found.kernel.figures, **planted}), LIMITS)
+    (found,) = [one for one in analyze.analyze(DATA / "collection.ncu-repz") if one.kernel.name.startswith(f"{name}(")]
+    return analyze.analyze_kernel(replace(found.kernel, figures={**found.kernel.figures, **planted}))
 
 
 def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
@@ -231,7 +215,7 @@ def test_a_pipe_that_is_busy_stays_the_cause_beside_predicates() -> None:
 
 def launched(name: str, duration_us: float) -> analyze.Analysis:
     kernel = ProfiledKernel(name, "NVIDIA H200", (9, 0), 132, {"duration_us": duration_us}, ())
-    return analyze.analyze_kernel(kernel, LIMITS)
+    return analyze.analyze_kernel(kernel)
 
 
 def test_a_renamed_kernel_is_set_beside_the_one_that_does_its_work() -> None:
@@ -265,7 +249,7 @@ def test_another_number_of_launches_is_said_first() -> None:
 
 @pytest.mark.parametrize("name", ["dram", "l2", "launch", "coalescing"])
 def test_tensor_cores_that_nobody_uses_come_last(name: str) -> None:
-    (copy,) = analyze.analyze(DATA / f"{name}.ncu-rep", LIMITS)
+    (copy,) = analyze.analyze(DATA / f"{name}.ncu-rep")
     text = analyze.to_text([copy])
     assert "tensor-core bound" not in text
     assert not any("tensor" in words for words in copy.bottleneck.evidence)
@@ -275,18 +259,18 @@ def test_tensor_cores_that_nobody_uses_come_last(name: str) -> None:
 
 
 def test_roofline_of_a_copy_and_of_matrix_products() -> None:
-    (copy,) = analyze.analyze(DATA / "dram.ncu-rep", LIMITS)
+    (copy,) = analyze.analyze(DATA / "dram.ncu-rep")
     assert copy.roofline.roof == "dram"
     assert copy.roofline.percent_of_roof == pytest.approx(90, abs=2)
     assert copy.roofline.arithmetic_intensity == pytest.approx(1 / 12, rel=0.1)  # one addition, three words
-    (attention,) = analyze.analyze(DATA / "attention_before.ncu-repz", LIMITS)
+    (attention,) = analyze.analyze(DATA / "attention_before.ncu-repz")
     flops = 4 * 256 * 512 * 512 * 64
     assert attention.roofline.roof == "tensor"
     assert attention.roofline.achieved_flops == pytest.approx(flops / 62.66e-6, rel=0.1)  # and the softmax's
 
 
 def test_nvidias_estimate_is_taken_in() -> None:
-    analyses = analyze.analyze(DATA / "collection.ncu-repz", LIMITS)
+    analyses = analyze.analyze(DATA / "collection.ncu-repz")
     tiled = next(one for one in analyses if one.kernel.name.startswith("transpose_tiled"))
     first = tiled.recommendations[0]
     assert first.source in ("nvidia:SharedMemoryConflicts", "nvidia:UncoalescedSharedAccess")
@@ -297,7 +281,7 @@ def test_nvidias_estimate_is_taken_in() -> None:
 def test_a_kernel_of_another_gpu_is_judged_without_its_peaks() -> None:
     kernel = ncu_reader.read(DATA / "tensor.ncu-rep")[0]
     unknown = replace(kernel, compute_capability=(13, 7), device=None, sm_count=None)
-    assert analyze.analyze_kernel(unknown, LIMITS).bottleneck.bottleneck == "tensor"
+    assert analyze.analyze_kernel(unknown).bottleneck.bottleneck == "tensor"
 
 
 FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts", "local_instructions", "shared_bytes"]
@@ -312,7 +296,7 @@ FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts",
 def test_any_set_of_counters_gives_a_bottleneck(
     figures: dict[str, float], capability: tuple[int, int] | None, sms: int | None
 ) -> None:
-    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, capability, sms, figures, ()), LIMITS)
+    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, capability, sms, figures, ()))
     assert 0 <= analysis.bottleneck.strength <= 1
     assert len(analysis.recommendations) <= 3
     content = json.loads(answer.shown(analyze.to_answer([analysis])))
@@ -330,7 +314,7 @@ def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
     for report, fault in {"spills_sections": "spills", "bank_conflicts_sections": "bank_conflicts"}.items():
         kernel = ncu_reader.read(DATA / f"{report}.ncu-rep")[0]
         poorer = replace(kernel, figures={k: v for k, v in kernel.figures.items() if k in basic}, rules=())
-        assert analyze.analyze_kernel(poorer, LIMITS).bottleneck.bottleneck == fault
+        assert analyze.analyze_kernel(poorer).bottleneck.bottleneck == fault
 
 
 @settings(max_examples=60)
@@ -339,18 +323,18 @@ def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: 
     kernel = ncu_reader.read(DATA / f"{report}.ncu-rep")[0]
     kept = random.Random(seed).sample(sorted(kernel.figures), len(kernel.figures) // 3)
     poorer = replace(kernel, figures={key: kernel.figures[key] for key in kept}, rules=())
-    assert analyze.analyze_kernel(poorer, LIMITS).bottleneck.bottleneck in WORDS
+    assert analyze.analyze_kernel(poorer).bottleneck.bottleneck in WORDS
 
 
 def test_a_report_without_any_counter_is_a_guess() -> None:
-    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, None, None, {}, ()), LIMITS)
+    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, None, None, {}, ()))
     assert analysis.bottleneck.strength < 0.1
     assert analysis.roofline.percent_of_roof is None
 
 
 def test_control_characters_in_names_reach_no_terminal() -> None:
     kernel = ProfiledKernel("k\x1b[31m\n## title", None, None, None, {"duration_us": 50.0}, ())
-    text = analyze.to_text([analyze.analyze_kernel(kernel, LIMITS)])
+    text = analyze.to_text([analyze.analyze_kernel(kernel)])
     assert "\x1b" not in text
     assert text.startswith("k [31m ## title, 50.00 µs\n")
 

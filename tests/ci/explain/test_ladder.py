@@ -29,7 +29,7 @@ def cases(*speedups: float, start: int = 32, card: str = "attention") -> list[Si
 def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: LadderFinding, said: str) -> None:
     found = longest_ladder(cases(*speedups))
     assert found is not None
-    diagnosis = diagnose_ladder(found, 1.0)
+    diagnosis = diagnose_ladder(found)
     assert diagnosis.finding is finding
     assert said in diagnosis.sentence
 

@@ -10,7 +10,6 @@ from kernelgate.ci.github.claims import Support, assess, cases_of, read_claims
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
 from kernelgate.ci.judge.verdict import Finding as Trouble
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.policy.pull_request_rules import Template
 from tests.ci.report_examples import below_gate, case, faster, judge, noisy, record, same, slower
 
 ONE = case(512, 32, 321.4, 0.0)
@@ -20,7 +19,7 @@ OTHER = case(1024, 32, 900.0, 0.0, causal=True)
 def found(claim: str, *verdicts: CaseVerdict) -> Support:
     [read], _ = read_claims(claim)
     cases = tuple(one for one in (ONE, OTHER) if one.id in {verdict.id for verdict in verdicts})
-    [assessed] = assess([read], record(cases), judge(Outcome.EQUIVALENT, *verdicts), Gates(), Template())
+    [assessed] = assess([read], record(cases), judge(Outcome.EQUIVALENT, *verdicts), Gates())
     return assessed.finding
 
 
@@ -141,7 +140,7 @@ def test_a_claim_follows_the_cards(claim: str, cases: set[str]) -> None:
 
 def said_of(claim: str, *verdicts: CaseVerdict) -> str:
     [read], _ = read_claims(claim)
-    [assessed] = assess([read], record((ONE, OTHER)), judge(Outcome.EQUIVALENT, *verdicts), Gates(), Template())
+    [assessed] = assess([read], record((ONE, OTHER)), judge(Outcome.EQUIVALENT, *verdicts), Gates())
     assert assessed.finding is Support.NOT_MEASURED
     return markdown_line(assessed.line)
 

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from kernelgate.bench.record import UlpErrors
 from kernelgate.ci.judge import accuracy
 from kernelgate.ci.judge.accuracy import ErrorMeasure, Standing
-from kernelgate.ci.policy.policy import AccuracyRules
 from tests.accuracies import DRAWS, Floats, accuracy_record, of_errors, output, side
 
-RULES = AccuracyRules()
 CASES = 12
 ELEMENTS = 4096
 JITTER = [1 + 0.002 * step for step in (-3, 1, 2, -1, 3, -2, 0, 0)]
@@ -27,12 +25,12 @@ def around(value: float) -> list[float]:
     return [value * jitter for jitter in JITTER]
 
 
-def standing(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> Standing:
-    return judged(base, head, rules)[0]
+def standing(base: UlpErrors, head: UlpErrors) -> Standing:
+    return judged(base, head)[0]
 
 
-def judged(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> tuple[Standing, tuple[ErrorMeasure, ...]]:
-    (verdict,) = accuracy.judge(accuracy_record(output(base, head)), rules)
+def judged(base: UlpErrors, head: UlpErrors) -> tuple[Standing, tuple[ErrorMeasure, ...]]:
+    (verdict,) = accuracy.judge(accuracy_record(output(base, head)))
     return verdict.standing, verdict.worse
 
 
@@ -115,7 +113,7 @@ def alarms(records: int, elements: int) -> int:
     for _ in range(records):
         pairs = [computed(rng, other_order, other_order, elements) for _ in range(CASES)]
         made = accuracy_record(*(output(*pair, case=f"{n}") for n, pair in enumerate(pairs)))
-        count += any(one.standing in (Standing.LESS, Standing.MORE) for one in accuracy.judge(made, RULES))
+        count += any(one.standing in (Standing.LESS, Standing.MORE) for one in accuracy.judge(made))
     return count
 
 
@@ -146,7 +144,7 @@ def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(
     """The true ratio is the margin: beyond it by nothing. One side of a quarter of the level is left to the mean."""
     monkeypatch.setattr(accuracy, "LEVEL", LOOSE)
     rng = np.random.default_rng(5)
-    margin = math.log1p(RULES.margin_pct / 100)
+    margin = math.log1p(accuracy.ACCURACY_MARGIN_PCT / 100)
     records = 1000
     worse = alike = 0
     for changes in rng.normal(margin, spread, (records, DRAWS)):
@@ -177,7 +175,7 @@ def test_more_cases_make_nothing_certain(draws: int, ratio: float) -> None:
     base, head = ([one * jitter for jitter in JITTER[:draws]] for one in (0.25, 0.25 * ratio))
     pair = [side(one, [0.5] * draws, [0.0] * draws, [0.0] * draws) for one in (base, head[::-1])]
     alone = standing(pair[0], pair[1])
-    many = accuracy.judge(accuracy_record(*(output(pair[0], pair[1], case=f"{n}") for n in range(CASES))), RULES)
+    many = accuracy.judge(accuracy_record(*(output(pair[0], pair[1], case=f"{n}") for n in range(CASES))))
     assert {one.standing for one in many} <= {alone, Standing.UNCLEAR}
 
 
@@ -216,14 +214,14 @@ def test_nearly_exact_kernels_are_alike() -> None:
 
 def test_the_same_bits_are_identical_whatever_the_errors() -> None:
     made = accuracy_record(output(side(), side(), identical=DRAWS))
-    assert [one.standing for one in accuracy.judge(made, RULES)] == [Standing.IDENTICAL]
+    assert [one.standing for one in accuracy.judge(made)] == [Standing.IDENTICAL]
 
 
 @pytest.mark.parametrize("draws", [0, 1])
 def test_a_single_draw_shows_nothing(draws: int) -> None:
     one, other = ([value] * draws for value in (0.25, 0.5))
     made = accuracy_record(output(side(one, one, one, one), side(other, other, other, other)))
-    assert [verdict.standing for verdict in accuracy.judge(made, RULES)] == [Standing.UNCLEAR] * draws
+    assert [verdict.standing for verdict in accuracy.judge(made)] == [Standing.UNCLEAR] * draws
 
 
 def test_the_worst_comes_first() -> None:
@@ -231,5 +229,5 @@ def test_the_worst_comes_first() -> None:
     made = accuracy_record(
         *(output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
     )
-    assert [one.key.id for one in accuracy.judge(made, RULES)] == ["much", "a little", "better", "alike"]
-    assert accuracy.less_accurate(made, RULES) == ("much", "a little")
+    assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "better", "alike"]
+    assert accuracy.less_accurate(made) == ("much", "a little")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,8 +23,10 @@ from tests.ci.records import case, noise
 from tests.runs import run_record
 
 POLICY = Policy()
-LOOSE = Policy(certainty=Certainty(alpha=0.05, resolution_pct=0.12))
-"""False alarms often enough to be counted, and a resolution that two processes seldom reach."""
+LOOSE = Policy(certainty=Certainty(alpha=0.05))
+"""False alarms often enough to be counted."""
+FINE_PCT = 0.12
+"""A resolution that two processes seldom reach."""
 CASES = 6
 PRIOR = math.log1p(spread.CHANGE_PCT / 100)
 KNOWN = spread.prior(spread.CHANGE_PCT)
@@ -90,7 +93,8 @@ def as_bench(cases: Sequence[Evidence], claimed: Sequence[Inference | None]) -> 
 
 def settled(one: Evidence, claim: Inference | None) -> bool:
     # Evidence is drawn here, not the samples that a record would hold.
-    return early_stop.settled(one, claim, LOOSE)
+    with patch.object(early_stop, "RESOLUTION_PCT", FINE_PCT):
+        return early_stop.settled(one, claim, LOOSE)
 
 
 def until_a_direction(_: Sequence[Evidence], claimed: Sequence[Inference | None]) -> list[int]:

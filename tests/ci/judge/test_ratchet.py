@@ -195,6 +195,6 @@ def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: 
     now = night(2, {"one": 0}, driver)
     now = now.model_copy(update={"run": now.run.model_copy(update={"created_at": made})})
     against = baselines.of_record(judge(now, POLICY, held), held, made)
-    assert baselines.stale(now, against, POLICY) == why
-    section = baselines.section(now, against, POLICY)
+    assert baselines.stale(now, against) == why
+    section = baselines.section(now, against)
     assert section.title.startswith("Stored baseline (stale): ") == bool(why)

@@ -12,6 +12,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge import early_stop
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
@@ -310,8 +311,8 @@ def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: in
     assert (not undecided(differing(change, processes), policy())) == settled
 
 
-def test_no_direction_is_settled_once_a_resolution_would_have_shown() -> None:
-    """The interval that either end passes with probability `miss` lies within ± resolution_pct."""
+def test_no_direction_is_settled_once_a_resolution_would_have_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interval that either end passes with probability `miss` lies within ± RESOLUTION_PCT."""
     looks = {"minimum": 4, "to_block": 4, "limit": 5}
     record = differing(0.0, 4, spread=0.004)
     rules = {"processes": looks, "certainty": {"miss": 0.025}}
@@ -321,8 +322,8 @@ def test_no_direction_is_settled_once_a_resolution_would_have_shown() -> None:
     low, high = verdict.interval_pct
     reach = max(high, percent(-math.log1p(low / 100)))
     for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
-        certainty = {**rules["certainty"], "resolution_pct": limit}
-        assert (not undecided(record, policy(processes=looks, certainty=certainty))) == settled
+        monkeypatch.setattr(early_stop, "RESOLUTION_PCT", limit)
+        assert (not undecided(record, policy(**rules))) == settled
 
 
 @pytest.mark.parametrize("change", [4.0, -8.0])

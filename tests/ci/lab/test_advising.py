@@ -60,7 +60,7 @@ def after_kept(root: Path) -> Session:
 
 
 def next_of(found: Session, root: Path) -> tuple[str | None, str | None]:
-    at_hand = profiled.at_hand(found, root, Policy())
+    at_hand = profiled.at_hand(found, root)
     coming_next = coming.of(found.events, Policy(), made.clock(30), at_hand).next
     return coming_next.recommend, coming_next.command
 
@@ -108,19 +108,19 @@ def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
     path = put(RECORD, found, "profile/toy.n4.head.ncu-rep")
     path.write_bytes(b"NVR\0 no report")
     assert next_of(found, here)[1] == coming.TRY
-    assert trying.as_recommended(asked("swizzle"), found, here, Policy()).recommended is False
+    assert trying.as_recommended(asked("swizzle"), found, here).recommended is False
 
 
 def test_a_try_that_failed_was_not_made_blind(here: Path) -> None:
     """It has no profile of its own: what was known before it is in that of the kept state."""
-    assert profiled.bottleneck(after_kept(here), Policy()) == "bank_conflicts"
-    assert profiled.bottleneck(session(here, *made.passed(0.4)), Policy()) is None
+    assert profiled.bottleneck(after_kept(here)) == "bank_conflicts"
+    assert profiled.bottleneck(session(here, *made.passed(0.4))) is None
 
 
 def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
     found = after_kept(here)
-    assert trying.as_recommended(asked("swizzle"), found, here, Policy()).recommended
-    by_flag = trying.as_recommended(asked(recommended=True), found, here, Policy())
+    assert trying.as_recommended(asked("swizzle"), found, here).recommended
+    by_flag = trying.as_recommended(asked(recommended=True), found, here)
     assert (by_flag.action, by_flag.recommended) == ("swizzle", True)
 
 
@@ -128,13 +128,13 @@ def test_what_is_said_to_be_recommended_and_is_not_is_logged_as_ones_own(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = asked("more-blocks", recommended=True)
-    assert trying.as_recommended(own, gated(here), here, Policy()).recommended is False
+    assert trying.as_recommended(own, gated(here), here).recommended is False
     assert "more-blocks is not recommended now" in capsys.readouterr().err
 
 
 def test_an_action_of_ones_own_stays_as_it_is(here: Path) -> None:
     for own in (asked(), asked("serial-products")):
-        assert trying.as_recommended(own, after_kept(here), here, Policy()) == own
+        assert trying.as_recommended(own, after_kept(here), here) == own
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_an_action_of_ones_own_stays_as_it_is(here: Path) -> None:
 )
 def test_an_action_that_cannot_be_learnt_from_is_refused(here: Path, own: TriedChange, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        trying.as_recommended(own, session(here, *PROFILED), here, Policy())
+        trying.as_recommended(own, session(here, *PROFILED), here)
 
 
 def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,5 +170,5 @@ def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pyt
     [tried] = [one for one in folder.read(begun.folder).events if isinstance(one, TriedChange)]
     assert (tried.action, tried.recommended, tried.bottleneck) == ("more-warps", True, "occupancy")
     assert tried.nvidia_gain_pct == pytest.approx(25.0)  # TheoreticalOccupancy in the base's report, not the head's
-    assert profiled.nvidia_gain_pct(begun, 1, None, Policy()) is None
-    assert profiled.nvidia_gain_pct(begun, 2, "more-warps", Policy()) is None
+    assert profiled.nvidia_gain_pct(begun, 1, None) is None
+    assert profiled.nvidia_gain_pct(begun, 2, "more-warps") is None

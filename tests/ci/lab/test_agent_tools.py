@@ -11,7 +11,6 @@ import pytest
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agent_tools as tools
 from kernelgate.ci.lab.agent_tools import DeviceBudget, ToolRefusedError
-from kernelgate.ci.policy.agent_rules import AgentRules
 
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
 
@@ -92,7 +91,7 @@ def test_a_schema_says_what_each_tool_takes() -> None:
 
 
 def test_a_budget_is_of_the_server_and_of_each_session() -> None:
-    budget = DeviceBudget(AgentRules(gpu_seconds=100, session_gpu_seconds=60, wall_s=50))
+    budget = DeviceBudget(gpu_seconds=100, session_gpu_seconds=60, wall_s=50)
     assert budget.limit_s("a", measures=True) == 50
     budget = budget.charged("a", 45)
     assert budget.limit_s("a", measures=True) == 15

@@ -75,7 +75,7 @@ def test_an_expert_gets_the_questions_and_room_for_each_try() -> None:
 @pytest.mark.parametrize(
     ("change_pct", "advised", "ends"),
     [
-        (-2.3, "revert", "(guidance.keep_from)"),
+        (-2.3, "revert", "(KEEP_FROM)"),
         (-2.3, "keep", "`kernelgate session keep`"),
         (4.7, "revert", "`kernelgate session revert`"),
     ],

@@ -17,7 +17,6 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agent_tools as tools
 from kernelgate.ci.lab.agent_tools import DeviceBudget
 from kernelgate.ci.lab.agents_server import AgentsServer
-from kernelgate.ci.policy.agent_rules import AgentRules
 from tests.processes import alive, named
 
 ROOT = Path(__file__).parents[3]
@@ -28,8 +27,8 @@ DRAWN_OUT = (
 )
 
 
-def server(checkout: Path, program: str | None = None, **rules: float) -> AgentsServer:
-    made = AgentsServer(checkout, tools.offered(cli.cli), DeviceBudget(AgentRules.model_validate(rules)))
+def server(checkout: Path, program: str | None = None, **rules: Any) -> AgentsServer:
+    made = AgentsServer(checkout, tools.offered(cli.cli), DeviceBudget(**{"gpu_seconds": 7200.0, **rules}))
     if program is not None:
         made.program = (sys.executable, "-c", program)
     return made

@@ -7,7 +7,6 @@ import pytest
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.lab import steps, trying
 from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
 
@@ -33,7 +32,7 @@ def verdict(status: Status, change_pct: float) -> RecordVerdict:
 def test_what_is_kept_by_default(
     status: Status, change_pct: float, tuning: bool, advised: Literal["keep", "revert"]
 ) -> None:
-    assert trying.advised(verdict(status, change_pct), tuning, Policy()) == advised
+    assert trying.advised(verdict(status, change_pct), tuning) == advised
 
 
 def test_what_is_kept_last_is_measured_against() -> None:

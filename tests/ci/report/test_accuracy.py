@@ -110,7 +110,7 @@ def test_what_was_not_measured_is_said_and_no_record_without_a_check_says_anythi
 
 def test_the_table_has_the_figures_of_what_differs() -> None:
     found = outputs(("m0", "normal", SAME), ("m0", "large", ALIKE), ("m1", "normal", LESS))
-    (section,) = accuracy.sections(record_of(FUZZED, check(*found, card="norm", reason="one was left out")), WARN)
+    (section,) = accuracy.sections(record_of(FUZZED, check(*found, card="norm", reason="one was left out")))
     table, note = section.blocks
     rows = [[plain_line(cell) for cell in row] for row in getattr(table, "rows")]  # noqa: B009 - one of several kinds
     assert rows == [
@@ -126,7 +126,7 @@ def test_the_table_has_the_figures_of_what_differs() -> None:
         ["M=0 fp16", "large", "0.27 → 0.27", "0.50 → 0.50", "0 → 0", "0 → 0", "alike"],
     ]
     assert "one was left out" in plain_line(getattr(note, "line"))  # noqa: B009
-    assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm")), WARN) == ()
+    assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm"))) == ()
 
 
 def test_the_comment_has_both() -> None:

@@ -18,9 +18,6 @@ from tests.ci.report_examples import EXAMPLES, case, record, slower
 # ---- launch ----------------------------------------------------------------------------------------------------------
 
 
-LIMIT = Policy().guidance.launch_share
-
-
 def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list[JudgedCase]]:
     """A case in these processes: calls of base and head one by one, and their replays."""
     timed = case(32, 1, 15.0, 0.0)
@@ -37,7 +34,7 @@ def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list
 
 
 def test_what_the_launch_leaves_to_the_kernel_and_to_fusing() -> None:
-    said, listed = speed.launches(*made((15.0, 15.0, 5.0, 5.0)), LIMIT)
+    said, listed = speed.launches(*made((15.0, 15.0, 5.0, 5.0)))
     assert "more than 33% of the head's call, by calls made one by one beside the same calls" in str(said)
     assert isinstance(listed, Bullets)
     assert plain_line(listed.lines[0]) == (
@@ -50,7 +47,7 @@ def test_what_the_launch_leaves_to_the_kernel_and_to_fusing() -> None:
 def test_nothing_is_said_of_a_small_share_and_of_one_that_was_not_measured(
     times: tuple[float, float, float, float],
 ) -> None:
-    assert speed.launches(*made(times), LIMIT) == ()
+    assert speed.launches(*made(times)) == ()
     assert speed.why_by_launch(*made(times, times), Policy()) == ()
 
 
@@ -100,11 +97,11 @@ def ladder_part(count: int) -> GpuReport:
 
 
 def test_a_ladder_has_its_table_and_its_diagnosis() -> None:
-    (section,) = speed.ladder_sections(ladder_part(6), Policy().guidance)
+    (section,) = speed.ladder_sections(ladder_part(6))
     (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
     assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
 
 
 def test_a_few_sizes_are_no_ladder() -> None:
-    assert speed.ladder_sections(ladder_part(4), Policy().guidance) == ()
-    assert speed.ladder_sections(GpuReport("l4"), Policy().guidance) == ()
+    assert speed.ladder_sections(ladder_part(4)) == ()
+    assert speed.ladder_sections(GpuReport("l4")) == ()

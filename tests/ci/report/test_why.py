@@ -14,14 +14,12 @@ from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, R
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge.verdict import Outcome
-from kernelgate.ci.policy.policy import Gates, Policy, Static
-from kernelgate.ci.report import thresholds
+from kernelgate.ci.policy.policy import Gates, Static
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.build import report
 from kernelgate.ci.report.gpu import JudgedCase, judged
 from tests.ci.report_examples import case, faster, judge, record, same, slower, with_kernels
 
-LIMITS = thresholds.bottleneck_limits(Policy())
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
 H200 = Environment(device=Device(name="NVIDIA H200", compute_capability="9.0", sm_count=132))
@@ -62,7 +60,7 @@ def why(head: str, change_pct: float = 22.9) -> list[str]:
 
 
 def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
-    return ["".join(getattr(piece, "text", piece) for piece in line) for line in explaining.why(found, cases, LIMITS)]
+    return ["".join(getattr(piece, "text", piece) for piece in line) for line in explaining.why(found, cases)]
 
 
 PROFILE = "Why, by the profile of S=512 B=32 H=8 fp16: "
@@ -147,14 +145,14 @@ def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
 
 def test_an_unchanged_case_needs_no_reason() -> None:
     found = with_profiles("attention_spills")
-    assert explaining.why(found, judged(found, judge(Outcome.EQUIVALENT, same(TIMED, 0.0))), LIMITS) == ()
+    assert explaining.why(found, judged(found, judge(Outcome.EQUIVALENT, same(TIMED, 0.0)))) == ()
 
 
 def test_a_profile_of_the_head_alone_explains_nothing() -> None:
     found = with_profiles("attention_spills", base=None)
     cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
     assert words(found, cases) == ["Why: not known; only the head was profiled."]
-    section = explaining.section(found, cases, LIMITS)
+    section = explaining.section(found, cases)
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
     assert (section.title, [column.title for column in table.columns]) == ("Profiler: head alone", ["metric", "head"])
@@ -191,4 +189,4 @@ def test_any_device_will_do(capability: str | None) -> None:
     device = Device(name="another", compute_capability=capability)
     other = found.model_copy(update={"environments": (Environment(device=device),)})
     cases = judged(other, replace(judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
-    assert explaining.section(other, cases, LIMITS) is not None
+    assert explaining.section(other, cases) is not None
