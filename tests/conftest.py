@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -60,9 +61,28 @@ ONE_PROCESS = frozenset(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI shares them.")
     parser.addoption(
-        "--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI's machines share them."
+        "--changed-since",
+        metavar="REF",
+        help='Of tests that guard folders, run those of what changed since: "1 day", HEAD~1.',
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "guards(*paths): with --changed-since, runs where one of these paths changed")
+
+
+def changed_files(since: str, root: Path = ROOT) -> list[str]:
+    """The files that commits since then changed, a commit or a time such as "1 day", and the working tree."""
+    words = ["log", "--format=", "--name-only", f"--since={since}"] if " " in since else ["diff", "--name-only", since]
+    asked = (words, ["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"])
+    run = (subprocess.run(["git", *one], cwd=root, check=True, capture_output=True, text=True) for one in asked)
+    return [line for done in run for line in done.stdout.splitlines()]
+
+
+def is_touched(guarded: Iterable[str], changed: Iterable[str]) -> bool:
+    return any(file.startswith(path) for file in changed for path in guarded)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -71,6 +91,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item, name in grouped:
             if name in ONE_PROCESS:
                 item.add_marker(pytest.mark.xdist_group(name))
+    if since := config.getoption("--changed-since"):
+        changed = changed_files(since)
+        guards = [(item, [path for mark in item.iter_markers("guards") for path in mark.args]) for item in items]
+        idle = [item for item, paths in guards if paths and not is_touched(paths, changed)]
+        config.hook.pytest_deselected(items=idle)
+        items[:] = [item for item in items if item not in set(idle)]
+        grouped = [(item, name) for item, name in grouped if item in set(items)]
     if shard := config.getoption("--shard"):
         part, parts = map(int, shard.split("/"))
         kept = set(share([name if name in ONE_PROCESS else item.nodeid for item, name in grouped], part, parts))

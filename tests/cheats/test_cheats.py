@@ -14,7 +14,7 @@ from tests.cheats.judged import acted, name, options, words
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.guards("bench/", "ci/judge/", "tests/cheats/")]
 
 
 @pytest.mark.parametrize("cheat", table.NATIVE, ids=name)

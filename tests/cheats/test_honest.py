@@ -11,7 +11,7 @@ import pytest
 
 from tests.cheats import honest, libraries
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.guards("bench/", "ci/judge/", "tests/cheats/")]
 KNOBS = {  # in the order of Knobs in the C++
     "lanes": (1, 4, 8, 16),
     "block": (1, 4, 16, 64),

@@ -18,7 +18,7 @@ from kernelgate.bench.build.library import Library
 from tests.cheats import judged, libraries, table
 from tests.cheats.libraries import Tally
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.guards("bench/", "ci/judge/", "tests/cheats/")]
 ROOT = Path(__file__).parents[2]
 PRELUDE = """
 import json, mmap, os, sys, time

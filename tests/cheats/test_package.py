@@ -13,7 +13,7 @@ import pytest
 from tests.cheats import libraries
 from tests.cheats.libraries import Tally
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.guards("bench/", "ci/judge/", "tests/cheats/")]
 ROOT = Path(__file__).parents[2]
 CODE = """
 import json, os, sys, time

@@ -14,6 +14,7 @@ from benchmarks.fuzzing import library
 from benchmarks.fuzzing.bug import ROOT, Bug
 from benchmarks.fuzzing.detectors import BugResult, BugResults, measure
 
+pytestmark = pytest.mark.guards("bench/", "csrc/", "benchmarks/fuzzing/")
 RECORDED = BugResults.model_validate_json((ROOT / "benchmarks/results/fuzzing_cpu.json").read_bytes())
 NIGHTLY_S = 5.0
 """What took longer when it was recorded is looked for each night alone: CI has 45 minutes for all tests."""

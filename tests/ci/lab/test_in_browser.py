@@ -20,7 +20,7 @@ from tests.ci.lab import session_events as made
 from tests.ci.lab.checkouts import begun
 from tests.ci.report import browser
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.guards("ci/lab/", "ci/report/", "ci/document/", "tests/ci/lab/")]
 ROOT = Path(__file__).parents[3]
 BROKEN = """
 () => [...document.querySelectorAll('#fits th')].filter(one => {

@@ -14,7 +14,7 @@ from kernelgate.ci.report.dashboard import Dashboard, SitePoint, SiteSeries
 from tests.ci.report import browser
 from tests.ci.report import dashboard_examples as made
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.guards("ci/report/", "ci/document/", "tests/ci/report/")]
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 CUT = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth).length"
 INK = """() => {

@@ -1,0 +1,32 @@
+"""Which tests CI runs: one part of them on each machine, and those that guard a part where it changed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.conftest import changed_files, is_touched, share
+
+
+def test_every_test_is_in_exactly_one_part() -> None:
+    names = [f"test_{number // 3}" for number in range(100)]
+    parts = [share(names, part, 6) for part in range(1, 7)]
+    assert sorted(name for part in parts for name in part) == sorted(set(names))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_guard_runs_where_what_it_guards_changed(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
+
+    git("init", "--quiet")
+    for name in ("bench/one.py", "ci/two.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("")
+        git("add", ".")
+        git("commit", "--quiet", "-m", name)
+    (tmp_path / "new.md").write_text("")
+    since_first = changed_files("HEAD~1", tmp_path)
+    assert set(since_first) == {"ci/two.py", "new.md"}
+    assert (is_touched(["ci/"], since_first), is_touched(["bench/", "csrc/"], since_first)) == (True, False)
+    assert "bench/one.py" in changed_files("1 day", tmp_path)
