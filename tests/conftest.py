@@ -62,11 +62,8 @@ ONE_PROCESS = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI shares them.")
-    parser.addoption(
-        "--changed-since",
-        metavar="REF",
-        help='Of tests that guard folders, run those of what changed since: "1 day", HEAD~1.',
-    )
+    text = 'Of the tests that guard folders, run those of what changed since: "1 day" or a commit.'
+    parser.addoption("--changed-since", metavar="SINCE", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
