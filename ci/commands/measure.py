@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +41,9 @@ from kernelgate.ci.policy import policy
 
 @dataclass(frozen=True)
 class BuildAnswer:
-    libraries: Mapping[str, Library]
+    libraries: dict[str, Library]
     """By their cards."""
-    left_out: Mapping[str, str]
+    left_out: dict[str, str]
     """Cards without a library, and why."""
 
 
@@ -85,7 +84,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
         progress.say(f"{name} is left out: {why}")
     made = artifacts.export(built, output) if output else built
     if as_json:
-        click.echo(answer.shown(BuildAnswer(made.built, made.absent)))
+        click.echo(answer.shown(BuildAnswer(dict(made.built), dict(made.absent))))
     for library in () if as_json else made.built.values():
         click.echo(library.path)
 
