@@ -252,16 +252,12 @@ def test_the_comments_are_seen_whole_and_apart(comments: Page) -> None:
         assert (how, comments.evaluate(GEOMETRY)) == (how, [])
 
 
-LINE = 20
-"""Pixels: a situation made up of everything at once, which no real comment is, may take one line more."""
-
-
 @pytest.mark.slow
 def test_a_phone_shows_the_verdict_why_and_what_now_at_once_and_the_table_without_scrolling(comments: Page) -> None:
     comments.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     for name, parts in zip(NAMES, comments.evaluate(READ_FIRST), strict=True):
         assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now")), name
-        assert parts[-1][1] <= PHONE[1] + (LINE if name == "everything at once" else 0), (name, parts)
+        assert parts[-1][1] <= PHONE[1], (name, parts)
     wider = dict(zip(NAMES, comments.evaluate(WIDER), strict=True))
     hostile = {name for name in NAMES if "hostile" in name or name == "long names" or not situation(name).report.cases}
     assert {name for name, pixels in wider.items() if pixels} <= hostile
