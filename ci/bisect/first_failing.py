@@ -8,12 +8,14 @@ of (1 - share)^k.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.bisect.answers import FailingAnswer
 from kernelgate.ci.bisect.posterior import CHANCE, SHORT
+from kernelgate.ci.bisect.rounds import Commits
 
 FUZZ_RUNS: Final = 20
 """A failing trial is run so often at the bad end, to know how often it fails."""
@@ -24,7 +26,7 @@ FUZZ_MOST: Final = 500
 
 
 class Tries(Protocol):
-    """What running a trial again and again gave: `bench.bisect_trial.TrialRuns`."""
+    """What running a trial again and again gave: `bench.measure.bisect.TrialRuns`."""
 
     @property
     def runs(self) -> int: ...
@@ -39,42 +41,12 @@ class Tries(Protocol):
     def otherwise(self) -> str | None: ...
 
 
-class Trials(Protocol):
-    """Who builds and runs: `bench.bisect_trial.TrialBench`."""
-
-    @property
-    def shas(self) -> tuple[str, ...]: ...
-
-    def build(self, place: int) -> str | None: ...
-
-    def same(self, one: int, other: int) -> bool: ...
-
-    def untouched(self) -> frozenset[int]: ...
+class Trials(Commits, Protocol):
+    """Who builds and runs: `bench.measure.bisect.TrialBench`."""
 
     def learn(self, times: int) -> Tries: ...
 
     def tried(self, place: int, times: int) -> Tries: ...
-
-
-@dataclass(frozen=True)
-class FailingStanding:
-    """What is known at the end."""
-
-    kind: Literal["found", "none", "open"]
-    culprits: tuple[int, ...] = ()
-    """One commit; more where nothing between them can be tried."""
-    chance: float = 0.0
-    """That no failing commit was called good."""
-    runs: int = 0
-    failed: int = 0
-    """At the bad end."""
-    fault: str | None = None
-    """There."""
-    times: int = 0
-    """How often a commit must pass to be called good."""
-    tried: int = 0
-    """Commits."""
-    stepped_over: Mapping[int, str] = field(default_factory=dict)
 
 
 def missed(runs: int, failed: int, times: int) -> float:
@@ -102,14 +74,17 @@ class FirstFailing:
     """Of the commits that were tried."""
     stepped_over: dict[int, str] = field(default_factory=dict)
 
-    def run(self) -> FailingStanding:
-        """Raises KernelgateError where an end cannot be tried, or the good one fails, too."""
+    def run(self) -> FailingAnswer:
+        """All that the search knows of it: neither which trial it is, nor what the commits say.
+
+        Raises KernelgateError where an end cannot be tried, or the good one fails, too.
+        """
         last = len(self.trials.shas) - 1
         self._end(last, self.trials.build(last))
         seen = self.trials.learn(FUZZ_RUNS)
         self._end(last, seen.otherwise)
         if not seen.failed:
-            return FailingStanding("none", runs=seen.runs, tried=1)
+            return self._answer(seen, found="none", tried=1)
         self.fails[last] = True
         self.times = enough(seen.runs, seen.failed)
         often = f"{seen.failed} of {seen.runs} runs"
@@ -120,17 +95,21 @@ class FirstFailing:
             raise KernelgateError(f"{self._short(0)}, the good end, fails as well: name an older one")
         culprits = self._halved()
         chance = max(0.0, 1 - missed(seen.runs, seen.failed, self.times) * sum(not one for one in self.fails.values()))
-        return FailingStanding(
-            kind="found" if culprits and chance >= CHANCE else "open",
-            culprits=culprits,
+        return self._answer(
+            seen,
+            found="found" if culprits and chance >= CHANCE else "open",
+            culprits=tuple(self.trials.shas[place] for place in culprits),
             chance=chance,
-            runs=seen.runs,
-            failed=seen.failed,
-            fault=seen.fault,
-            times=self.times,
             tried=len(self.fails),
-            stepped_over=self.stepped_over,
+            stepped_over={self.trials.shas[at]: why for at, why in sorted(self.stepped_over.items())},
         )
+
+    def _answer(self, seen: Tries, **found: Any) -> FailingAnswer:
+        shas = self.trials.shas
+        nothing = {"culprits": (), "chance": 0.0, "stepped_over": {}, "subjects": {}, "case": "", "seed": 0}
+        at_the_end = {"fault": seen.fault or "", "runs": seen.runs, "failed": seen.failed, "passes": self.times}
+        known = {**nothing, **at_the_end, "repeat": "", "ends": (shas[0], shas[-1]), "commits": len(shas)}
+        return FailingAnswer.model_construct(**{**known, **found})
 
     def _halved(self) -> tuple[int, ...]:
         """The first failing commit, with those before it that cannot be tried. None where nothing was touched."""

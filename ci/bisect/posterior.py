@@ -24,6 +24,8 @@ LARGER = 4.0
 """Effects are of the usual size, or so many times as large with half of the probability, and so on."""
 SHORT = 12
 """Digits of a commit."""
+NORMAL_95 = 1.959964
+"""Standard deviations to either side that hold 95% of a normal distribution."""
 CHANCE: Final = 0.99
 """The search for a commit ends when one, or commits that cannot be told apart, has this probability."""
 ANY_LEVEL = 1.0
@@ -124,16 +126,6 @@ class Posterior:
         return mean, math.sqrt(float(weights @ (errors**2 + (means - mean) ** 2)))
 
 
-@dataclass(frozen=True)
-class _Scales:
-    """Standard deviations before anything is measured."""
-
-    spread: float
-    """Of one commit's log time from process to process, beside the others', …"""
-    size: float
-    """… and of an effect."""
-
-
 @dataclass(frozen=True, eq=False)
 class _Fit:
     """What two scales make of all hypotheses: no change, or one at each commit; and of all pairs of changes."""
@@ -151,11 +143,11 @@ def of(search: Search) -> Posterior:
     before = _before(search)
     if not search.processes:
         nothing = np.zeros(search.last + 1)
-        return Posterior(float(before[0]), _of_commits(before), 0.0, None, nothing, nothing)
+        return Posterior(float(before[0]), np.append(0.0, before[1:]), 0.0, None, nothing, nothing)
     pairs = _pairs(search)
     scales = _scales(search)
-    fits = [_fit(search, pairs, scale) for scale, _ in scales]
-    usual = np.array([chance for _, chance in scales])
+    fits = [_fit(search, pairs, spread, size) for spread, size, _ in scales]
+    usual = np.array([chance for *_, chance in scales])
     with np.errstate(divide="ignore"):
         log_before = np.log(before) + math.log(1 - SEVERAL)
         singles = np.array([one.log_likelihood for one in fits]) + log_before + np.log(usual)[:, None]
@@ -174,7 +166,9 @@ def of(search: Search) -> Posterior:
         best = int(np.argmax(pair_chances))
         sizes = fits[int(np.argmax(joint_pairs[:, best]))].pair_effects[best]
         two = Two((int(pairs[best, 0]), int(pairs[best, 1])), (float(sizes[0]), float(sizes[1])))
-    return Posterior(float(chances[0]), _of_commits(chances), float(pair_chances.sum()), two, effects, deviations)
+    return Posterior(
+        float(chances[0]), np.append(0.0, chances[1:]), float(pair_chances.sum()), two, effects, deviations
+    )
 
 
 def _pairs(search: Search) -> Array:
@@ -199,14 +193,11 @@ def _before(search: Search) -> Array:
     return chances
 
 
-def _of_commits(chances: Array) -> Array:
-    found = chances.copy()
-    found[0] = 0.0
-    return found
-
-
-def _scales(search: Search) -> list[tuple[_Scales, float]]:
-    """Every spread with every size, and their probabilities. A ratio of two times scatters by √2 as much as each."""
+def _scales(search: Search) -> list[tuple[float, float, float]]:
+    """Standard deviations before anything is measured: of one commit's log time from process to process, beside the
+    others', and of an effect. Every one with every other, and their probability. A ratio of two times scatters by √2 as
+    much as each.
+    """
     off = np.linspace(-REACH, REACH, SPREADS)
     spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(SPREAD_FACTOR))
     chances = np.exp(-(off**2) / 2)
@@ -214,28 +205,29 @@ def _scales(search: Search) -> list[tuple[_Scales, float]]:
     sizes = [(usual * LARGER**at, 0.5 ** (at + 1)) for at in range(SIZES)]
     total = chances.sum() * sum(chance for _, chance in sizes)
     return [
-        (_Scales(float(spread), size), float(one * other / total))
+        (float(spread), size, float(one * other / total))
         for spread, one in zip(spreads, chances, strict=True)
         for size, other in sizes
     ]
 
 
-def _fit(search: Search, pairs: Array, scales: _Scales) -> _Fit:
+def _fit(search: Search, pairs: Array, spread: float, size: float) -> _Fit:
     """Normal distributions all along, so that each hypothesis is a regression on its steps."""
     places = np.array([place for process in search.processes for place in process])
     # The first hypothesis is that nothing changed.
     steps = (places[:, None] >= np.arange(search.last + 1)[None, :]).astype(float)
     steps[:, 0] = 0.0
-    values = np.concatenate([_centred(process) for process in search.processes])
+    times = [np.array([one.log_time for one in process.values()]) for process in search.processes]
+    values = np.concatenate([one - one.mean() for one in times])
     variances = np.array([one.variance for process in search.processes for one in process.values()])
     which = np.repeat(np.arange(len(search.processes)), [len(process) for process in search.processes])
-    covariance = np.diag(scales.spread**2 + variances)
+    covariance = np.diag(spread**2 + variances)
     covariance += ANY_LEVEL**2 * (which[:, None] == which[None, :])
     covariance += (OTHER_PCT / 100) ** 2 * (places[:, None] == places[None, :])
     factor = np.linalg.cholesky(covariance)
     seen, expected = np.linalg.solve(factor, values), np.linalg.solve(factor, steps)
     base = -float(np.log(np.diag(factor)).sum()) - float(seen @ seen) / 2
-    before = 1 / scales.size**2
+    before = 1 / size**2
     gram, along = expected.T @ expected, seen @ expected
     precision = before + np.diag(gram)
     singles = base + along**2 / precision / 2 - np.log(precision / before) / 2
@@ -246,8 +238,3 @@ def _fit(search: Search, pairs: Array, scales: _Scales) -> _Fit:
     second = (precision[one] * along[two] - shared * along[one]) / determinant
     doubles = base + (first * along[one] + second * along[two]) / 2 - np.log(determinant / before**2) / 2
     return _Fit(singles, along / precision, 1 / np.sqrt(precision), doubles, np.stack([first, second], axis=1))
-
-
-def _centred(process: ProcessRead) -> Array:
-    values = np.array([one.log_time for one in process.values()])
-    return np.asarray(values - values.mean())

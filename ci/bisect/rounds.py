@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -12,9 +12,18 @@ import numpy as np
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Timing
-from kernelgate.ci.bisect import posterior, words
-from kernelgate.ci.bisect.posterior import CHANCE, SHORT, CommitTime, Posterior, ProcessRead, Search, SearchStanding
-from kernelgate.ci.bisect.words import NORMAL_95
+from kernelgate.ci.bisect import answers, posterior
+from kernelgate.ci.bisect.answers import ChangeOf, TimedAnswer
+from kernelgate.ci.bisect.posterior import (
+    CHANCE,
+    NORMAL_95,
+    SHORT,
+    CommitTime,
+    Posterior,
+    ProcessRead,
+    Search,
+    SearchStanding,
+)
 from kernelgate.ci.judge import location
 from kernelgate.ci.judge.stats import Array
 
@@ -40,7 +49,7 @@ PROCESSES: Final = 2
 
 
 class Measurement(Protocol):
-    """What a process, or processes that took turns, gave: `bench.bisect.MeasuredCommits`."""
+    """What a process, or processes that took turns, gave: `bench.measure.bisect.MeasuredCommits`."""
 
     @property
     def timing(self) -> Timing | None: ...
@@ -55,8 +64,8 @@ class Measurement(Protocol):
     def together(self) -> bool: ...
 
 
-class Bench(Protocol):
-    """Who builds and measures: `bench.bisect.Workbench`."""
+class Commits(Protocol):
+    """Who builds a range of commits: `bench.measure.commit_range.BuiltCommits`."""
 
     @property
     def shas(self) -> tuple[str, ...]: ...
@@ -66,6 +75,10 @@ class Bench(Protocol):
     def same(self, one: int, other: int) -> bool: ...
 
     def untouched(self) -> frozenset[int]: ...
+
+
+class Bench(Commits, Protocol):
+    """And measures them: `bench.measure.bisect.Workbench`."""
 
     def measure(self, places: Sequence[int], number: int) -> Measurement: ...
 
@@ -79,7 +92,7 @@ class Rounds:
     search: Search
     apart_pct: float
     """The spread to expect where processes take turns."""
-    built: set[int]
+    built: set[int] = field(default_factory=set)
 
     def run(self) -> SearchStanding:
         self._build((0, self.search.last))
@@ -92,8 +105,36 @@ class Rounds:
             for at, places in enumerate(self._next(), 1):
                 self._measure(places, at + number * PROCESSES)
             now = self._standing()
-            self.say(f"round {number + 1}: {words.progress(now, self.bench.shas)}")
+            self.say(f"round {number + 1}: {answers.progress(self.answer(now))}")
         return now
+
+    def answer(self, now: SearchStanding) -> TimedAnswer:
+        """All that the search knows of it: neither which case it is, nor what the commits say."""
+        shas, search = self.bench.shas, self.search
+        seen = sorted({0, *(place for process in search.processes for place in process)})
+        two = zip(now.two.places, now.two.effects, strict=True) if now.two else ()
+        return TimedAnswer.model_construct(
+            case="",
+            found=now.kind,
+            culprits=tuple(shas[place] for place in now.culprits),
+            subjects={},
+            chance=min(1.0, now.chance),  # sums of floats may exceed it
+            ends=(shas[0], shas[-1]),
+            commits=len(shas),
+            tried=len(seen) if search.processes else 0,
+            change_pct=100 * math.expm1(now.effect),
+            interval_pct=answers.interval_pct(now.effect, now.error),
+            several=tuple(
+                ChangeOf.model_construct(
+                    commit=shas[place],
+                    after=shas[max(one for one in seen if one < place)],
+                    change_pct=100 * math.expm1(effect),
+                )
+                for place, effect in two
+            ),
+            stepped_over={shas[place]: why for place, why in sorted(search.unmeasurable.items())},
+            processes=len(search.processes),
+        )
 
     def _standing(self) -> SearchStanding:
         return standing(self.search, posterior.of(self.search))

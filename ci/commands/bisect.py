@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,12 +16,18 @@ from kernelgate.bench.measure import commit_range
 from kernelgate.bench.measure.bisect import LastBuilt, TrialBench, Workbench
 from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
 from kernelgate.bench.system import progress
-from kernelgate.ci.bisect import words
-from kernelgate.ci.bisect.facts import BisectAnswer, NothingFails
+from kernelgate.ci.bisect import answers as answered
+from kernelgate.ci.bisect.answers import (
+    BisectAnswer,
+    CompiledAnswer,
+    FailingAnswer,
+    NothingFails,
+    NotSearched,
+    TimedAnswer,
+)
 from kernelgate.ci.bisect.first_failing import FirstFailing
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-from kernelgate.ci.bisect.words import BuiltResult, FailingResult, SearchResult
 from kernelgate.ci.commands.options import PATH, answers
 from kernelgate.ci.document.answer import shown
 from kernelgate.ci.policy import policy
@@ -73,19 +79,20 @@ def bisect(
     could not run, 64 usage.
     """
 
-    def say(found: BisectAnswer, text: str | None) -> None:
+    def say(found: BisectAnswer) -> None:
         content = shown(found)
         if answer:
             files.write(answer, content + "\n")
-        if as_json or text is not None:
-            click.echo(content if as_json else text)
+        if as_json:
+            click.echo(content)
+        elif not isinstance(found, NothingFails):
+            click.echo(answered.text(found))
 
     ends = (good, bad)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
-        built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
-        say(words.built_answer(built), words.built_text(built))
+        say(_built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends))))
         return 0
     rules = policy.load(policy_file)
     if fuzz:
@@ -93,11 +100,11 @@ def bisect(
             with commits.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
                 failing = _first_failing(trials)
         except commits.NothingFailsError as error:
-            say(NothingFails.model_construct(why=str(error)), None)
+            say(NothingFails.model_construct(why=str(error)))
             if not as_json:
                 raise
             return error.exit_code
-        say(words.failing_answer(failing), words.failing_text(failing))
+        say(failing)
         return failing.exit_code
     files.try_file(output)
     how = commits.measuring(rounds, seed, pause_when_capped=True)
@@ -107,53 +114,62 @@ def bisect(
 
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
         found = _searched(bench)
-    say(words.timed_answer(found), words.timed_text(found))
+    say(found)
     return found.exit_code
 
 
-def _searched(bench: Workbench) -> SearchResult:
+def _searched(bench: Workbench) -> TimedAnswer:
     """The commit that changed the time, and that of the submodule that it moves."""
-
     on_cpu = bench.setup.device == "cpu"
     together, apart = (CPU_PCT if on_cpu else one for one in (TOGETHER_PCT, APART_PCT))
-    search = Search(bench.range.last, spread_pct=together if bench.together else apart)
-    rounds = Rounds(bench, progress.say, search, apart, set())
-    now = rounds.run()
-    culprits = now.culprits if now.kind == "found" else ()
-    inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner)))
-    subjects = {bench.shas[place]: bench.range.subject(place) for place in now.culprits}
-    case = f"{bench.card.name}/{bench.case.id}"
-    return SearchResult(bench.shas, subjects, now, rounds.search, case, bench.range.submodule, inside)
+    rounds = Rounds(
+        bench, progress.say, Search(bench.range.last, spread_pct=together if bench.together else apart), apart
+    )
+    found = rounds.answer(rounds.run())
+    about = {"case": f"{bench.card.name}/{bench.case.id}", **_named(bench, found)}
+    inside = _inside(bench, found, lambda inner: _searched(bench.within(inner)))
+    return found.model_copy(update={**about, "inside": inside})
 
 
-def _first_failing(trials: TrialBench) -> FailingResult:
+def _first_failing(trials: TrialBench) -> FailingAnswer:
     """The first commit at which the trial fails, and that of the submodule that it moves."""
+    found = FirstFailing(trials, progress.say).run()
+    about = {"case": trials.name, "seed": trials.trial.run_seed, "repeat": trials.repeat, **_named(trials, found)}
+    inside = _inside(trials, found, lambda inner: _first_failing(trials.within(inner)))
+    return found.model_copy(update={**about, "inside": inside})
 
-    now = FirstFailing(trials, progress.say).run()
-    culprits = now.culprits if now.kind == "found" else ()
-    inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner)))
-    subjects = [trials.range.subject(place) for place in now.culprits]
-    about = (trials.name, trials.trial.run_seed, trials.repeat)
-    return FailingResult(trials.shas, subjects, now, *about, trials.range.submodule, inside)
+
+def _named(bench: BuiltCommits, found: TimedAnswer | FailingAnswer) -> dict[str, Any]:
+    subjects = {sha: bench.range.subject(bench.shas.index(sha)) for sha in found.culprits}
+    return {"subjects": subjects, "submodule": bench.range.submodule}
 
 
 def _inside(
-    bench: BuiltCommits, culprits: Sequence[int], search: Callable[[CommitRange], Result]
-) -> Result | str | None:
+    bench: BuiltCommits, found: TimedAnswer | FailingAnswer, search: Callable[[CommitRange], Result]
+) -> Result | NotSearched | None:
     """What is found in the submodule that the one culprit moves; else why it was not searched."""
-
-    inner = bench.inside(culprits[0]) if len(culprits) == 1 else None
+    if found.found != "found" or len(found.culprits) != 1:
+        return None
+    inner = bench.inside(bench.shas.index(found.culprits[0]))
     if not isinstance(inner, CommitRange):
-        return inner
+        return _not_searched(inner)
     try:
         return search(inner)
     except KernelgateError as error:
-        return f"{inner.submodule}: {error}"
+        return _not_searched(f"{inner.submodule}: {error}")
 
 
-def _built(found: LastBuilt) -> BuiltResult:
+def _not_searched(why: str | None) -> NotSearched | None:
+    return None if why is None else NotSearched.model_construct(why=why)
 
-    whole, broken = found.range, found.last + 1
-    inside = found.inside if found.inside is None or isinstance(found.inside, str) else _built(found.inside)
-    shas = whole.shas[found.last], whole.shas[broken]
-    return BuiltResult(*shas, whole.subject(broken), found.why, whole.submodule, inside)
+
+def _built(found: LastBuilt) -> CompiledAnswer:
+    last, broken = found.range.shas[found.last : found.last + 2]
+    return CompiledAnswer.model_construct(
+        last_that_compiles=last,
+        culprits=(broken,),
+        subjects={broken: found.range.subject(found.last + 1)},
+        why=found.why,
+        submodule=found.range.submodule,
+        inside=_built(found.inside) if isinstance(found.inside, LastBuilt) else _not_searched(found.inside),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
-from kernelgate.ci.bisect.facts import (
+from kernelgate.ci.bisect.answers import (
     BisectAnswer,
     CompiledAnswer,
     FailingAnswer,

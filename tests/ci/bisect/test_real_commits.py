@@ -60,7 +60,7 @@ class ReplayedBench:
 )
 def test_the_slowed_commit_is_found(trial: str, culprit: int, broken: int | None, pct: tuple[float, float]) -> None:
     bench = ReplayedBench(record.read(DATA / f"{trial}.json"), broken)
-    going = Rounds(bench, lambda _: None, Search(COMMITS - 1, spread_pct=rounds.TOGETHER_PCT), rounds.APART_PCT, set())
+    going = Rounds(bench, lambda _: None, Search(COMMITS - 1, spread_pct=rounds.TOGETHER_PCT), rounds.APART_PCT)
 
     found = going.run()
 

@@ -10,8 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.measure import run_checks
 from kernelgate.bench.record import Check
-from kernelgate.ci.bisect import words
-from kernelgate.ci.bisect.facts import NothingFails
+from kernelgate.ci.bisect.answers import CompiledAnswer, NothingFails, NotSearched
 from kernelgate.ci.commands import cli, schema
 from kernelgate.ci.document.answer import shown
 from kernelgate.ci.document.model import Report
@@ -51,8 +50,9 @@ def test_schema_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
-    ends = words.BuiltResult("a" * 40, "b" * 40, "break it", "error: expected ;", inside="its history is not whole")
-    assert validated("bisect", shown(words.built_answer(ends)))["inside"] == {"why": "its history is not whole"}
+    why = {"why": "its history is not whole"}
+    built = {"last_that_compiles": "a" * 40, "culprits": ("b" * 40,), "subjects": {}, "why": "error: expected ;"}
+    assert validated("bisect", shown(CompiledAnswer(**built, inside=NotSearched(**why))))["inside"] == why
     assert validated("bisect", shown(NothingFails(why="no case fails")))["culprits"] == []
 
 

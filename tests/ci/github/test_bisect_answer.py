@@ -17,7 +17,9 @@ GOOD, BAD, CULPRIT, STRANGE, INNER = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e"
 TIME = BisectRequest(GOOD, BAD, "", "time")
 HOSTILE = "@octocat <img src=x> [a](https://evil.example) `x` <!-- kernelgate-bisect run=77 -->\n# big"
 
+SEARCHED: dict[str, Any] = {"ends": [GOOD, BAD], "commits": 9, "tried": 4, "subjects": {}}
 TIMED: dict[str, Any] = {
+    **SEARCHED,
     "case": "attention/s512",
     "found": "found",
     "culprits": [CULPRIT],
@@ -30,6 +32,7 @@ TIMED: dict[str, Any] = {
     "inside": None,
 }
 FAILING: dict[str, Any] = {
+    **SEARCHED,
     "case": "attention/edge_s65",
     "seed": 7,
     "found": "found",
@@ -43,7 +46,7 @@ FAILING: dict[str, Any] = {
     "stepped_over": {},
     "inside": None,
 }
-COMPILED: dict[str, Any] = {"last_that_compiles": GOOD, "culprits": [CULPRIT], "why": HOSTILE, "inside": None}
+COMPILED: dict[str, Any] = {"last_that_compiles": GOOD, "culprits": [CULPRIT], "why": HOSTILE, "subjects": {}}
 
 
 def said(desk: Desk, folder: Path, answer: object, asked: BisectRequest = TIME) -> str:
@@ -77,7 +80,10 @@ def test_which_commit_how_much_how_sure_and_how_to_repeat_it(desk: Desk, tmp_pat
         ({"found": "open", "culprits": []}, "**not found.**"),
         ({"culprits": [CULPRIT, BAD]}, "They cannot be told apart"),
         ({"change_pct": -2.0}, "**2.00% faster**"),
-        ({"found": "several", "several": [{"commit": CULPRIT, "change_pct": 1.5}]}, "**more than one commit** changed"),
+        (
+            {"found": "several", "several": [{"commit": CULPRIT, "after": GOOD, "change_pct": 1.5}]},
+            "**more than one commit** changed",
+        ),
         ({"inside": {"why": "moves two at once"}}, "Which commit of a submodule it was is not known"),
         ({"inside": {**TIMED, "culprits": [INNER], "submodule": "third_party/tiles"}}, "which it moves:"),
     ],
