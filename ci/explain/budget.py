@@ -9,14 +9,14 @@ Ang, Energy Policy 32 (2004). What moved a wait, such as spills, is named in its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.document import formatting
 from kernelgate.ci.explain import split
 from kernelgate.ci.explain.figures import pair
-from kernelgate.ci.explain.split import LogPart, usable
+from kernelgate.ci.explain.split import LogPart, Profiles
 
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
@@ -46,6 +46,11 @@ class Contribution:
     """Percent of the base's time, positive where it costs time: shares and `unexplained_pct` sum to `change_pct`."""
     because: str = ""
     """What moved this figure, where the profiles show it: "as shared memory a block rose 48 → 144 KiB"."""
+
+    @property
+    def rank(self) -> int:
+        """What a program asks for, then what it waits for, then what waits for its warps."""
+        return 2 if self.metric in FOLLOWING else 1 if metrics.is_stall(self.metric) or self.metric == "call_us" else 0
 
 
 @dataclass(frozen=True)
@@ -97,12 +102,17 @@ def budget(
 
     `clocks`: of the SMs while base and head were timed, in MHz; the profile says nothing of them.
     """
-    before, after = usable(before), usable(after)
-    parts = split.parts(before, after)
-    profiled = 100 * math.expm1(sum(part.log for part in parts)) if parts else None
-    if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
-        parts.append(_clock(*clocks, math.log1p(max(change_pct, -99.9) / 100) - sum(part.log for part in parts)))
+    sides = Profiles.usable(before, after)
+    parts = split.parts(sides)
     total = sum(part.log for part in parts)
+    profiled = 100 * math.expm1(total) if parts else None
+    if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
+        # What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
+        # a kernel that waits for DRAM takes no longer.
+        log, left = math.log(clocks[0] / clocks[1]), math.log1p(max(change_pct, -99.9) / 100) - total
+        cost = math.copysign(min(abs(log), abs(left)), log) if log * left > 0 else 0.0
+        parts.append(LogPart("sm_mhz", *clocks, cost))
+        total = sum(part.log for part in parts)
     shown = 100 * math.expm1(total)
     # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of
     # it.
@@ -114,43 +124,22 @@ def budget(
     named = [
         one
         for one in found
-        if one.metric and abs(one.share_pct) >= max(least, NOISE_POINTS if _rank(one) > 0 else 0.0) > 0
+        if one.metric and abs(one.share_pct) >= max(least, NOISE_POINTS if one.rank > 0 else 0.0) > 0
     ]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
-    left = change_pct - sum(one.share_pct for one in named)
-    return Budget(change_pct, _causes_first(named), left, profiled, _unchanged(before, after))
-
-
-def _clock(before: float, after: float, left: float) -> LogPart:
-    """What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
-    a kernel that waits for DRAM takes no longer."""
-    log = math.log(before / after)
-    return LogPart("sm_mhz", before, after, math.copysign(min(abs(log), abs(left)), log) if log * left > 0 else 0.0)
-
-
-def _causes_first(named: Sequence[Contribution]) -> tuple[Contribution, ...]:
-    """The first one is the cause of the others, where one of them is that and costs enough."""
-    if not named:
-        return ()
-    most = named[0].share_pct
-    large = [one for one in named if one.share_pct / most >= 1 / SYMPTOMS]
-    first = min(large, key=_rank)
-    return (first, *(one for one in named if one is not first))
-
-
-def _rank(one: Contribution) -> int:
-    """What a program asks for, then what it waits for, then what waits for its warps."""
-    return 2 if one.metric in FOLLOWING else 1 if metrics.is_stall(one.metric) or one.metric == "call_us" else 0
-
-
-def _unchanged(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
-    noise = {"registers": 0.0, "occupancy_pct": STEADY, "local_instructions": 0.0}
-    words = {"registers": "registers", "occupancy_pct": "occupancy", "local_instructions": "spills"}
-    return tuple(
-        words[key]
-        for key, least in noise.items()
-        if key in before and key in after and abs(after[key] - before[key]) <= least * before[key]
+    left_pct = change_pct - sum(one.share_pct for one in named)
+    # The first one is the cause of the others, where one of them is that and costs enough.
+    large = [one for one in named if one.share_pct / named[0].share_pct >= 1 / SYMPTOMS]
+    first = sorted(large, key=lambda one: one.rank)[:1]
+    causes_first = (*first, *(one for one in named if one not in first))
+    steady = {"registers": 0.0, "occupancy_pct": STEADY, "local_instructions": 0.0}
+    words = {"occupancy_pct": "occupancy", "local_instructions": "spills"}
+    unchanged = (
+        words.get(key, key)
+        for key, most in steady.items()
+        if sides.both(key) and abs(sides.after[key] - sides.before[key]) <= most * sides.before[key]
     )
+    return Budget(change_pct, causes_first, left_pct, profiled, tuple(unchanged))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -163,17 +152,19 @@ LARGE = 0.25
 """The share of the change from which on what was made up for, or stays unexplained, is said."""
 MOSTLY = 0.5
 
-_COUNTS = {
-    "bank_conflicts": "shared-memory bank conflicts",
-    "shared_wavefronts": "shared-memory wavefronts",
-    "async_copies": "asynchronous copies to shared memory",
-    "dram_bytes": "DRAM traffic",
-    "load_requests": "loads of global memory",
-    "l2_sectors": "L2 sectors",
-    "launches": "kernel launches in a call",
-    "grid": "blocks",
-    "sectors_per_request": "sectors moved for each access of global memory",
+_MOVED = {
+    "instructions": "{ratio} instructions executed, {sides}",
+    "local_instructions": "{more} spills, {sides} instructions that load or store local memory",
+    "occupancy_pct": "occupancy {sides}",
+    "sm_mhz": "the SM clock {rose} while this was timed, {sides}",
+    "active_pct": "multiprocessors have a block for {more_of} of the time, {sides}",
+    "call_us": "the call's other kernels take {longer}; all of them, {sides}",
+    "dram_bytes": "{more_of} DRAM traffic, {sides}",
+    "async_copies": "{more} asynchronous copies to shared memory, {sides}",
+    "load_requests": "{more} loads of global memory, {sides}",
+    "sectors_per_request": "{more} sectors moved for each access of global memory, {sides}",
 }
+"""Of other figures, how many there are, or how long warps wait."""
 _WAITS = {
     "stall_long_scoreboard": "for L1, L2 or DRAM (long scoreboard)",
     "stall_lg_throttle": "for the queue of global and local memory",
@@ -196,30 +187,28 @@ def sentences(found: Budget) -> tuple[str, ...]:
     """The causes in one sentence, then what did not change; where the profiles do not show the change, that alone."""
     if found.profiled_pct is None:
         return ("the profile does not say: it holds no duration of both sides.",)
+    profiled, measured = (formatting.percent(one, 1, sign=True) for one in (found.profiled_pct, found.change_pct))
     if not found.is_shown:
-        measured = formatting.percent(found.change_pct, 1, sign=True)
-        there = f"{_profiled(found)} there, at equal clocks"
-        return (f"the profile does not show it: {there}, and {measured} as measured.",)
+        return (f"the profile does not show it: {profiled} there, at equal clocks, and {measured} as measured.",)
     if not found.causes:
-        return (f"the profile shows a change of {_profiled(found)}, but not what it comes of.",)
+        return (f"the profile shows a change of {profiled}, but not what it comes of.",)
     unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
 
 
 def _clauses(found: Budget) -> Iterator[str]:
-    change = abs(found.change_pct)
+    change, explained = abs(found.change_pct), sum(abs(one.share_pct) for one in found.causes)
     first, *others = found.causes
-    part = "in part " if sum(abs(one.share_pct) for one in found.causes) < MOSTLY * change else ""
+    part = "in part " if explained < MOSTLY * change else ""
     whole = f" of the {change:.1f}" if abs(first.share_pct) <= 1.05 * change else ""
     yield f"{part}{cause(first)}: {abs(first.share_pct):.1f}{whole} points"
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
-    sign = "−" if found.change_pct > 0 else "+"
-    too_much = sum(abs(one.share_pct) for one in found.causes) > (1 + LARGE) * change
-    if too_much and found.against and abs(found.against[-1].share_pct) >= LARGE * change:
-        largest = found.against[-1]
-        yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
+    for largest in found.against[-1:]:
+        if explained > (1 + LARGE) * change and abs(largest.share_pct) >= LARGE * change:
+            sign = "−" if found.change_pct > 0 else "+"
+            yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
     if found.unexplained_pct / found.change_pct >= LARGE:
         yield f"{abs(found.unexplained_pct):.1f} points stay unexplained"
 
@@ -230,34 +219,18 @@ def cause(one: Contribution) -> str:
 
 
 def _moved(one: Contribution) -> str:
-    sides = pair(one.metric, one.before, one.after)
-    more = one.after > one.before
-    if one.metric == "instructions":
-        return f"{_ratio(one)} instructions executed, {sides}"
-    if one.metric == "local_instructions":
-        return f"{'more' if more else 'fewer'} spills, {sides} instructions that load or store local memory"
-    if one.metric == "occupancy_pct":
-        return f"occupancy {sides}"
-    if one.metric == "sm_mhz":
-        return f"the SM clock {'rose' if more else 'fell'} while this was timed, {sides}"
-    if one.metric == "active_pct":
-        return f"multiprocessors have a block for {'more' if more else 'less'} of the time, {sides}"
-    if one.metric == "call_us":
-        return f"the call's other kernels take {'longer' if one.share_pct > 0 else 'less time'}; all of them, {sides}"
-    if one.metric == "dram_bytes":
-        return f"{'more' if more else 'less'} DRAM traffic, {sides}"
-    if metrics.is_stall(one.metric):
-        longer = "longer" if one.share_pct > 0 else "shorter"
-        return f"{longer} waits {_WAITS.get(one.metric, f'({metrics.label(one.metric)})')}, {sides} an instruction"
-    return f"{'more' if more else 'fewer'} {_COUNTS.get(one.metric, metrics.label(one.metric))}, {sides}"
-
-
-def _ratio(one: Contribution) -> str:
+    key, more, costs = one.metric, one.after > one.before, one.share_pct > 0
     ratio = one.after / one.before if one.before else 0.0
-    if ratio >= 2:
-        return f"{ratio:.1f} times as many"
-    return f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
-
-
-def _profiled(found: Budget) -> str:
-    return formatting.percent(found.profiled_pct or 0.0, 1, sign=True)
+    words = f"{{more}} {metrics.label(key)}, {{sides}}"
+    if metrics.is_stall(key):
+        waits = _WAITS.get(key, f"({metrics.label(key)})")
+        words = f"{'longer' if costs else 'shorter'} waits {waits}, {{sides}} an instruction"
+    percent = f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
+    return _MOVED.get(key, words).format(
+        sides=pair(key, one.before, one.after),
+        ratio=f"{ratio:.1f} times as many" if ratio >= 2 else percent,
+        more="more" if more else "fewer",
+        more_of="more" if more else "less",
+        rose="rose" if more else "fell",
+        longer="longer" if costs else "less time",
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
@@ -41,133 +40,33 @@ TENSOR_UNUSED_PCT = 2.0
 """The counter of the tensor pipe shows up to 1.1% for kernels without a single tensor instruction."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
-
-    kernel: ProfiledKernel
-
-    def __getitem__(self, key: str) -> float | None:
-        return self.kernel.figures.get(key)
-
-    def get(self, key: str) -> float:
-        """0 where the report lacks it: for rules that only ask whether something is large."""
-        return self.kernel.figures.get(key, 0.0)
-
-    def ratio(self, top: str, bottom: str) -> float | None:
-        a, b = self[top], self[bottom]
-        return a / b if a is not None and b else None
-
-    @property
-    def stalls(self) -> dict[str, float]:
-        """Cycles for each issued instruction, largest first, without those that are no waiting."""
-        waiting = {
-            reason: self.get(STALL_PREFIX + reason)
-            for reason in STALLS
-            if reason not in ("selected", "not_selected") and STALL_PREFIX + reason in self.kernel.figures
-        }
-        return dict(sorted(waiting.items(), key=lambda item: -item[1]))
-
-    def stall_share(self, *reasons: str) -> float | None:
-        """These reasons' share of a warp's waiting."""
-        stalls = self.stalls
-        total = sum(stalls.values())
-        return sum(stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
-
-    @property
-    def l2_busy(self) -> float | None:
-        """L2 throughput; from its sectors where only those were read, of which 2/3 of the peak is all it ever does."""
-        if self["l2_pct"] is not None:
-            return self["l2_pct"]
-        sectors = self["l2_sectors_pct"]
-        return None if sectors is None else min(100.0, 1.5 * sectors)
-
-    @property
-    def l1_busy(self) -> float | None:
-        known = [value for key in ("l1_pct", "lsu_data_pct") if (value := self[key]) is not None]
-        return max(known) if known else None
-
-    @property
-    def compute_busy(self) -> float | None:
-        """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
-        pipes = [self[key] for key in ("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")]
-        known = [pipe for pipe in pipes if pipe is not None]
-        active = self.active_share
-        busy = max(known) * (1.0 if active is None else active) if known else None
-        whole = self["sm_pct"]
-        if whole is not None and whole > self.get("tensor_pct") + 5:
-            return max(whole, busy or 0.0)
-        return busy
-
-    @property
-    def active_share(self) -> float | None:
-        """Mean over the multiprocessors of the share of the kernel's time in which they had a block."""
-        share = self.ratio("sm_active_cycles", "elapsed_cycles")
-        return None if share is None else min(1.0, share)
-
-    @property
-    def memory_stalled(self) -> float | None:
-        return self.stall_share("long_scoreboard", "lg_throttle", "drain")
-
-
-def limiter(kernel: ProfiledKernel) -> str | None:
-    """What keeps more blocks off a multiprocessor, in words."""
-    names = {
-        "blocks_by_registers": "registers",
-        "blocks_by_shared": "shared memory",
-        "blocks_by_warps": "the block's size",
-        "blocks_by_limit": "the number of blocks",
-    }
-    known = {words: kernel.figures[key] for key, words in names.items() if kernel.figures.get(key)}
-    if not known or (kernel.figures.get("theoretical_occupancy_pct") or 0.0) >= 100:
-        return None
-    least = min(known.values())
-    return " and ".join(words for words, blocks in known.items() if blocks == least)
-
-
-def nvidia_gain(kernel: ProfiledKernel, *identifiers: str) -> float | None:
-    """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
-    gains = [
-        rule.speedup_pct
-        for rule in kernel.rules
-        if rule.identifier in identifiers and rule.whole_kernel and rule.speedup_pct is not None
-    ]
-    return max(gains) if gains else None
-
-
 SURE = 0.5
 """Of a strength, which is a scale of our own."""
 
 
 class Bottleneck(StrEnum):
-    TENSOR = "tensor"
-    COMPUTE = "compute"
-    DRAM = "dram"
-    L2 = "l2"
-    OCCUPANCY = "occupancy"
-    LAUNCH = "launch"
-    COALESCING = "coalescing"
-    BANK_CONFLICTS = "bank_conflicts"
-    SPILLS = "spills"
-    SMALL_GRID = "small_grid"
-    BARRIER = "barrier"
-    DIVERGENCE = "divergence"
+    """Each with what people call it, and its section of the cookbook."""
 
+    words: str
+    anchor: str
 
-WORDS: Mapping[Bottleneck, str] = {
-    Bottleneck.TENSOR: "tensor-core bound",
-    Bottleneck.COMPUTE: "bound by arithmetic or instruction issue",
-    Bottleneck.DRAM: "DRAM bound",
-    Bottleneck.L2: "L2 bound",
-    Bottleneck.OCCUPANCY: "latency bound by low occupancy",
-    Bottleneck.LAUNCH: "launch bound",
-    Bottleneck.COALESCING: "uncoalesced access",
-    Bottleneck.BANK_CONFLICTS: "shared-memory bank conflicts",
-    Bottleneck.SPILLS: "register spills",
-    Bottleneck.SMALL_GRID: "too small a grid or a tail wave",
-    Bottleneck.BARRIER: "barrier stalls",
-    Bottleneck.DIVERGENCE: "warp divergence",
-}
+    def __new__(cls, name: str, words: str, anchor: str) -> Self:
+        made = str.__new__(cls, name)
+        made._value_, made.words, made.anchor = name, words, anchor
+        return made
+
+    TENSOR = "tensor", "tensor-core bound", "tensor-cores"
+    COMPUTE = "compute", "bound by arithmetic or instruction issue", "arithmetic-and-unrolling"
+    DRAM = "dram", "DRAM bound", "dram-traffic"
+    L2 = "l2", "L2 bound", "l2-traffic"
+    OCCUPANCY = "occupancy", "latency bound by low occupancy", "occupancy"
+    LAUNCH = "launch", "launch bound", "launch-overhead"
+    COALESCING = "coalescing", "uncoalesced access", "coalescing"
+    BANK_CONFLICTS = "bank_conflicts", "shared-memory bank conflicts", "bank-conflicts"
+    SPILLS = "spills", "register spills", "register-spills"
+    SMALL_GRID = "small_grid", "too small a grid or a tail wave", "grid-size-and-tail"
+    BARRIER = "barrier", "barrier stalls", "barriers"
+    DIVERGENCE = "divergence", "warp divergence", "warp-divergence"
 
 
 @dataclass(frozen=True)
@@ -180,15 +79,75 @@ class Diagnosis:
     gain_pct: float | None = None
     """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
 
-
-Rule = Callable[[Facts], Diagnosis | None]
-
-
-def clamp(value: float) -> float:
-    """A strength: never certain."""
-    return max(0.0, min(0.98, value))
+    @property
+    def sureness(self) -> str:
+        return "clear" if self.strength >= 0.8 else "likely" if self.strength >= SURE else "a guess"
 
 
-def percent(share: float) -> float:
-    """Of the time, for a share of it; never all of it."""
-    return 100 * max(0.0, min(0.95, share))
+@dataclass(frozen=True)
+class Facts:
+    """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
+
+    kernel: ProfiledKernel
+    stalls: dict[str, float] = field(init=False, default_factory=dict)
+    """Cycles for each issued instruction, largest first, without those that are no waiting."""
+    derived: dict[str, float | None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        waits = {reason: self[STALL_PREFIX + reason] for reason in STALLS if reason not in ("selected", "not_selected")}
+        known = [(reason, cycles) for reason, cycles in waits.items() if cycles is not None]
+        self.stalls.update(sorted(known, key=lambda item: -item[1]))
+        active, sectors = self.ratio("sm_active_cycles", "elapsed_cycles"), self["l2_sectors_pct"]
+        self.derived["active_share"] = None if active is None else min(1.0, active)
+        # From its sectors where only those were read, of which 2/3 of the peak is all it ever does.
+        of_sectors = None if sectors is None else min(100.0, 1.5 * sectors)
+        self.derived["l2_busy"] = of_sectors if self["l2_pct"] is None else self["l2_pct"]
+        self.derived["l1_busy"] = self._most_known("l1_pct", "lsu_data_pct")
+        self.derived["compute_busy"] = self._compute_busy()
+        self.derived["memory_stalled"] = self.stall_share("long_scoreboard", "lg_throttle", "drain")
+
+    def __getitem__(self, key: str) -> float | None:
+        return self.derived[key] if key in self.derived else self.kernel.figures.get(key)
+
+    def get(self, *keys: str) -> float:
+        """The largest of these; 0 where the report lacks all: for rules that only ask whether something is large."""
+        return self._most_known(*keys) or 0.0
+
+    def _most_known(self, *keys: str) -> float | None:
+        return max((value for key in keys if (value := self[key]) is not None), default=None)
+
+    def ratio(self, top: str, bottom: str) -> float | None:
+        a, b = self[top], self[bottom]
+        return a / b if a is not None and b else None
+
+    def stall_share(self, *reasons: str) -> float | None:
+        """These reasons' share of a warp's waiting."""
+        total = sum(self.stalls.values())
+        return sum(self.stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
+
+    def _compute_busy(self) -> float | None:
+        """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
+        most = self._most_known("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")
+        active, whole = self["active_share"], self["sm_pct"]
+        busy = most if most is None or active is None else most * active
+        if whole is not None and whole > self.get("tensor_pct") + 5:
+            return max(whole, busy or 0.0)
+        return busy
+
+    def nvidia_gain(self, *identifiers: str) -> float | None:
+        """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
+        rules = [rule for rule in self.kernel.rules if rule.identifier in identifiers and rule.whole_kernel]
+        return max((rule.speedup_pct for rule in rules if rule.speedup_pct is not None), default=None)
+
+    def limiter(self) -> str:
+        """What keeps more blocks off a multiprocessor, in words; empty where nothing does or nobody knows."""
+        names = {
+            "blocks_by_registers": "registers",
+            "blocks_by_shared": "shared memory",
+            "blocks_by_warps": "the block's size",
+            "blocks_by_limit": "the number of blocks",
+        }
+        known = {words: blocks for key, words in names.items() if (blocks := self[key])}
+        if self.get("theoretical_occupancy_pct") >= 100:
+            return ""
+        return " and ".join(words for words, blocks in known.items() if blocks == min(known.values()))

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.record import HotLine, HotSpots
 
 SURE = 3.0
 """Standard errors of a difference of shares; less may be chance."""
-
-_Key = tuple[str, str | int]
-"""A file, and a line's text; its number where it has no text, as in compilers' headers: the same on both sides."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +57,20 @@ class MovedLine:
 
 def moved_lines(base: HotSpots, head: HotSpots) -> tuple[MovedLine, ...]:
     """Every line that either side lists: what gained most first, what lost most last."""
-    before, after = _by_line(base), _by_line(head)
-    found = [_moved(key, before.get(key, ()), after.get(key, ()), base, head) for key in {**after, **before}]
+    # By a file, and a line's text; its number where it has no text, as in compilers' headers: the same on both sides.
+    sides: dict[tuple[str, str | int], tuple[list[HotLine], list[HotLine]]] = defaultdict(lambda: ([], []))
+    for side, spots in ((1, head), (0, base)):
+        for one in spots.lines:
+            sides[one.file, one.line if one.text is None else one.text.strip()][side].append(one)
+    found = [_moved(file, *lines, base, head) for (file, _), lines in sides.items()]
     return tuple(sorted(found, key=lambda one: (-one.gain_pct, -one.head.low, one.file, one.head_lines)))
 
 
-def _by_line(spots: HotSpots) -> Mapping[_Key, Sequence[HotLine]]:
-    found: dict[_Key, list[HotLine]] = defaultdict(list)
-    for one in spots.lines:
-        found[one.file, one.line if one.text is None else one.text.strip()].append(one)
-    return found
-
-
-def _moved(key: _Key, before: Sequence[HotLine], after: Sequence[HotLine], base: HotSpots, head: HotSpots) -> MovedLine:
+def _moved(file: str, before: Sequence[HotLine], after: Sequence[HotLine], base: HotSpots, head: HotSpots) -> MovedLine:
     most = max(len(before), len(after))
     shares = _share(before, base, most), _share(after, head, most)
     return MovedLine(
-        file=key[0],
+        file=file,
         text=next((one.text for one in (*after, *before)), None),
         base_lines=tuple(sorted(one.line for one in before)),
         head_lines=tuple(sorted(one.line for one in after)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -126,9 +126,7 @@ def decide(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float |
 
     Raises UsageError unless all are positive numbers, and the call takes as long as its kernels.
     """
-    for name, value in (("SPEEDUP", speedup), ("MILLISECONDS", milliseconds), ("--kernel-ms", kernel_ms)):
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise UsageError(f"{name} must be a number above 0, got {value}")
+    _refuse_unless_positive({"SPEEDUP": speedup, "MILLISECONDS": milliseconds, "--kernel-ms": kernel_ms})
     if kernel_ms is not None and kernel_ms > milliseconds:
         raise UsageError(
             f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
@@ -136,11 +134,15 @@ def decide(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float |
     return _of_launch(speedup, milliseconds, kernel_ms) or _of_speedup(speedup, bands)
 
 
+def _refuse_unless_positive(values: Mapping[str, float | None]) -> None:
+    for name, value in values.items():
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} must be a number above 0, got {value}")
+
+
 def worth_keeping(before_ms: float, after_ms: float) -> str:
     """Whether a fix is kept, by one call's time before and after it. Raises UsageError unless both are positive."""
-    for name, value in (("--before-ms", before_ms), ("MILLISECONDS", after_ms)):
-        if not (math.isfinite(value) and value > 0):
-            raise UsageError(f"{name} must be a number above 0, got {value}")
+    _refuse_unless_positive({"--before-ms": before_ms, "MILLISECONDS": after_ms})
     times = before_ms / after_ms
     if times >= KEEP_FROM:
         return f"Keep the fix: {times:.3g}× as fast as before, and {KEEP_FROM:g}× is enough."
@@ -167,19 +169,19 @@ def _of_speedup(speedup: float, bands: Bands) -> NextStep:
     times = f"{speedup:g}× the reference"
     if speedup >= PROFILE_BELOW:
         times += f", {'past' if speedup >= bands.target else 'short of'} the target of {bands.target:g}×"
-    if speedup < bands.stop_below:
-        advice = "Stop, and profile before changing anything."
-        return NextStep(Priority.CRITICAL, f"Critical: {times}", advice, _PROFILE)
-    if speedup < PROFILE_BELOW:
-        return NextStep(Priority.HIGH, f"High: {times}", "Profile, and remove the first bottleneck it names.", _PROFILE)
-    if speedup < TUNE_BELOW:
-        advice = "Try the recommendations of a full profile, one at a time."
-        return NextStep(Priority.MEDIUM, f"Medium: {times}", advice, f"{_PROFILE} --set full")
-    if speedup < NEXT_BOTTLENECK_FROM:
-        advice = "Document what made it fast, and keep it from getting slower."
-        return NextStep(Priority.SUCCESS, f"Success: {times}", advice, "kernelgate pr --base main")
-    advice = "Profile for the next bottleneck: what held it back before no longer does."
-    return NextStep(Priority.NEXT_BOTTLENECK, f"Success: {times}", advice, f"{_PROFILE} --set full")
+    again = "Profile for the next bottleneck: what held it back before no longer does."
+    document = "Document what made it fast, and keep it from getting slower."
+    full = f"{_PROFILE} --set full"
+    steps = (
+        (bands.stop_below, Priority.CRITICAL, "Stop, and profile before changing anything.", _PROFILE),
+        (PROFILE_BELOW, Priority.HIGH, "Profile, and remove the first bottleneck it names.", _PROFILE),
+        (TUNE_BELOW, Priority.MEDIUM, "Try the recommendations of a full profile, one at a time.", full),
+        (NEXT_BOTTLENECK_FROM, Priority.SUCCESS, document, "kernelgate pr --base main"),
+        (math.inf, Priority.NEXT_BOTTLENECK, again, full),
+    )
+    priority, advice, command = next((one, said, words) for below, one, said, words in steps if speedup < below)
+    name = Priority.SUCCESS if priority is Priority.NEXT_BOTTLENECK else priority
+    return NextStep(priority, f"{name.capitalize()}: {times}", advice, command)
 
 
 _PROFILE = "kernelgate profile --base main"
@@ -194,12 +196,6 @@ LEAST_RUNGS = 5
 """Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""
 
 
-class LadderFinding(StrEnum):
-    SLOW_FROM_THE_START = "slow from the start"
-    SLOW_FURTHER_UP = "slow further up"
-    FAST_THROUGHOUT = "fast throughout"
-
-
 @dataclass(frozen=True)
 class SizedCase:
     """A case that was timed beside its reference: typical times in microseconds."""
@@ -210,16 +206,8 @@ class SizedCase:
     reference_us: float
     base_us: float | None = None
     """None where the head was measured alone."""
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One size."""
-
-    size: int
-    head_us: float
-    reference_us: float
-    base_us: float | None = None
+    size: int = 0
+    """In a ladder, the one number in which its cases differ."""
 
     @property
     def speedup(self) -> float:
@@ -230,14 +218,8 @@ class Rung:
 class Ladder:
     card: str
     axis: str
-    rungs: tuple[Rung, ...]
+    rungs: tuple[SizedCase, ...]
     """From the smallest size to the largest."""
-
-
-@dataclass(frozen=True)
-class LadderDiagnosis:
-    finding: LadderFinding
-    sentence: str
 
 
 def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
@@ -245,41 +227,32 @@ def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
 
     None where there are fewer than LEAST_RUNGS.
     """
-    found: list[Ladder] = []
-    for axis in dict.fromkeys(name for case in cases for name, value in case.axes.items() if _size(value)):
-        groups: dict[tuple[str, frozenset[tuple[str, object]]], dict[int, Rung]] = {}
+    groups: dict[tuple[str, str, frozenset[tuple[str, object]]], dict[int, SizedCase]] = {}
+    for axis in dict.fromkeys(name for case in cases for name in case.axes):
         for case in cases:
-            size = _size(case.axes.get(axis))
-            if size is not None:
+            if (size := _size(case.axes.get(axis))) is not None:
                 rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
-                rung = Rung(size, case.head_us, case.reference_us, case.base_us)
-                groups.setdefault((case.card, rest), {})[size] = rung
-        for (card, _), rungs in groups.items():
-            found.append(Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))))
-    longest = max(found, key=lambda one: len(one.rungs), default=None)
-    return longest if longest is not None and len(longest.rungs) >= LEAST_RUNGS else None
+                groups.setdefault((case.card, axis, rest), {})[size] = replace(case, size=size)
+    for (card, axis, _), rungs in sorted(groups.items(), key=lambda one: -len(one[1]))[:1]:
+        if len(rungs) >= LEAST_RUNGS:
+            return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs)))
+    return None
 
 
-def diagnose_ladder(found: Ladder) -> LadderDiagnosis:
-    """A size below PROFILE_BELOW counts as slow."""
-    first = found.rungs[0]
-    slow = [rung for rung in found.rungs[1:] if rung.speedup < PROFILE_BELOW]
+def ladder_sentence(found: Ladder) -> str:
+    """Where on the ladder it is slow, which a size below PROFILE_BELOW counts as."""
+    first, *larger = found.rungs
+    slow = [rung for rung in larger if rung.speedup < PROFILE_BELOW]
     at_first = f"at {found.axis}={first.size} {first.speedup:.2g}× as fast as the reference"
     if first.speedup < PROFILE_BELOW:
-        rest = f"and slow at {len(slow)} of {len(found.rungs) - 1} larger sizes" if slow else "and fast further up"
+        rest = f"and slow at {len(slow)} of {len(larger)} larger sizes" if slow else "and fast further up"
         what = "look at the launch and at what every call does, before tiles and bandwidth"
-        return LadderDiagnosis(
-            LadderFinding.SLOW_FROM_THE_START, f"slow where there is hardly any work: {at_first}, {rest}; {what}"
-        )
-    if slow:
-        worst = min(slow, key=lambda rung: rung.speedup)
-        said = f"fast at the smallest size, {at_first}, and slow further up, {worst.speedup:.2g}× at {worst.size}"
-        return LadderDiagnosis(
-            LadderFinding.SLOW_FURTHER_UP, f"{said}; look at what grows with the size: bandwidth, occupancy"
-        )
+        return f"slow where there is hardly any work: {at_first}, {rest}; {what}"
     least = min(found.rungs, key=lambda rung: rung.speedup)
-    said = f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
-    return LadderDiagnosis(LadderFinding.FAST_THROUGHOUT, said)
+    if slow:
+        said = f"fast at the smallest size, {at_first}, and slow further up, {least.speedup:.2g}× at {least.size}"
+        return f"{said}; look at what grows with the size: bandwidth, occupancy"
+    return f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
 
 
 def _size(value: object) -> int | None:

@@ -13,24 +13,9 @@ from dataclasses import dataclass, replace
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
 from kernelgate.ci.explain.bottleneck import ranked
 from kernelgate.ci.explain.budget import Contribution, cause
-from kernelgate.ci.explain.diagnosis import Bottleneck, Diagnosis, Facts, limiter
+from kernelgate.ci.explain.diagnosis import Bottleneck, Diagnosis, Facts
 
 COOKBOOK = "docs/CUDA_COOKBOOK.md"
-
-ANCHORS: Mapping[Bottleneck, str] = {
-    Bottleneck.TENSOR: "tensor-cores",
-    Bottleneck.COMPUTE: "arithmetic-and-unrolling",
-    Bottleneck.DRAM: "dram-traffic",
-    Bottleneck.L2: "l2-traffic",
-    Bottleneck.OCCUPANCY: "occupancy",
-    Bottleneck.LAUNCH: "launch-overhead",
-    Bottleneck.COALESCING: "coalescing",
-    Bottleneck.BANK_CONFLICTS: "bank-conflicts",
-    Bottleneck.SPILLS: "register-spills",
-    Bottleneck.SMALL_GRID: "grid-size-and-tail",
-    Bottleneck.BARRIER: "barriers",
-    Bottleneck.DIVERGENCE: "warp-divergence",
-}
 
 
 @dataclass(frozen=True)
@@ -43,16 +28,8 @@ class Action:
     """The anchor of its section of the cookbook; default: that of the first bottleneck."""
 
     @property
-    def anchor(self) -> str:
-        return self.section or ANCHORS[self.against[0]]
-
-    @property
     def link(self) -> str:
-        return link(self.anchor)
-
-
-def link(anchor: str) -> str:
-    return f"{COOKBOOK}#{anchor}"
+        return f"{COOKBOOK}#{self.section or self.against[0].anchor}"
 
 
 _OF_THE_COOKBOOK: Mapping[Bottleneck, Mapping[str, str]] = {
@@ -219,18 +196,33 @@ STALL_RULES: Mapping[str, Bottleneck] = {
 
 def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
     """Ours for what was found, the bottleneck's first; NVIDIA's estimate where its rules see the same thing."""
-    gains = rule_gains(kernel.rules)
+    gains, acted = rule_gains(kernel.rules), tuple(ranked(findings))
     ours: list[Recommendation] = []
-    for finding in ranked(findings):
-        actions = _actions(kernel, finding.bottleneck)
-        for number, action in enumerate(actions if finding is findings[0] else actions[:1]):
-            ours.append(_ours(action, finding, gains, first=number == 0))
-    named = {finding.bottleneck for finding in ranked(findings)}
-    theirs = [_theirs(rule, bottleneck) for bottleneck, rule in gains.items() if bottleneck not in named]
-    theirs = [one for one in theirs if (one.expected_gain_pct or 0.0) >= 5]
-    theirs.sort(key=lambda one: -(one.expected_gain_pct or 0.0))
+    for finding in acted:
+        rule, reason = gains.get(finding.bottleneck), "; ".join(finding.evidence[:2])
+        first, *others = _actions(kernel, finding.bottleneck)
+        gain = _tidy(finding.gain_pct if rule is None else rule.speedup_pct)
+        ours.append(_recommended(first, reason, gain, rule))
+        if finding is findings[0]:
+            ours += [_recommended(action, reason) for action in others]
+    theirs = [
+        _recommended(against(bottleneck)[0], _quoted(rule), _tidy(rule.speedup_pct), rule)
+        for bottleneck, rule in sorted(gains.items(), key=lambda one: -(_tidy(one[1].speedup_pct) or 0.0))
+        if bottleneck not in {finding.bottleneck for finding in acted} and (_tidy(rule.speedup_pct) or 0.0) >= 5
+    ]
     # The bottleneck's two, then NVIDIA's best, then the rest.
     return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MAX_RECOMMENDATIONS])
+
+
+def _recommended(action: Action, reason: str, gain: float | None = None, rule: Rule | None = None) -> Recommendation:
+    source = "kernelgate" if rule is None else f"nvidia:{rule.identifier}"
+    return Recommendation(action.name, action.words, reason, gain, source, action.link)
+
+
+def _quoted(rule: Rule) -> str:
+    sentences = rule.message.split(". ")
+    telling = next((sentence for sentence in sentences if any(c.isdigit() for c in sentence)), sentences[0])
+    return f"NVIDIA's rule {rule.title or rule.identifier}: {telling.rstrip('.')}"
 
 
 CHANGED: Mapping[str, Bottleneck] = {
@@ -265,29 +257,7 @@ def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation 
         action = _actions(kernel, Bottleneck.L2 if again else CHANGED[one.metric])[0]
     else:
         return None
-    return Recommendation(action.name, action.words, cause(one), None, "kernelgate", action.link)
-
-
-def _ours(action: Action, finding: Diagnosis, gains: Mapping[Bottleneck, Rule], first: bool) -> Recommendation:
-    rule = gains.get(finding.bottleneck)
-    gain = rule.speedup_pct if rule is not None else finding.gain_pct
-    source = f"nvidia:{rule.identifier}" if rule is not None and first else "kernelgate"
-    reason = "; ".join(finding.evidence[:2])
-    return Recommendation(action.name, action.words, reason, _tidy(gain) if first else None, source, action.link)
-
-
-def _theirs(rule: Rule, bottleneck: Bottleneck) -> Recommendation:
-    sentences = rule.message.split(". ")
-    telling = next((sentence for sentence in sentences if any(c.isdigit() for c in sentence)), sentences[0])
-    action = against(bottleneck)[0]
-    return Recommendation(
-        name=action.name,
-        action=action.words,
-        reason=f"NVIDIA's rule {rule.title or rule.identifier}: {telling.rstrip('.')}",
-        expected_gain_pct=_tidy(rule.speedup_pct),
-        source=f"nvidia:{rule.identifier}",
-        link=action.link,
-    )
+    return _recommended(action, cause(one))
 
 
 def rule_gains(rules: Iterable[Rule]) -> dict[Bottleneck, Rule]:
@@ -322,8 +292,7 @@ def _actions(kernel: ProfiledKernel, bottleneck: Bottleneck) -> tuple[Action, ..
 
 def _for_occupancy(kernel: ProfiledKernel) -> Action:
     facts = Facts(kernel)
-    threads = facts.get("block_threads")
-    limit = limiter(kernel) or ""
+    threads, limit = facts.get("block_threads"), facts.limiter()
     if limit.startswith("registers"):
         words = f"cut registers from {facts.get('registers'):.0f} per thread, by __launch_bounds__ or a smaller tile"
         return replace(CATALOGUE["fewer-registers"], words=words)

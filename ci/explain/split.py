@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
-from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT
+from kernelgate.ci.explain.diagnosis import SATURATED_PCT, TENSOR_UNUSED_PCT
 from kernelgate.ci.explain.figures import pair
-
-Figures = Mapping[str, float]
 
 EVENTS = {
     "memory": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),
@@ -26,8 +24,6 @@ NOISE = 0.005
 """Counts and rates of the same code differ by less, as a logarithm."""
 TRAFFIC_NOISE = 0.03
 """What the same code moves through L2 and DRAM differs by less: other blocks run side by side."""
-SATURATED_PCT = 80.0
-"""Of DRAM's peak, NVIDIA's own rules call it saturated."""
 WORK = ("instructions", "local_instructions")
 LEAST, MOST = 1e-9, 1e18
 """Figures outside are no measurement."""
@@ -46,50 +42,69 @@ class LogPart:
     because: str = ""
 
 
-def usable(figures: Figures) -> dict[str, float]:
-    """Without what cannot have been measured: negative, not a number, beyond all bounds."""
-    return {key: value for key, value in figures.items() if value == 0 or LEAST <= value <= MOST}
+@dataclass(frozen=True)
+class Profiles:
+    """The figures of both sides, without what cannot have been measured: negative, not a number, beyond all bounds."""
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+    @classmethod
+    def usable(cls, before: Mapping[str, float], after: Mapping[str, float]) -> Profiles:
+        sides = before, after
+        return cls(*({key: one for key, one in side.items() if one == 0 or LEAST <= one <= MOST} for side in sides))
+
+    def of(self, *keys: str) -> tuple[float, float]:
+        """Both sides' sums of these figures, of which one that is missing is 0."""
+        before, after = (sum(side.get(key, 0.0) for key in keys) for side in (self.before, self.after))
+        return before, after
+
+    def both(self, key: str) -> bool:
+        return key in self.before and key in self.after
+
+    def log(self, key: str) -> float:
+        """ln of how many times as large the figure became; 0 where a side has none."""
+        return _log(self.of(key)) if all(self.of(key)) else 0.0
+
+    def part(self, key: str, log: float, because: str = "") -> LogPart:
+        return LogPart(key, *self.of(key), log, because)
+
+    @property
+    def cycles(self) -> tuple[float, float]:
+        """Of the kernel; its times where a profile has neither clocks nor cycles."""
+        (old, new), clocks = self.of("duration_us"), self.of("sm_mhz")
+        if not (old and new):
+            return self.of("elapsed_cycles")
+        return (old * clocks[0], new * clocks[1]) if all(clocks) else (old, new)
+
+    @property
+    def warp_cycles(self) -> tuple[float, float]:
+        return _times(self.of("latency_cycles"), self.of("instructions"))
 
 
-def parts(before: Figures, after: Figures) -> list[LogPart]:
+def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] * other[0], one[1] * other[1]
+
+
+def parts(sides: Profiles) -> list[LogPart]:
     """Their logarithms sum up to that of the profiled call's time at equal clocks; nothing where the profiles have no
-    duration or clock. The figures must be `usable`."""
-    cycles = _cycles(before, after)
+    duration or clock."""
+    cycles, calls = sides.cycles, sides.of("call_us")
     if not all(cycles):
         return []
-    calls = _call_cycles(before, after, cycles)
-    found = _kernel(before, after, _log(*cycles))
+    durations = sides.of("duration_us")
+    if all((*calls, *durations)):  # both profiles saw all kernels of a call
+        calls = cycles[0] * calls[0] / durations[0], cycles[1] * calls[1] / durations[1]
+    else:
+        calls = cycles
     # The kernel is a part of the call, whose other launches have their own.
-    weight = _log_mean(*cycles) / _log_mean(*calls)
-    found = [replace(part, log=part.log * weight) for part in found]
-    others = _log(*calls) - sum(part.log for part in found)
-    return [*found, _launches(before, after, others)]
-
-
-def _launches(before: Figures, after: Figures, log: float) -> LogPart:
-    """What the call's other kernels do to it."""
-    if abs(log) <= NOISE or not (before.get("launches") and after.get("launches")):
-        return LogPart("", 0, 0, log)
-    if before["launches"] != after["launches"]:
-        return LogPart("launches", before["launches"], after["launches"], log)
-    return LogPart("call_us", before["call_us"], after["call_us"], log)
-
-
-def _cycles(before: Figures, after: Figures) -> tuple[float, float]:
-    """Of the kernel on each side; its times where a profile has neither clocks nor cycles."""
-    for clock in ("sm_mhz", ""):
-        found = [side.get("duration_us", 0.0) * (side.get(clock, 0.0) if clock else 1.0) for side in (before, after)]
-        if all(found):
-            return found[0], found[1]
-    return before.get("elapsed_cycles", 0.0), after.get("elapsed_cycles", 0.0)
-
-
-def _call_cycles(before: Figures, after: Figures, cycles: tuple[float, float]) -> tuple[float, float]:
-    """Of all kernels of a call, where both profiles saw them all."""
-    if not all(side.get(key) for side in (before, after) for key in ("call_us", "duration_us")):
-        return cycles
-    old, new = (side["call_us"] / side["duration_us"] for side in (before, after))
-    return cycles[0] * old, cycles[1] * new
+    weight = _log_mean(cycles) / _log_mean(calls)
+    found = [replace(part, log=part.log * weight) for part in _kernel(sides, _log(cycles))]
+    others = _log(calls) - sum(part.log for part in found)
+    launches = sides.of("launches")
+    if abs(others) <= NOISE or not all(launches):
+        return [*found, LogPart("", 0, 0, others)]
+    return [*found, sides.part("launches" if launches[0] != launches[1] else "call_us", others)]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -97,92 +112,83 @@ def _call_cycles(before: Figures, after: Figures, cycles: tuple[float, float]) -
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _kernel(before: Figures, after: Figures, whole: float) -> list[LogPart]:
+def _kernel(sides: Profiles, whole: float) -> list[LogPart]:
     """Instructions, waits, warps and idle multiprocessors; what is left is a part without a name."""
-    needed = ("instructions", "latency_cycles", "occupancy_pct")
-    if not all(side.get(key) for side in (before, after) for key in needed):
+    if not all(all(sides.of(key)) for key in ("instructions", "latency_cycles", "occupancy_pct")):
         return [LogPart("", 0, 0, whole)]
-    found = [*_instructions(before, after), *_events(before, after)]
-    count = [part for part in found if part.metric in WORK]
+    found = [*_instructions(sides), *_events(sides)]
     # Fewer warps also wait less for each other: what waits moved the other way belongs to them.
-    waits = [*(part for part in found if part.metric not in WORK), _unread(before, after)]
-    warps, waits = _net(_warps(before, after), waits)
-    found = [*count, *waits, warps, *_idle(before, after)]
+    waits = [*(part for part in found if part.metric not in WORK), _unread(sides)]
+    warps, waits = _net(_warps(sides), waits)
+    found = [*(part for part in found if part.metric in WORK), *waits, warps, *_idle(sides)]
     rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
-    return _merged(_at_the_roof(before, after, whole, [*found, rest]))
+    merged: dict[str, LogPart] = {}
+    for part in _at_the_roof(sides, whole, [*found, rest]):
+        first = merged.get(part.metric)
+        merged[part.metric] = (
+            replace(part, log=part.log + first.log, because=first.because or part.because) if first else part
+        )
+    return list(merged.values())
 
 
-def _at_the_roof(before: Figures, after: Figures, whole: float, found: list[LogPart]) -> list[LogPart]:
+def _at_the_roof(sides: Profiles, whole: float, found: list[LogPart]) -> list[LogPart]:
     """Where DRAM is saturated, time goes with the bytes, whatever warps wait for meanwhile."""
-    traffic = _log_of(before, after, "dram_bytes")
-    busy = min(side.get("dram_pct", 0.0) for side in (before, after))
+    traffic, busy = sides.log("dram_bytes"), min(sides.of("dram_pct"))
     if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
         return found
     taken = math.copysign(min(abs(traffic), abs(whole)), whole)
     others = [replace(part, log=part.log * (1 - taken / whole)) for part in found]
-    return [_part("dram_bytes", before, after, taken), *others]
+    return [_part("dram_bytes", sides, taken), *others]
 
 
-def _instructions(before: Figures, after: Figures) -> list[LogPart]:
+def _instructions(sides: Profiles) -> Iterator[LogPart]:
     """Instructions that issue or wait for one another: how many they are, and how long each waits."""
-    total = _log_mean(_warp_cycles(before), _warp_cycles(after))
-    more = _log(before["instructions"], after["instructions"])
+    total, count = _log_mean(sides.warp_cycles), sides.of("instructions")
+    more = _log(count)
     waits, share = [], 0.0
-    for key, (old, new) in _own(before, after).items():
-        cycles = old * before["instructions"], new * after["instructions"]
-        weight = _log_mean(*cycles) / total
-        share += weight
-        waits.append(LogPart(key, old, new, (cycles[1] - cycles[0]) / total - weight * more))
-    count = LogPart("instructions", before["instructions"], after["instructions"], share * more)
-    # More instructions that wait less bring the mean wait of all down: that is no gain of its own.
-    count, waits = _net(count, waits)
-    return [*_of_spills(before, after, replace(count, because=_why_more(before, after, more))), *waits]
-
-
-def _own(before: Figures, after: Figures) -> dict[str, tuple[float, float]]:
-    """Cycles of an instruction for each reason that is no event's. What was not read stays without a name."""
     events = {STALL_PREFIX + reason for reasons in EVENTS.values() for reason in reasons}
-    return {
-        key: (before[key], after[key])
-        for key in before
-        if key.startswith(STALL_PREFIX) and key in after and key not in events
-    }
+    # What was not read stays without a name.
+    for key in sides.before:
+        if key.startswith(STALL_PREFIX) and key in sides.after and key not in events:
+            cycles = _times(sides.of(key), count)
+            weight = _log_mean(cycles) / total
+            share += weight
+            waits.append(sides.part(key, (cycles[1] - cycles[0]) / total - weight * more))
+    # More instructions that wait less bring the mean wait of all down: that is no gain of its own.
+    counted, waits = _net(sides.part("instructions", share * more, _why_more(sides, more)), waits)
+    # Of the instructions that came or went, those that load or store local memory, and the rest.
+    local = sides.of("local_instructions")
+    spilled = min(1.0, max(0.0, (local[1] - local[0]) / ((count[1] - count[0]) or 1.0)))
+    if spilled * abs(counted.log) > NOISE:
+        yield _part("local_instructions", sides, spilled * counted.log)
+    yield replace(counted, log=(1 - spilled) * counted.log)
+    yield from waits
 
 
-def _unread(before: Figures, after: Figures) -> LogPart:
+def _unread(sides: Profiles) -> LogPart:
     """What warps waited for reasons that were not read."""
-    read = [key for key in before if key.startswith(STALL_PREFIX) and key in after]
-    rest = [max(0.0, side["latency_cycles"] - sum(side[key] for key in read)) for side in (before, after)]
-    cycles = [one * side["instructions"] for one, side in zip(rest, (before, after), strict=True)]
-    return LogPart("", rest[0], rest[1], (cycles[1] - cycles[0]) / _log_mean(_warp_cycles(before), _warp_cycles(after)))
+    read = [key for key in sides.before if key.startswith(STALL_PREFIX) and key in sides.after]
+    known, latency = sides.of(*read), sides.of("latency_cycles")
+    rest = max(0.0, latency[0] - known[0]), max(0.0, latency[1] - known[1])
+    cycles = _times(rest, sides.of("instructions"))
+    return LogPart("", *rest, (cycles[1] - cycles[0]) / _log_mean(sides.warp_cycles))
 
 
-def _of_spills(before: Figures, after: Figures, count: LogPart) -> Iterator[LogPart]:
-    """Of the instructions that came or went, those that load or store local memory, and the rest."""
-    changed = after["instructions"] - before["instructions"]
-    local = (after.get("local_instructions", 0.0) - before.get("local_instructions", 0.0)) / (changed or 1.0)
-    share = min(1.0, max(0.0, local))
-    if share * abs(count.log) > NOISE:
-        yield _part("local_instructions", before, after, share * count.log)
-    yield replace(count, log=(1 - share) * count.log)
-
-
-def _why_more(before: Figures, after: Figures, more: float) -> str:
+def _why_more(sides: Profiles, more: float) -> str:
     """What the instructions are, where another count shows it."""
     if abs(more) < NOISE:
         return ""
     sign = math.copysign(1, more)
-    if all(side.get("tensor_pct") is not None for side in (before, after)):
-        busy = before["tensor_pct"], after["tensor_pct"]
-        tensor = [pct * cycles for pct, cycles in zip(busy, _cycles(before, after), strict=True)]
-        work = -sign * _log(max(tensor[0], tensor[1] / 1e3), max(tensor[1], tensor[0] / 1e3)) if any(tensor) else 0.0
-        if max(busy) >= TENSOR_UNUSED_PCT and work > max(0.05, 0.25 * abs(more)):
+    busy = sides.of("tensor_pct")
+    if sides.both("tensor_pct") and max(busy) >= TENSOR_UNUSED_PCT:
+        work = -sign * _bounded_log(_times(busy, sides.cycles))
+        if work > max(0.05, 0.25 * abs(more)):
             verb = "less" if sign > 0 else "more"
             return f"as the tensor cores do {verb} of the work: busy {busy[0]:.0f} → {busy[1]:.0f}%"
-    key = "threads_per_instruction"
-    if before.get(key) and after.get(key) and -sign * _log(before[key], after[key]) > abs(more) / 4:
+    threads = sides.of("threads_per_instruction")
+    if -sign * sides.log("threads_per_instruction") > abs(more) / 4:
         verb = "diverge" if sign > 0 else "diverge less"
-        return f"as warps {verb}: {before[key]:.1f} → {after[key]:.1f} threads active in each"
+        return f"as warps {verb}: {threads[0]:.1f} → {threads[1]:.1f} threads active in each"
     return ""
 
 
@@ -191,100 +197,75 @@ def _why_more(before: Figures, after: Figures, more: float) -> str:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _events(before: Figures, after: Figures) -> Iterator[LogPart]:
+def _events(sides: Profiles) -> Iterator[LogPart]:
     """Waits for memory, shared memory and barriers, each in the place of what made it longer."""
-    total = _log_mean(_warp_cycles(before), _warp_cycles(after))
-    more = after["instructions"] / before["instructions"]
+    total, count = _log_mean(sides.warp_cycles), sides.of("instructions")
+    more = count[1] / count[0]
     for group, reasons in EVENTS.items():
-        keys = [STALL_PREFIX + reason for reason in reasons]
+        keys = [key for reason in reasons if sides.both(key := STALL_PREFIX + reason)]
         # For each of the base's instructions: an event's wait does not get shorter by other instructions.
-        waits = {key: (before[key], after[key] * more) for key in keys if key in before and key in after}
+        waits = {key: _times(sides.of(key), (1.0, more)) for key in keys}
         old, new = (sum(wait[at] for wait in waits.values()) for at in (0, 1))
-        steps = abs(_log(max(old, new / 1e3), max(new, old / 1e3))) if old or new else 0.0
+        steps = abs(_bounded_log((old, new))) if old or new else 0.0
         if not steps:
             continue
-        log = (new - old) * before["instructions"] / total
+        log = (new - old) * count[0] / total
         left = 1.0
-        for key, size in _asked(group, before, after, math.copysign(1, log)):
-            taken = min(left, STEEPEST * size / steps)
-            left -= taken
-            yield _part(key, before, after, taken * log)
-        yield _wait(waits, before, after, left * log)
+        for key, size, noise in _asked(group, sides):
+            if (moved := size if log > 0 else -size) > noise:
+                taken = min(left, STEEPEST * moved / steps)
+                left -= taken
+                yield _part(key, sides, taken * log)
+        # The reason of the group that moved most, as the profiles have it where that says the same.
+        widest = max(waits, key=lambda key: abs(waits[key][1] - waits[key][0]))
+        same = left * log * (sides.after[widest] - sides.before[widest]) > 0
+        counted = LogPart(widest, *waits[widest], left * log, "counted for each of base's instructions")
+        yield sides.part(widest, left * log) if same else counted
 
 
-def _wait(waits: Mapping[str, tuple[float, float]], before: Figures, after: Figures, log: float) -> LogPart:
-    """The reason of the group that moved most, as the profiles have it where that says the same."""
-    widest = max(waits, key=lambda key: abs(waits[key][1] - waits[key][0]))
-    if log * (after[widest] - before[widest]) > 0:
-        return LogPart(widest, before[widest], after[widest], log)
-    return LogPart(widest, *waits[widest], log, "counted for each of base's instructions")
-
-
-def _asked(group: str, before: Figures, after: Figures, sign: float) -> Iterator[tuple[str, float]]:
-    """What a wait may come of, causes before their effects: each with how far it moved in that direction."""
+def _asked(group: str, sides: Profiles) -> Iterator[tuple[str, float, float]]:
+    """What a wait may come of, causes before their effects: each with how far it moved, and what is noise."""
     if group == "shared":
-        conflicts = [side.get("bank_conflicts", 0.0) for side in (before, after)]
-        rest = [
-            side.get("shared_wavefronts", 0.0) - count for side, count in zip((before, after), conflicts, strict=True)
-        ]
+        conflicts, wavefronts = sides.of("bank_conflicts"), sides.of("shared_wavefronts")
+        rest = wavefronts[0] - conflicts[0], wavefronts[1] - conflicts[1]
         if min(rest) > 0:
-            yield from _positive("bank_conflicts", sign * _log(1 + conflicts[0] / rest[0], 1 + conflicts[1] / rest[1]))
-        yield from _positive("shared_wavefronts", sign * _log_of(before, after, "shared_wavefronts"))
+            yield "bank_conflicts", _log((1 + conflicts[0] / rest[0], 1 + conflicts[1] / rest[1])), NOISE
+        yield "shared_wavefronts", sides.log("shared_wavefronts"), NOISE
     if group == "memory":
-        requests = [side.get("load_requests", 0.0) + side.get("store_requests", 0.0) for side in (before, after)]
-        local = [side.get("local_instructions", 0.0) for side in (before, after)]
+        requests, local = sides.of("load_requests", "store_requests"), sides.of("local_instructions")
         if all(requests):
-            spilled = sign * _log(1 + local[0] / requests[0], 1 + local[1] / requests[1])
-            yield from _positive("local_instructions", spilled)
-            sectors = [_sectors(side) for side in (before, after)]
-            if all(sectors):
-                yield from _positive("sectors_per_request", sign * _log(*sectors))
-            if all("async_copies" in side for side in (before, after)):
-                yield from _positive(
-                    "async_copies", -sign * (after["async_copies"] - before["async_copies"]) / max(requests)
-                )
-        yield from _positive("dram_bytes", sign * _log_of(before, after, "dram_bytes"), TRAFFIC_NOISE)
-        yield from _positive("load_requests", sign * _log_of(before, after, "load_requests"))
-        yield from _positive("l2_sectors", sign * _log_of(before, after, "l2_sectors"), TRAFFIC_NOISE)
+            yield "local_instructions", _log((1 + local[0] / requests[0], 1 + local[1] / requests[1])), NOISE
+            if all(sectors := _sectors(sides)):
+                yield "sectors_per_request", _log(sectors), NOISE
+            if sides.both("async_copies"):
+                copies = sides.of("async_copies")
+                yield "async_copies", -(copies[1] - copies[0]) / max(requests), NOISE
+        yield "dram_bytes", sides.log("dram_bytes"), TRAFFIC_NOISE
+        yield "load_requests", sides.log("load_requests"), NOISE
+        yield "l2_sectors", sides.log("l2_sectors"), TRAFFIC_NOISE
 
 
-def _positive(key: str, size: float, noise: float = NOISE) -> Iterator[tuple[str, float]]:
-    if size > noise:
-        yield key, size
-
-
-def _sectors(side: Figures) -> float:
+def _sectors(sides: Profiles) -> tuple[float, float]:
     """Moved for a request of global memory."""
-    requests = side.get("load_requests", 0.0) + side.get("store_requests", 0.0)
-    return (side.get("load_sectors", 0.0) + side.get("store_sectors", 0.0)) / requests
+    sectors, requests = sides.of("load_sectors", "store_sectors"), sides.of("load_requests", "store_requests")
+    return sectors[0] / requests[0], sectors[1] / requests[1]
 
 
-def _part(key: str, before: Figures, after: Figures, log: float) -> LogPart:
+def _part(key: str, sides: Profiles, log: float) -> LogPart:
     if key == "sectors_per_request":
-        return LogPart(key, _sectors(before), _sectors(after), log)
+        return LogPart(key, *_sectors(sides), log)
+    cause = {"dram_bytes": ("l2_hit_pct", "the L2 hit rate"), "local_instructions": ("registers", "registers a thread")}
     because = ""
-    if key == "dram_bytes":
-        because = _because(before, after, "l2_hit_pct", -1, log)
-    if key == "local_instructions":
-        because = _because(before, after, "registers", -1, log)
-    return LogPart(key, before.get(key, 0.0), after.get(key, 0.0), log, because)
+    if key in cause and sides.both(cause[key][0]):
+        # That less of it was there, where that costs this time; or more, where that saves it.
+        (old, new), words = sides.of(cause[key][0]), cause[key][1]
+        if abs(new - old) >= 1 and (new - old) * log < 0:
+            because = _moved(words, cause[key][0], old, new)
+    return sides.part(key, log, because)
 
 
-def _because(before: Figures, after: Figures, key: str, sign: int, log: float) -> str:
-    """That a figure moved, where it did in the direction that costs (`sign`: more or less of it) or saves this time."""
-    words = {"l2_hit_pct": "the L2 hit rate", "registers": "registers a thread"}[key]
-    if (
-        key not in before
-        or key not in after
-        or abs(after[key] - before[key]) < 1
-        or (after[key] - before[key]) * sign * log <= 0
-    ):
-        return ""
-    return f"as {words} {_verb(before[key], after[key])} {pair(key, before[key], after[key])}"
-
-
-def _verb(before: float, after: float) -> str:
-    return "rose" if after > before else "fell"
+def _moved(words: str, key: str, old: float, new: float) -> str:
+    return f"as {words} {'rose' if new > old else 'fell'} {pair(key, old, new)}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -299,44 +280,38 @@ LIMITS = {
 """What keeps blocks off a multiprocessor: the limit, the figure that sets it, its name."""
 
 
-def _warps(before: Figures, after: Figures) -> LogPart:
+def _warps(sides: Profiles) -> LogPart:
     """Fewer warps share the waiting: fewer fit on a multiprocessor, or the grid has fewer."""
-    key, fits = "occupancy_pct", "theoretical_occupancy_pct"
-    log = -_log(before[key], after[key])
+    log, fits = -sides.log("occupancy_pct"), sides.of("theoretical_occupancy_pct")
     because = ""
-    if before.get(fits) and after.get(fits):
-        fitting = -_log(before[fits], after[fits])
-        if abs(fitting) < NOISE and before.get("grid") != after.get("grid") and abs(log) > 4 * NOISE:
-            return LogPart("grid", before.get("grid", 0.0), after.get("grid", 0.0), log)
-        because = _why_fewer(before, after) if log * fitting > 0 else ""
-    return LogPart(key, before[key], after[key], log, because)
+    if all(fits):
+        fitting, grids = -_log(fits), sides.of("grid")
+        if abs(fitting) < NOISE and grids[0] != grids[1] and abs(log) > 4 * NOISE:
+            return sides.part("grid", log)
+        because = _why_fewer(sides) if log * fitting > 0 else ""
+    return sides.part("occupancy_pct", log, because)
 
 
-def _why_fewer(before: Figures, after: Figures) -> str:
+def _why_fewer(sides: Profiles) -> str:
     """Which resource decides how many warps fit on the side that has fewer, where it is another on the other side."""
-    tighter = min((before, after), key=lambda side: side["theoretical_occupancy_pct"])
+    tighter = min((sides.before, sides.after), key=lambda side: side["theoretical_occupancy_pct"])
     known = {limit: tighter[limit] for limit in (*LIMITS, "blocks_by_limit") if tighter.get(limit)}
     for limit, (key, words) in LIMITS.items():
-        if limit in known and known[limit] == min(known.values()) and before.get(key) != after.get(key):
-            old, new = before.get(key, 0.0), after.get(key, 0.0)
-            return f"as {words} {_verb(old, new)} {pair(key, old, new)}"
+        old, new = sides.of(key)
+        if limit in known and known[limit] == min(known.values()) and old != new:
+            return _moved(words, key, old, new)
     return ""
 
 
-def _idle(before: Figures, after: Figures) -> Iterator[LogPart]:
+def _idle(sides: Profiles) -> Iterator[LogPart]:
     """Multiprocessors without a block: too few blocks, or a last wave that is not full."""
-    shares = [
-        side["sm_active_cycles"] / side["elapsed_cycles"]
-        for side in (before, after)
-        if side.get("sm_active_cycles") and side.get("elapsed_cycles")
-    ]
-    if len(shares) < 2:
-        return
-    log = -_log(shares[0], shares[1])
-    if before.get("grid") != after.get("grid") and before.get("grid") and after.get("grid"):
-        yield LogPart("grid", before["grid"], after["grid"], log)
-    else:
-        yield LogPart("active_pct", 100 * shares[0], 100 * shares[1], log)
+    active, elapsed, grids = sides.of("sm_active_cycles"), sides.of("elapsed_cycles"), sides.of("grid")
+    if all((*active, *elapsed)):
+        shares = active[0] / elapsed[0], active[1] / elapsed[1]
+        if all(grids) and grids[0] != grids[1]:
+            yield sides.part("grid", -_log(shares))
+        else:
+            yield LogPart("active_pct", 100 * shares[0], 100 * shares[1], -_log(shares))
 
 
 def _net(one: LogPart, others: Iterable[LogPart]) -> tuple[LogPart, list[LogPart]]:
@@ -351,31 +326,19 @@ def _net(one: LogPart, others: Iterable[LogPart]) -> tuple[LogPart, list[LogPart
     return replace(one, log=one.log - math.copysign(taken, one.log)), rest
 
 
-def _merged(found: Iterable[LogPart]) -> list[LogPart]:
-    """One part for each figure."""
-    merged: dict[str, LogPart] = {}
-    for part in found:
-        if part.metric in merged:
-            first = merged[part.metric]
-            part = replace(first, log=part.log + first.log, because=first.because or part.because)
-        merged[part.metric] = part
-    return list(merged.values())
+def _log(values: tuple[float, float]) -> float:
+    return math.log(values[1] / values[0])
 
 
-def _warp_cycles(side: Figures) -> float:
-    return side["latency_cycles"] * side["instructions"]
+def _bounded_log(values: tuple[float, float]) -> float:
+    """Of what may be 0 on one side: at most ln 1000; 0 where it is on both."""
+    old, new = values
+    return _log((max(old, new / 1e3), max(new, old / 1e3))) if old or new else 0.0
 
 
-def _log_of(before: Figures, after: Figures, key: str) -> float:
-    return _log(before[key], after[key]) if before.get(key) and after.get(key) else 0.0
-
-
-def _log(old: float, new: float) -> float:
-    return math.log(new / old)
-
-
-def _log_mean(old: float, new: float) -> float:
+def _log_mean(values: tuple[float, float]) -> float:
     """Between the two: (new - old) / ln(new / old)."""
+    old, new = values
     if old <= 0 or new <= 0:
         return 0.0
     return old if math.isclose(old, new) else (new - old) / math.log(new / old)

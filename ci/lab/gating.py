@@ -15,7 +15,6 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze, next_step
-from kernelgate.ci.explain.diagnosis import WORDS
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
@@ -197,7 +196,7 @@ def _profiled(asked: _GateAsked, library: Path) -> GateAttempt:
         return _failed("profile", done)
     found = profiled.longest(analyze.analyze(reports[-1]))
     name = found.bottleneck.bottleneck
-    said = f"{WORDS[name]} ({'; '.join(found.bottleneck.evidence)})"
+    said = f"{name.words} ({'; '.join(found.bottleneck.evidence)})"
     return _attempted("profile", done, said, passed=True).model_copy(update={"bottleneck": name.value})
 
 

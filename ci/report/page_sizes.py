@@ -28,7 +28,7 @@ from kernelgate.ci.document.drawing import (
     text,
 )
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.explain.next_step import Ladder, Rung
+from kernelgate.ci.explain.next_step import Ladder, SizedCase
 
 # A ladder of sizes ----------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ MAX_DOTS = 24
 MAX_NAME = 20
 """Characters of the reference's name beside its line."""
 
-Sized = Callable[[Rung], float | None]
+Sized = Callable[[SizedCase], float | None]
 """The height of a curve at one size, in drawing units; None where that was not measured."""
 
 

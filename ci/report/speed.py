@@ -234,7 +234,7 @@ def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     found = ladder_of(gpu)
     if found is None:
         return ()
-    said = next_step.diagnose_ladder(found).sentence
+    said = next_step.ladder_sentence(found)
     titles = ("base", "head", f"× {ladder_reference(gpu, found)}")
     columns = (Column(found.axis, numeric=True), *(Column(one, numeric=True) for one in titles))
     rows = tuple(

@@ -31,7 +31,7 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.explain import analyze, budget, figures
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import SURE, WORDS
+from kernelgate.ci.explain.diagnosis import SURE
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.policy.policy import Static
@@ -223,11 +223,10 @@ def _columns() -> tuple[Column, ...]:
 
 def _verdicts(one: _Analysed) -> str:
     after = one.head.bottleneck
-    sure = analyze.sureness(after.strength)
-    now = f"{WORDS[after.bottleneck]} ({sure}: {'; '.join(after.evidence)})"
+    now = f"{after.bottleneck.words} ({after.sureness}: {'; '.join(after.evidence)})"
     if one.base is None or one.base.bottleneck.bottleneck is after.bottleneck:
         return now
-    return f"was {WORDS[one.base.bottleneck.bottleneck]}, is {now}"
+    return f"was {one.base.bottleneck.bottleneck.words}, is {now}"
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:

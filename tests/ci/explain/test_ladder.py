@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernelgate.ci.explain.next_step import LadderFinding, SizedCase, diagnose_ladder, longest_ladder
+from kernelgate.ci.explain.next_step import SizedCase, ladder_sentence, longest_ladder
 
 AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
 
@@ -14,24 +14,20 @@ def cases(*speedups: float, start: int = 32, card: str = "attention") -> list[Si
 
 
 @pytest.mark.parametrize(
-    ("speedups", "finding", "said"),
+    ("speedups", "first", "rest"),
     [
-        (
-            (0.5, 0.8, 0.9, 0.9, 0.9),
-            LadderFinding.SLOW_FROM_THE_START,
-            "at S=32 0.5× as fast as the reference, and slow at 4 of 4 larger",
-        ),
-        ((0.5, 1.2, 1.5, 1.5, 1.5), LadderFinding.SLOW_FROM_THE_START, "and fast further up; look at the launch"),
-        ((1.2, 1.0, 0.7, 0.9, 1.1), LadderFinding.SLOW_FURTHER_UP, "0.7× at 128; look at what grows with the size"),
-        ((1.2, 1.0, 1.7, 2.0, 2.0), LadderFinding.FAST_THROUGHOUT, "fast at all 5 sizes, at least 1× at S=64"),
+        ((0.5, 0.8, 0.9, 0.9, 0.9), "slow where", "at S=32 0.5× as fast as the reference, and slow at 4 of 4 larger"),
+        ((0.5, 1.2, 1.5, 1.5, 1.5), "slow where", "and fast further up; look at the launch"),
+        ((1.2, 1.0, 0.7, 0.9, 1.1), "fast at the smallest", "0.7× at 128; look at what grows with the size"),
+        ((1.2, 1.0, 1.7, 2.0, 2.0), "fast at all 5 sizes", "at least 1× at S=64"),
     ],
 )
-def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: LadderFinding, said: str) -> None:
+def test_where_a_kernel_is_slow(speedups: Sequence[float], first: str, rest: str) -> None:
     found = longest_ladder(cases(*speedups))
     assert found is not None
-    diagnosis = diagnose_ladder(found)
-    assert diagnosis.finding is finding
-    assert said in diagnosis.sentence
+    said = ladder_sentence(found)
+    assert said.startswith(first)
+    assert rest in said
 
 
 def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> None:

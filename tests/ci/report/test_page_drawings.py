@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelgate.bench import record
 from kernelgate.bench.record import HotSpots, Profile, Telemetry
 from kernelgate.ci.document.drawing import Scale
-from kernelgate.ci.explain.next_step import Ladder, Rung
+from kernelgate.ci.explain.next_step import Ladder, SizedCase
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import page_sizes
 from kernelgate.ci.report.build import of_verdict, reported
@@ -169,7 +169,7 @@ def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
 
 
 def rungs(*times: tuple[int, float, float, float | None]) -> Ladder:
-    return Ladder("attention", "S", tuple(Rung(*one) for one in times))
+    return Ladder("attention", "S", tuple(SizedCase("attention", {}, *one, size=size) for size, *one in times))
 
 
 EIGHT = rungs(*((32 << step, 4.0 + step**3, 3.0 + step**3.5, 5.0 + step**3) for step in range(8)))
