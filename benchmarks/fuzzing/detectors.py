@@ -17,7 +17,7 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.ci.judge import outputs
+from kernelgate.ci.judge import correctness
 
 DetectorName = Literal["fuzz", "timed", "memcheck", "racecheck", "accuracy"]
 WORKING = re.compile(r"\w+: \d+ steps?")
@@ -67,7 +67,7 @@ def timed(one: Planted) -> DetectorResult:
     look = _watched("timed", one, (*words, "--rounds", "20", "--seed", "1", "-o", str(run)), None)
     if look.caught is None or not run.exists():
         return look
-    wrong = list(outputs.wrong_outputs(record.read(run)).values())
+    wrong = list(correctness.wrong_outputs(record.read(run)).values())
     return look.model_copy(update={"caught": bool(wrong), "message": wrong[0].message if wrong else ""})
 
 

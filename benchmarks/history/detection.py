@@ -32,7 +32,7 @@ from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.facts import CaseName, Change
 from kernelgate.ci.history.tonight import Suspicion
-from kernelgate.ci.judge.spread import HISTORY_MEMORY_DF, KnownSpread
+from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()

@@ -17,8 +17,7 @@ from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
 from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes, record, say
 from benchmarks.verdict.spreads import Sureness
 from kernelgate.bench.system.progress import Advance, track
-from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.verdict import Direction
+from kernelgate.ci.judge.verdict import Direction, undecided
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "statistics.md"

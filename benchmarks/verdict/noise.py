@@ -11,7 +11,7 @@ from scipy import signal
 
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
 from kernelgate.ci.judge import estimate, location, stats
-from kernelgate.ci.judge.spread import CHANGE_PCT
+from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import Direction, judge
 from kernelgate.ci.policy.policy import Policy
@@ -141,7 +141,7 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
         group, _ = estimate.of_changes(found, CHANGE_PCT, None, policy)
-        pooled = estimate.pooled(group)
+        pooled = group.pooled()
         widths.append(pooled.half_width(1 - LEVEL))
         errors.append(pooled.change)
         whole += abs(pooled.change) <= widths[-1]

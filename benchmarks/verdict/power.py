@@ -14,8 +14,7 @@ import numpy as np
 
 from benchmarks.verdict.records import CASE, POLICY
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
-from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 
 SEED = 20260801

@@ -13,8 +13,7 @@ import numpy as np
 from benchmarks.verdict import records
 from benchmarks.verdict.records import POLICY, SETS, Generator, PairedTimes, record_of_cases
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.verdict import Direction, judge
+from kernelgate.ci.judge.verdict import Direction, judge, undecided
 
 CASES = 9
 """As many as the suite of a pull request has."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.judge import estimate, history
-from kernelgate.ci.judge.early_stop import settled
+from kernelgate.ci.judge import estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
-from kernelgate.ci.judge.spread import CHANGE_PCT, HISTORY_DF, KnownSpread
+from kernelgate.ci.judge.prior import CHANGE_PCT, HISTORY_DF, KnownSpread
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array
+from kernelgate.ci.judge.verdict import settled
 from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator
@@ -96,8 +96,8 @@ def past(rng: Generator, days: Iterable[Draw], processes: int = 2) -> KnownSprea
     known: KnownSpread | None = None
     for draw in days:
         values = np.array([located(rng, draw).value for _ in range(processes)])
-        new = history.seen(values, np.full(processes, (NOISE_PCT / 100) ** 2), None)
-        known = history.joined(known, new) if known else new
+        new = prior.seen(values, np.full(processes, (NOISE_PCT / 100) ** 2), None)
+        known = prior.joined(known, new) if known else new
     return known if known and known.df >= HISTORY_DF else None
 
 

@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import PATH, answers, policy_file, preset
 from kernelgate.ci.document import answer, render, terminal
-from kernelgate.ci.judge import compare as judging
+from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, nightly, prior
 from kernelgate.ci.policy import policy
@@ -49,13 +49,13 @@ def compare(
     rules = policy.load(policy_file, preset)
     past = prior.past(progress.say)
     codes = []
-    for number, one in enumerate(judging.compare(records, rules, baseline, past)):
+    for number, (verdict, measured) in enumerate(judging.compare(records, rules, baseline, past)):
         if as_json:
-            click.echo(judging.as_json(one.verdict))
+            click.echo(judging.as_json(verdict))
         else:
-            said = compared_report(one, rules, named=len(records) > 1)
+            said = compared_report(verdict, measured, rules, named=len(records) > 1)
             click.echo(("\n" if number else "") + terminal.text(said, details), nl=False)
-        codes.append(judging.exit_code(one.verdict))
+        codes.append(judging.exit_code(verdict))
     return judging.worst_exit_code(codes)
 
 

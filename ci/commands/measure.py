@@ -33,7 +33,7 @@ from kernelgate.bench.timing import process
 from kernelgate.ci.commands.options import PATH, answers, policy_file, two_sides
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
-from kernelgate.ci.judge import early_stop, static
+from kernelgate.ci.judge import static, verdict
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import artifacts, prior
 from kernelgate.ci.policy import policy
@@ -205,7 +205,7 @@ def bench(
     past = prior.past(progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
-        return early_stop.undecided(so_far, rules, past(so_far))
+        return verdict.undecided(so_far, rules, past(so_far))
 
     needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
     with ExitStack() as stack:

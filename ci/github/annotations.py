@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation, Level
-from kernelgate.ci.judge import sanitizer
+from kernelgate.ci.judge import correctness
 from kernelgate.ci.judge.case import Outcome, severity
 from kernelgate.ci.judge.gate import BlockCode, Fault
 from kernelgate.ci.report import correctness as words
@@ -127,8 +127,8 @@ def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...
     blocks = any(
         blocker.code is BlockCode.SANITIZER and blocker.gpu == one.label for blocker in posting.decision.blockers
     )
-    checks = sanitizer.checks(one.record) if one.record is not None else ()
-    for found in [found for check in checks for found in sanitizer.findings(check)][:MAX_FINDINGS]:
+    checks = correctness.checks(one.record, "sanitizer") if one.record is not None else ()
+    for found in [found for check in checks for found in correctness.sanitizer_findings(check)][:MAX_FINDINGS]:
         path, line = found.file or "", found.line or 0
         inside = _SOURCE.fullmatch(path) and ".." not in path.split("/") and path.startswith(kernel_paths)
         if inside and 0 < line < MAX_LINE:

@@ -21,10 +21,10 @@ from kernelgate.ci.github import claims, run_info, untrusted_artifact
 from kernelgate.ci.github.description import Description
 from kernelgate.ci.github.plan import JUDGE_PATHS
 from kernelgate.ci.github.run_info import RunInfo
-from kernelgate.ci.judge import cards, completeness, gate, outputs
+from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.history import History, Past, no_past
+from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
@@ -264,7 +264,7 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         measured = held_to(asked.plan[label], measured, info) if label in asked.plan else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
-        if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
+        if untimed and not correctness.is_wrong(measured) and (measured.profile or measured.fuzz):
             return GpuResult(gate.evidence(label, measured, None, policy), parts.of_record(label, measured, None))
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, asked)
@@ -316,7 +316,7 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
     assessed = claims.assess(written, measured, verdict, policy.gates)
     deciding = claims.assess(written, measured, evidence.verdict or NO_VERDICT, policy.gates)
     read = any(build.kernels for build in measured.builds)
-    unread = not read and policy.static.new_spills == "fail" and not outputs.is_wrong(measured)
+    unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     return GpuResult(
         replace(evidence, contradicted=contradicted),

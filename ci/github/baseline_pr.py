@@ -41,9 +41,9 @@ from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
-from kernelgate.ci.judge import days, ratchet
-from kernelgate.ci.judge.bootstrap import bootstrap
-from kernelgate.ci.judge.history import Past, no_past
+from kernelgate.ci.judge import prior, ratchet
+from kernelgate.ci.judge.prior import Past, no_past
+from kernelgate.ci.judge.stats import bootstrap
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
@@ -313,7 +313,7 @@ def _summary(case: TimedCase) -> BaselineSummary:
 def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
     """With the day's median beside those of earlier days on the same kind of device."""
     alike = stored is not None and stored.environment.device.name == new.environment.device.name
-    earlier = days.of_case(stored, key) if stored and alike else ()
+    earlier = prior.stored_days(stored, key) if stored and alike else ()
     build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
     code = (build and (build.key or build.library_sha256)) or new.run.head_sha
     day = new.run.created_at[:10] if new.run.created_at else None
@@ -321,4 +321,4 @@ def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: R
     if new.run.created_at is None or code is None:
         return summary.model_copy(update={"days": earlier})
     today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
-    return summary.model_copy(update={"days": days.added(earlier, today)})
+    return summary.model_copy(update={"days": prior.with_today(earlier, today)})

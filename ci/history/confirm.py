@@ -17,8 +17,8 @@ import numpy as np
 from kernelgate.ci.document import formatting
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.levels import SMALLEST_PCT
-from kernelgate.ci.judge import spread
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge import prior
+from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
 
 LONGER = 4
@@ -125,8 +125,8 @@ def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None)
     """All processes of all comparisons, as the judge combines them; no more certain than the judge said of any part."""
     values = np.concatenate([_processes(one) for one in measured])
     # What rounds add is part of the spread that is seen.
-    before = spread.prior(spread.CHANGE_PCT, known)
-    found = spread.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
+    before = prior.prior(prior.CHANGE_PCT, known)
+    found = prior.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
     floor = 1 / math.sqrt(sum(1 / max(one.error, 1e-12) ** 2 for one in measured))
     return replace(found, error=max(found.error, floor))
 

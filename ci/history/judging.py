@@ -17,8 +17,8 @@ from kernelgate.ci.history.entry import SCHEMA, CaseEntry, ComparisonEntry, Entr
 from kernelgate.ci.judge import cards, estimate, location
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.history import seen
 from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.prior import seen
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import judge
@@ -95,7 +95,7 @@ def _judged(
     if claim is None or record.run.base_sha is None:
         return
     group = evidence.groups[0]
-    scatter = seen(group.values, group.variances, None) if evidence.paired and group.df >= 1 else None
+    scatter = seen(group.values, group.variances, None) if evidence.paired and group.processes > 1 else None
     error, interval = claim.pooled.error, verdict.interval_pct
     yield ComparisonEntry(
         base=record.run.base_sha,

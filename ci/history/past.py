@@ -21,9 +21,7 @@ from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD, SERIES
-from kernelgate.ci.judge.days import KEPT_DAYS
-from kernelgate.ci.judge.history import MOST_PCT, History, joined
-from kernelgate.ci.judge.spread import HISTORY_MEMORY_DF, KnownSpread
+from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KEPT_DAYS, MOST_PCT, History, KnownSpread, joined
 
 FORGOTTEN = 0.001
 """The weight of all that is older, below which nothing older is looked at."""

@@ -25,7 +25,7 @@ from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
-from kernelgate.ci.judge import modes
+from kernelgate.ci.judge import validity
 
 RAW_DAYS: Final = 90
 """So many days `kernelgate history condense` keeps every sample: comparisons are repeated within weeks, if at all."""
@@ -190,7 +190,7 @@ def _side(samples_us: Sequence[float]) -> Condensed:
     off = logs - logs.mean()
     variance = float(off @ off / max(1, len(logs) - 1))
     lags = range(1, min(LAGS, len(logs) - 1) + 1) if variance else ()
-    two = modes.two_modes([logs])
+    two = validity.two_modes([logs])
     return Condensed(
         count=len(logs),
         location_us=_rounded(float(np.median(samples_us))),

@@ -21,7 +21,7 @@ from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.history.tables import COMMIT, COST, POINT, RECORD, SERIES
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.spread import CHANGE_PCT
+from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import POWER
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
@@ -83,7 +83,7 @@ def needed(suspicion: Suspicion, policy: Policy) -> int:
     least, most = TO_DIRECT, policy.processes.limit
     for processes in range(least, most):
         error = max(spread_pct, CHANGE_PCT) / 100 / math.sqrt(processes)
-        if stats.smallest(error, processes - 1, CONFIRM_P / 2, POWER) <= size:
+        if error * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
             return processes
     return most
 

@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Check, OutputAccuracy, RunRecord, UlpErrors
+from kernelgate.bench.record import CaseKey, OutputAccuracy, RunRecord, UlpErrors
 from kernelgate.ci.document.formatting import sentence
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import cards
+from kernelgate.ci.judge.correctness import checks
 from kernelgate.ci.judge.stats import Array, Pooled
 
 LEVEL: Final = 0.001
@@ -97,14 +98,9 @@ class AccuracyVerdict:
         return self.head.mean / self.base.mean if self.base.mean else math.inf if self.head.mean else 1.0
 
 
-def checks(record: RunRecord) -> tuple[Check, ...]:
-    """One for each card whose accuracy was to be measured."""
-    return tuple(check for check in record.checks if check.kind == "accuracy")
-
-
 def judge(record: RunRecord) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
-    listed = [(check.card, one) for check in checks(record) for one in check.accuracies if one.base.draws]
+    listed = [(check.card, one) for check in checks(record, "accuracy") for one in check.accuracies if one.base.draws]
     alpha = LEVEL / max(1, len(listed) * len(ErrorMeasure))
     verdicts = [_verdict(card, one, alpha) for card, one in listed]
     return tuple(sorted(verdicts, key=_severity))
@@ -118,7 +114,7 @@ def less_accurate(record: RunRecord) -> tuple[str, ...]:
 
 def unmeasured(record: RunRecord) -> Iterator[Line]:
     """The cards with two libraries of which no accuracy is known, a sentence each."""
-    known = {check.card: check for check in checks(record)}
+    known = {check.card: check for check in checks(record, "accuracy")}
     both = {
         timing.card for process in record.processes for timing in process.timings if "base" in timing.samples_us
     } - cards.same_library(record)

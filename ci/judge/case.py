@@ -104,9 +104,9 @@ class Speeds:
     us: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CaseVerdict:
-    """One case judged. Percentages are changes of time, positive is slower.
+    """One case judged. Percentages are changes of time, positive is slower; None where nothing could be estimated.
 
     `base_us` and `head_us` are typical times in microseconds. Where there is a change, they differ by exactly that:
     both come from the processes and the estimator that it comes from. Of a side alone they are medians.
@@ -115,19 +115,19 @@ class CaseVerdict:
     card: str
     id: str
     status: ShownStatus
-    direction: Direction
-    sentence: str
+    direction: Direction = Direction.NONE
+    sentence: str = ""
     """What an engineer without statistics understands correctly."""
-    change_pct: float | None
-    interval_pct: tuple[float, float] | None
-    p: float | None
+    change_pct: float | None = None
+    interval_pct: tuple[float, float] | None = None
+    p: float | None = None
     """Two-sided, of no difference, adjusted over the cases of the record."""
-    cliffs_delta: float | None
+    cliffs_delta: float | None = None
     """Positive: head slower."""
-    minimum_detectable_pct: float | None
+    minimum_detectable_pct: float | None = None
     """The smallest change of which this run would have shown the direction; None where it has too few processes."""
-    mann_whitney_p: float | None
-    bootstrap_pct: tuple[float, float] | None
+    mann_whitney_p: float | None = None
+    bootstrap_pct: tuple[float, float] | None = None
     """95% interval of the ratio of medians; processes resampled above rounds."""
     base_us: float | None
     head_us: float | None
@@ -135,7 +135,7 @@ class CaseVerdict:
     processes: int
     rounds: int
     """Rounds in all, over every process."""
-    per_process: tuple[ProcessChange, ...]
+    per_process: tuple[ProcessChange, ...] = ()
     findings: tuple[Finding, ...]
     speeds: tuple[Speeds, ...] = ()
     """Of base and head, where one has two and nothing can be told because of it."""

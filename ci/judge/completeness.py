@@ -20,7 +20,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
-from kernelgate.ci.judge import cards, sanitizer, validity, witness
+from kernelgate.ci.judge import cards, correctness, validity, witness
 from kernelgate.ci.policy.policy import Policy
 
 SIDES = ("base", "head")
@@ -127,7 +127,7 @@ def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: C
 
 def _ran(check: Check) -> bool:
     if check.kind == "sanitizer":
-        return sanitizer.is_whole(check)
+        return correctness.sanitized(check)
     if check.status != "passed":
         return check.status == "failed"
     return len(check.results) >= max(check.asked or 0, 1)

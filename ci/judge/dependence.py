@@ -15,8 +15,8 @@ import numpy as np
 
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge import correlation, location, stats, validity
-from kernelgate.ci.judge.spread import CHANGE_PCT
+from kernelgate.ci.judge import location, stats, validity
+from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
 
@@ -274,7 +274,7 @@ def on_clock(processes: Sequence[TimedProcess]) -> OnClock | None:
     rest = [b - slope * a for a, b in zip(x, y, strict=True)]
     parts = [a * b for a, b in zip(x, rest, strict=True)]
     # As if the clock never changed: where both wander, chance makes them wander together.
-    inflation = correlation.inflation(rest)
+    inflation = max(location.inflations(rest)[0])
     error = math.sqrt(inflation * sum(float(part @ part) for part in parts)) / total
     low, high = (float(np.exp(value)) for value in np.quantile(np.concatenate(clocks), SEEN_CLOCKS))
     found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import BaselineDay, Case, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge import cards, days, dependence, location, modes, outputs, spread, stats, validity, witness
-from kernelgate.ci.judge.cards import HEAD_ALONE
-from kernelgate.ci.judge.history import NO_HISTORY, History, known_spread
+from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
+from kernelgate.ci.judge.cards import HEAD_ALONE, compared
 from kernelgate.ci.judge.location import Location
-from kernelgate.ci.judge.spread import Fit, KnownSpread, Prior
+from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 
 MINIMUM_ROUNDS: Final = 20
 """Processes with fewer rounds are excluded."""
@@ -64,17 +63,21 @@ class Group:
         return len(self.kept[0])
 
     @property
-    def df(self) -> int:
-        return self.processes - 1
-
-    @property
     def scatter_p(self) -> float:
         """The chance of processes scattering this much where they scatter as the prior and their rounds say."""
-        return stats.scatter_p(stats.scatter_ratio(*self.kept, self.prior), self.df) if self.df else 1.0
+        df = self.processes - 1
+        return stats.scatter_p(stats.scatter_ratio(*self.kept, self.prior), df) if df else 1.0
 
     def fit(self) -> Fit | None:
         """Of changes: what each spread makes of them."""
-        return spread.fit(*self.kept, self.spread) if self.spread else None
+        return prior.fit(*self.kept, self.spread) if self.spread else None
+
+    def pooled(self, usual: float | None = None) -> Pooled:
+        """Its processes together; `usual`: the share of such cases that are usual, where the record shows another."""
+        found = self.fit()
+        if found is None:
+            return stats.pool(*self.kept, self.prior, self.prior_df)
+        return found.pooled(found.share if usual is None else usual, self.prior_df)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,11 @@ class Evidence:
         return next((finding for finding in self.findings if finding.disqualifies), None)
 
     @property
+    def alone(self) -> bool:
+        """Whether the head was measured and the base was not: there is nothing to compare."""
+        return any(finding.code == HEAD_ALONE for finding in self.findings)
+
+    @property
     def against_baseline(self) -> bool:
         return len(self.groups) > 1
 
@@ -122,7 +130,7 @@ class Evidence:
 
     def pooled(self, usual: float | None = None) -> Pooled:
         """All processes together; `usual`: the share of such cases that are usual, where the record shows another."""
-        sides = [pooled(group, usual) for group in self.groups]
+        sides = [group.pooled(usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
         return stats.difference(sides[0], sides[1], self.bias, self.drift)
@@ -132,18 +140,11 @@ class Evidence:
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
-            before = pooled(base[0])
+            before = base[0].pooled()
             drift = self.drift.error if self.drift else 0.0
             zero, noise = before.change, before.error**2 + head.prior**2 + drift**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
-
-
-def pooled(group: Group, usual: float | None = None) -> Pooled:
-    found = group.fit()
-    if found is None:
-        return stats.pool(*group.kept, group.prior, group.prior_df)
-    return found.pooled(found.share if usual is None else usual, group.prior_df)
 
 
 def typical_times(case: Evidence, change: float) -> tuple[float, float]:
@@ -153,7 +154,7 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
     beside them: the change comes from differences of rounds, and what the two disagree by is split between the sides.
     """
     if case.against_baseline:
-        head = pooled(case.groups[-1]).change
+        head = case.groups[-1].pooled().change
         return math.exp(head - change), math.exp(head)
     out = case.groups[0].left_out
     middles = []
@@ -167,12 +168,10 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
 
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
-    wrong, seen = outputs.wrong_bases(record), witness.log_ratios(record)
+    wrong, seen = correctness.wrong_bases(record), witness.log_ratios(record)
     device = record.environment.device
     tolerated = witness.tolerance(device)
-    cases = [
-        of_paired(case, device, policy, known_spread(history, device, case.key)) for case in cards.compared(record)
-    ]
+    cases = [of_paired(case, device, policy, history.spread(device, case.key)) for case in compared(record)]
     family = sum(bool(case.groups) and case.key in seen for case in cases)
     found = []
     for case in cases:
@@ -189,38 +188,47 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
 
 def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSpread | None = None) -> Evidence:
     """The evidence of a case whose processes timed both sides. `known`: what its past comparisons show of them."""
-    sides = {side for process in case.processes for side, samples in process.samples_us.items() if samples}
-    if "head" in sides and "base" not in sides:
-        return _of_head(case, device)
-    timed = [process for process in case.processes if process.samples_us.get("base") and process.samples_us.get("head")]
+    minimum = policy.processes.minimum
+    of_head = [process for process in case.processes if process.samples_us.get("head")]
+    if of_head and not any(process.samples_us.get("base") for process in case.processes):
+        head, reference = _times(of_head, "head"), _times(of_head, "reference")
+        found = [Finding(HEAD_ALONE, "the head was measured alone", True)]
+        found += validity.of_telemetry(of_head, interleaved=True, slowed_are="")
+        found += validity.implausible({"head": head}, reference, case.case, device)
+        return Evidence(case.key, (), head, reference, False, (), 0.0, tuple(found))
+    timed = [process for process in of_head if process.samples_us.get("base")]
     roles = {process.role for process in timed}
     paired = roles <= {"paired"}
-    slowed_are = validity.SHARED if paired else validity.LEFT_OUT
-    found = [*validity.of_telemetry(timed, paired, slowed_are)]
-    used, few = _usable(timed, policy.processes.minimum, "of base and head", shared_clock=paired)
-    depends = dependence.judged(used, policy.processes.minimum) if paired else dependence.Dependence()
+    found = [*validity.of_telemetry(timed, paired, validity.SHARED if paired else validity.LEFT_OUT)]
+    used, few = _usable(timed, minimum, "of base and head", shared_clock=paired)
+    depends = dependence.judged(used, minimum) if paired else dependence.Dependence()
     used = [process for index, process in enumerate(used) if index not in depends.left_out]
     base, head, reference = (_times(used, side) for side in ("base", "head", "reference"))
-    plain = Evidence(case.key, base, head, reference, paired, (), 0.0, (*found, *few))
-    if len(used) < policy.processes.minimum:
-        return plain
     found += few
-    rounding = _rounding(base, head)
-    found += validity.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy))
-    found += _implausible({"base": base, "head": head}, reference, case.case, device)
-    order_bias = witness.ALTERNATING_BIAS_PCT if "alternating" in roles else BLOCK_BIAS_PCT
-    bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
+    plain = Evidence(case.key, base, head, reference, paired, (), 0.0, tuple(found))
+    if len(used) < minimum:
+        return plain
+    bias = _rounding(base, head)
+    sides = {"base": base, "head": head}
+    found += validity.of_samples(sides, paired, _coarse(bias, policy.gates))
+    found += validity.implausible(sides, reference, case.case, device)
+    if not paired:
+        # Past comparisons were paired: of these processes they say nothing.
+        known = None
+        order_bias = witness.ALTERNATING_BIAS_PCT if "alternating" in roles else BLOCK_BIAS_PCT
+        bias += math.log1p(order_bias / 100)
     step = max(location.log_step(np.concatenate(side)) for side in (base, head))
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    # Past comparisons were paired: of processes that were not, they say nothing.
-    known = known if paired else None
-    group, odd = of_changes(changes, spread.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy)
-    moved = (*depends.moved, modes.of_sides(base, head))
+    group, odd = of_changes(changes, prior.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy)
     found += odd
+    change, moved = group.pooled().change, (*depends.moved, validity.modes_of_sides(base, head))
     for effect in moved:
-        found += effect.against(pooled(group).change, policy.gates)
+        found += effect.against(change, policy.gates)
     bias += sum(effect.bias for effect in moved)
-    found += [_history(known)] if known else []
+    if known:
+        times = formatting.counted(known.comparisons, "earlier comparison")
+        text = f"the spread between processes is known from {times}: {formatting.percent(known.spread_pct, 2)}"
+        found.append(Finding(KNOWN_SPREAD, text, False))
     ids = tuple(process.process.id for process in used)
     return replace(plain, groups=(group,), bias=bias, findings=tuple(found), process_ids=ids, known=known)
 
@@ -230,65 +238,41 @@ def of_changes(
 ) -> tuple[Group, list[Finding]]:
     """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case."""
     expected_pct = max(quiet_pct, known.spread_pct) if known else quiet_pct
-    group = _group(changes, expected_pct, sum(one.rounds for one in changes))
-    return _settle(replace(group, spread=spread.prior(quiet_pct, known)), policy, _bounds(policy))
-
-
-def _history(known: KnownSpread) -> Finding:
-    times = formatting.counted(known.comparisons, "earlier comparison")
-    text = f"the spread between processes is known from {times}: {formatting.percent(known.spread_pct, 2)}"
-    return Finding(KNOWN_SPREAD, text, False)
-
-
-def _of_head(case: TimedCase, device: Device) -> Evidence:
-    """The evidence of a case whose head was timed and whose base was not: its times, of which nothing follows."""
-    timed = [process for process in case.processes if process.samples_us.get("head")]
-    head, reference = (_times(timed, side) for side in ("head", "reference"))
-    found = (
-        Finding(HEAD_ALONE, "the head was measured alone", True),
-        *validity.of_telemetry(timed, interleaved=True, slowed_are=""),
-        *_implausible({"head": head}, reference, case.case, device),
-    )
-    return Evidence(case.key, (), head, reference, False, (), 0.0, found)
+    group = _group(changes, expected_pct, sum(one.rounds for one in changes), prior.prior(quiet_pct, known))
+    # The log changes at which what is said of a case changes.
+    gates = policy.gates
+    percents = (-gates.improvement_pct, -gates.margin_pct, 0.0, gates.margin_pct, gates.regression_pct)
+    return _settle(group, policy.processes.to_block, sorted(math.log1p(bound / 100) for bound in percents))
 
 
 def of_baseline(
     case: TimedCase, stored: TimedCase, device: Device, policy: Policy, known: Sequence[BaselineDay] = ()
 ) -> Evidence:
     """The evidence of a case's head against the head that a baseline file holds, with its `known` days."""
-    timed = [process for process in case.processes if process.samples_us.get("head")]
-    before = [process for process in stored.processes if process.samples_us.get("head")]
-    found = [
-        *validity.of_telemetry(timed, interleaved=True),
-        *validity.clocks_apart(before, timed),
-    ]
+    timed, before = ([process for process in one.processes if process.samples_us.get("head")] for one in (case, stored))
+    found = [*validity.of_telemetry(timed, interleaved=True), *validity.clocks_apart(before, timed)]
     used, few = _usable(timed, policy.processes.minimum, "of the head")
     kept, few_before = _usable(before, 1, "in the baseline")
-    base, head = _times(kept, "head"), _times(used, "head")
-    reference = _times(used, "reference")
-    plain = Evidence(case.key, base, head, reference, False, (), 0.0, (*found, *few, *few_before))
+    base, head, reference = _times(kept, "head"), _times(used, "head"), _times(used, "reference")
+    found += (*few, *few_before)
+    plain = Evidence(case.key, base, head, reference, False, (), 0.0, tuple(found))
     if len(used) < policy.processes.minimum or not kept:
         return plain
-    found += [*few, *few_before]
     rounding = _rounding(base, head)
-    coarse = _coarse(rounding, policy)
+    coarse = _coarse(rounding, policy.gates)
     found += validity.of_samples({"head": head}, False, coarse)
-    found += modes.of_side("head", head)
+    found += validity.modes_of_side("head", head)
     # A stored process that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
-    before_found = [
-        *validity.of_samples({"baseline": base}, False, coarse),
-        *modes.of_side("baseline", base),
-    ]
-    found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
-    found += _implausible({"head": head}, reference, case.case, device)
-    groups, odd = [], []
+    of_stored = (*validity.of_samples({"baseline": base}, False, coarse), *validity.modes_of_side("baseline", base))
+    found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in of_stored)
+    found += validity.implausible({"head": head}, reference, case.case, device)
+    groups = []
     for side in (base, head):
         levels = location.levels([np.log(samples) for samples in side], location.log_step(np.concatenate(side)))
-        group, strange = _settle(_group(levels, LEVEL_PCT, LEVEL_PRIOR_PROCESSES), policy)
+        group, odd = _settle(_group(levels, LEVEL_PCT, LEVEL_PRIOR_PROCESSES), policy.processes.to_block)
         groups.append(group)
-        odd += strange
-    drift = days.drift(known)
-    return replace(plain, groups=tuple(groups), bias=rounding, findings=(*found, *odd), drift=drift)
+        found += odd
+    return replace(plain, groups=tuple(groups), bias=rounding, findings=tuple(found), drift=prior.drift(known))
 
 
 def _usable(
@@ -298,40 +282,24 @@ def _usable(
 
     `shared_clock`: both sides had it, round by round, so a throttled process compares them as well as any.
     """
-    long = [process for process in processes if _rounds(process) >= MINIMUM_ROUNDS]
+    long = [process for process in processes if process.rounds >= MINIMUM_ROUNDS]
     used = [process for process in long if shared_clock or not validity.throttled(process)]
     findings = []
     if len(long) < len(processes):
         short = f"{len(processes) - len(long)} of {len(processes)} processes"
         fewer = f"fewer than {MINIMUM_ROUNDS} rounds and are left out"
         findings.append(Finding("short_process", f"{short} have {fewer}", False))
-    if len(used) < minimum:
-        if len(long) >= minimum:
-            findings.append(
-                Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} processes", True)
-            )
-        else:
-            few = f"processes {what} with at least {MINIMUM_ROUNDS} rounds: {len(long)}"
-            findings.append(Finding("too_few", f"{few}; it takes {minimum}", True))
+    if len(long) < minimum:
+        few = f"processes {what} with at least {MINIMUM_ROUNDS} rounds: {len(long)}"
+        findings.append(Finding("too_few", f"{few}; it takes {minimum}", True))
+    elif len(used) < minimum:
+        throttled = f"the GPU was throttled in {len(long) - len(used)} of {len(long)} processes"
+        findings.append(Finding("throttled", throttled, True))
     return used, findings
-
-
-def _rounds(process: TimedProcess) -> int:
-    return process.rounds
 
 
 def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
     return tuple(np.array(process.samples_us[side]) for process in processes if process.samples_us.get(side))
-
-
-def _implausible(
-    sides: Mapping[str, Sequence[Array]], reference: Sequence[Array], case: Case, device: Device
-) -> Iterator[Finding]:
-    """Times of `sides` that no such device gives."""
-    medians = {side: stats.pooled_median(processes) for side, processes in sides.items()}
-    beside = stats.pooled_median(reference) if reference else None
-    yield from validity.below_floor(medians, case, device)
-    yield from validity.beyond_reference(medians, beside)
 
 
 def _rounding(*sides: Sequence[Array]) -> float:
@@ -346,17 +314,17 @@ def _rounding(*sides: Sequence[Array]) -> float:
     )
 
 
-def _coarse(rounding: float, policy: Policy) -> bool:
+def _coarse(rounding: float, gates: Gates) -> bool:
     """Whether the clock alone could take a change across the margin."""
-    return rounding > math.log1p(policy.gates.margin_pct / 100)
+    return rounding > math.log1p(gates.margin_pct / 100)
 
 
-def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> Group:
+def _group(locations: Sequence[Location], prior_pct: float, prior_df: float, spread: Prior | None = None) -> Group:
     columns = np.array([(found.value, found.variance) for found in locations]).T
-    return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df)
+    return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df, spread)
 
 
-def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
+def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
     """Processes that scatter more than what is expected explains; it is said.
 
     One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others,
@@ -370,7 +338,7 @@ def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple
     far = percent(reach) > dependence.DISAGREE_PCT
     rests = [np.delete(group.values, index) for index in range(len(group.values))]
     odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, rests, strict=True)]))
-    if group.df < 2 or np.ptp(rests[odd]) >= LONE_SHARE * reach:
+    if group.processes < 3 or np.ptp(rests[odd]) >= LONE_SHARE * reach:
         message = f"processes disagree by {percent(reach):.1f}%, more than their rounds explain"
         return by_themselves, [Finding("processes_disagree", message, far)]
     lone, others = float(group.values[odd]), float(rests[odd].mean())
@@ -378,13 +346,6 @@ def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple
     rest = replace(group, left_out=odd)
     between = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
     idle = between and abs(lone) > abs(others)
-    if idle and rest.processes >= policy.processes.to_block and rest.scatter_p >= dependence.DISAGREE_P:
+    if idle and rest.processes >= to_block and rest.scatter_p >= dependence.DISAGREE_P:
         return rest, [Finding("lone_process", f"{message}, and is left out: it would change nothing", False)]
     return by_themselves, [Finding("lone_process", message, far)]
-
-
-def _bounds(policy: Policy) -> list[float]:
-    """The log changes at which what is said of a case changes."""
-    gates = policy.gates
-    percents = (-gates.improvement_pct, -gates.margin_pct, 0.0, gates.margin_pct, gates.regression_pct)
-    return sorted(math.log1p(bound / 100) for bound in percents)

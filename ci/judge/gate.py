@@ -28,7 +28,7 @@ from typing import Literal
 
 from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import accuracy, cards, completeness, memory, outputs, reference, sanitizer, static
+from kernelgate.ci.judge import accuracy, cards, completeness, correctness, reference, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.policy.policy import Policy
@@ -178,16 +178,16 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     return GpuEvidence(
         label=label,
         verdict=decides,
-        wrong=outputs.is_wrong(proven),
+        wrong=correctness.is_wrong(proven),
         less_accurate=accuracy.less_accurate(proven) if accuracy_blocks else (),
         static=static.judge(proven.builds, policy.static),
         below_reference=tuple(case.id for case, _ in far_below),
-        memory=tuple(one.key.id for one in memory.above(proven, policy.gates)) if memory_blocks else (),
-        sanitizer=sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else (),
+        memory=tuple(one.key.id for one in reference.above_memory_max(proven, policy.gates)) if memory_blocks else (),
+        sanitizer=correctness.new_sanitizer_findings(proven) if policy.gates.sanitizer == "fail" else (),
         missing=(
             *held.missing,
             *(accuracy.unmeasured(proven) if accuracy_blocks else ()),
-            *(memory.unmeasured(proven) if memory_blocks else ()),
+            *(reference.memory_unmeasured(proven) if memory_blocks else ()),
         ),
         head_sha=record.run.head_sha,
         base_sha=record.run.base_sha,

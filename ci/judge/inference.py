@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from kernelgate.ci.judge import spread, stats
+from kernelgate.ci.judge import prior, stats
+from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.spread import HISTORY_TO_DIRECT_DF
+from kernelgate.ci.judge.prior import HISTORY_TO_DIRECT_DF
 from kernelgate.ci.judge.stats import MISS, POWER, Pooled
-from kernelgate.ci.policy.policy import TO_DIRECT, Policy
+from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 BASELINE_ALPHA: Final = 0.005
 """What alpha is for a comparison with a stored baseline, which was measured in other processes."""
@@ -22,31 +24,24 @@ spends the same on each (Pocock), which takes the fewest processes where nothing
 
 
 @dataclass(frozen=True)
-class Look:
-    """The levels at which something may be said after so many processes."""
+class Inference:
+    """One log change with the levels at which something may be said of it after so many processes."""
 
+    pooled: Pooled
+    p: float | None
+    """Two-sided, of no difference, adjusted over the family; None where the case is disqualified."""
     alpha: float
     """For a direction."""
     equivalence_alpha: float
     early: bool
     """Too few processes for any direction: `alpha` is that of the first look that may show one."""
-
-
-@dataclass(frozen=True)
-class Inference:
-    """One log change with the levels at which something may be said of it."""
-
-    pooled: Pooled
-    p: float | None
-    """Two-sided, of no difference, adjusted over the family; None where the case is disqualified."""
-    look: Look
-    family: int
+    family: int = 1
     """How many cases share the level."""
 
     @property
     def certain(self) -> bool:
         """Whether there is a difference at all, in the direction of the change."""
-        return self.p is not None and self.p <= self.look.alpha and not self.look.early
+        return self.p is not None and self.p <= self.alpha and not self.early
 
     def interval(self, level: float) -> tuple[float, float]:
         """Interval of the log change, for this case alone."""
@@ -54,7 +49,7 @@ class Inference:
 
     def within(self, margin: float) -> bool:
         """Two one-sided tests (Schuirmann 1987): the log change lies within ±`margin`."""
-        low, high = self._around(self.pooled.half_width(2 * self.look.equivalence_alpha))
+        low, high = self._around(self.pooled.half_width(2 * self.equivalence_alpha))
         return -margin < low and high < margin
 
     def likely_interval(self) -> tuple[float, float]:
@@ -63,66 +58,70 @@ class Inference:
 
     def detectable(self) -> float:
         """The smallest log change that a run like this one shows with probability POWER."""
-        return self.pooled.detectable(self.look.alpha / self.family, POWER)
+        return self.pooled.detectable(self.alpha / self.family, POWER)
 
     def _around(self, width: float) -> tuple[float, float]:
         return self.pooled.change - width, self.pooled.change + width
 
 
+def within_gates(claim: Inference, gates: Gates) -> Status:
+    """What a change is that no gate acts on."""
+    if claim.within(math.log1p(gates.margin_pct / 100)):
+        return Status.UNCHANGED
+    if not claim.certain:
+        return Status.UNDECIDED
+    return Status.SLOWER if claim.pooled.change > 0 else Status.FASTER
+
+
 def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | None]:
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
-    usual = _usual(evidences)
-    pooled = [case.pooled(usual.get(index)) if case.groups else None for index, case in enumerate(evidences)]
-    looks = [look([case], policy) for case in evidences]
-    sound = [index for index, change in enumerate(pooled) if change and not evidences[index].disqualified]
-    own = shared([pooled[index] for index in sound], [looks[index] for index in sound])
-    adjusted = dict(zip(sound, own, strict=True))
-    return [
-        Inference(change, adjusted.get(index), looks[index], max(1, len(sound))) if change else None
-        for index, change in enumerate(pooled)
-    ]
+    # How likely each paired case is a usual one, as the record's other cases show it.
+    fits = {
+        index: fit
+        for index, case in enumerate(evidences)
+        if not case.against_baseline and case.groups and (fit := case.groups[0].fit())
+    }
+    usual = dict(zip(fits, prior.shares(list(fits.values())), strict=True))
+    own = {
+        index: look([case], case.pooled(usual.get(index)), policy)
+        for index, case in enumerate(evidences)
+        if case.groups
+    }
+    sound = [index for index in own if not evidences[index].disqualified]
+    adjusted = dict(zip(sound, shared([own[index] for index in sound]), strict=True))
+    spoilt = {index: replace(claim, p=None, family=max(1, len(sound))) for index, claim in own.items()}
+    return [(spoilt | adjusted).get(index) for index in range(len(evidences))]
 
 
-def shared(changes: Sequence[Pooled | None], looks: Sequence[Look]) -> list[float]:
-    """The changes' p, adjusted over the family that they are (Holm).
+def shared(family: Sequence[Inference]) -> list[Inference]:
+    """The claims with their p adjusted over the family that they are (Holm).
 
     What may show no direction yet takes no part in the others' claims.
     """
-    own = [change.p() if change else 1.0 for change in changes]
-    early = [one.early for one in looks]
-    held = [1.0 if waits else p for p, waits in zip(own, early, strict=True)]
-    adjusted = stats.holm_at_levels(held, [one.alpha for one in looks])
+    own, count = [claim.pooled.p() for claim in family], len(family)
+    held = [1.0 if claim.early else p for claim, p in zip(family, own, strict=True)]
+    adjusted = stats.holm(held, [claim.alpha for claim in family])
     return [
-        min(1.0, len(own) * p) if waits else together for p, waits, together in zip(own, early, adjusted, strict=True)
+        replace(claim, p=min(1.0, count * p) if claim.early else together, family=count)
+        for claim, p, together in zip(family, own, adjusted, strict=True)
     ]
 
 
-def look(cases: Sequence[Evidence], policy: Policy) -> Look:
-    """The look at these cases together: as the one with the most processes has had, and no direction before the one
-    that needs the most for it may have any."""
-    certainty, rules = policy.certainty, policy.processes
+def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference:
+    """The look at the `change` of these cases together: as the one with the most processes has had, and no direction
+    before the one that needs the most for it may have any."""
+    rules = policy.processes
     processes = max(case.processes for case in cases)
     first = max(_first_look(case, rules.minimum) for case in cases)
-    direction = BASELINE_ALPHA if cases[0].against_baseline else certainty.alpha
-
-    def spent(alpha: float, since: int) -> float:
-        return stats.look_alpha(alpha, processes, since, rules.limit, SPENDING_SHAPE)
-
-    return Look(spent(direction, first), spent(EQUIVALENCE_ALPHA, rules.minimum), processes < first)
+    direction = BASELINE_ALPHA if cases[0].against_baseline else policy.certainty.alpha
+    alpha, equivalence_alpha = (
+        stats.look_alpha(level, processes, since, rules.limit, SPENDING_SHAPE)
+        for level, since in ((direction, first), (EQUIVALENCE_ALPHA, rules.minimum))
+    )
+    return Inference(change, None, alpha, equivalence_alpha, processes < first)
 
 
 def _first_look(case: Evidence, minimum: int) -> int:
     """The processes that a direction takes: fewer where a history excludes that placement is a lottery."""
     known = case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF
-    free = case.against_baseline or known
-    return minimum if free else max(minimum, TO_DIRECT)
-
-
-def _usual(evidences: Sequence[Evidence]) -> dict[int, float]:
-    """By its place, how likely each paired case is a usual one, as the record's other cases show it."""
-    fits = {
-        index: found
-        for index, case in enumerate(evidences)
-        if not case.against_baseline and case.groups and (found := case.groups[0].fit())
-    }
-    return dict(zip(fits, spread.shares(list(fits.values())), strict=True))
+    return minimum if case.against_baseline or known else max(minimum, TO_DIRECT)

@@ -1,4 +1,5 @@
-"""One process's samples: where they lie, how far base and head are apart in them, and what the clock's step does.
+"""One process's samples: where they lie, how far base and head are apart in them, how much rounds that are alike widen
+that, and what the clock's step does.
 
 docs/statistics.md has the model and its sources. Changes are natural logarithms of time ratios, positive: slower.
 """
@@ -8,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from scipy import fft
 
-from kernelgate.ci.judge import correlation, stats
+from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.stats import Array, kolmogorov_smirnov_p
 
 HUBER_K: Final = 1.5
@@ -40,6 +43,18 @@ SHAPE_AGREES: Final = 3.0
 """… and its answer lies within so many standard errors of Huber's."""
 DENSEST: Final = 0.4
 """The share of samples whose shortest stretch shows the clock's step."""
+MEMORY_GAIN: Final = 8.0
+"""Twice the gain in log likelihood from which rounds count as correlated; independent rounds pass it in about 1%."""
+MEMORY_SHARES: Final = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1.0)
+"""How much of the noise's variance has a memory; the rest is white."""
+MEMORY_SHORTEST: Final = 0.5
+MEMORY_STEP: Final = 1.6
+"""Lengths of the memory in rounds: from the shortest, in this ratio, to all rounds of a process."""
+MEMORY_OCTAVES: Final = 3
+"""Noise without a length of its own (1/f) is taken to go on for so many octaves beyond a process."""
+MEMORY_LEAST_DF: Final = 4.0
+"""With fewer, two processes of rounds that are hardly alike could say nothing at all; simulated, coverage holds."""
+MEMORY_LEAST_VARIANCE: Final = 1e-4
 
 
 # ---- location of one process -----------------------------------------------------------------------------------------
@@ -74,14 +89,14 @@ def _located(estimates: Sequence[_Estimate]) -> list[Location]:
     A process's own variance is known only as well as its rounds allow, so the middle one of all processes counts as
     `SHARED_ROUNDS` further rounds.
     """
-    alike = correlation.memory([estimate.influence for estimate in estimates])
+    inflated, df = inflations([estimate.influence for estimate in estimates])
     own = [float(found.influence @ found.influence) / (len(found.influence) - 1) for found in estimates]
     shared = float(np.median(own))
     found = []
-    for estimate, variance, inflation in zip(estimates, own, alike.inflations, strict=True):
+    for estimate, variance, inflation in zip(estimates, own, inflated, strict=True):
         n = len(estimate.influence)
         independent = (SHARED_ROUNDS * shared + n * variance) / (SHARED_ROUNDS + n) / n
-        rounds = min(n / inflation, alike.df / len(estimates))
+        rounds = min(n / inflation, df / len(estimates))
         found.append(Location(estimate.value, inflation * independent, rounds))
     return found
 
@@ -120,20 +135,17 @@ def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: fl
     fall into two peaks, as on a bandwidth-bound kernel, its variance is half or a third. It is used only where it
     agrees with the first, so that a change of shape is not mistaken for no change. `step`: the clock's, in log time.
     """
-    plain = _located([_plain_change(b, h, paired, step) for b, h in zip(base, head, strict=True)])
+    if paired:
+        plain = _located([_huber(h - b, step) for b, h in zip(base, head, strict=True)])
+    else:
+        sides = [(_huber(b, step), _huber(h, step)) for b, h in zip(base, head, strict=True)]
+        plain = _located([_Estimate(h.value - b.value, h.influence - b.influence) for b, h in sides])
     aligned = _aligned_changes(base, head, step)
     if aligned is None:
         return plain
     before, after = (math.sqrt(sum(found.variance for found in each)) for each in (plain, aligned))
     apart = abs(sum(a.value - p.value for a, p in zip(aligned, plain, strict=True)))
     return aligned if after < SHAPE_GAIN * before and apart <= SHAPE_AGREES * before else plain
-
-
-def _plain_change(base: Array, head: Array, paired: bool, step: float) -> _Estimate:
-    if paired:
-        return _huber(head - base, step)
-    was, now = _huber(base, step), _huber(head, step)
-    return _Estimate(now.value - was.value, now.influence - was.influence)
 
 
 def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) -> list[Location] | None:
@@ -226,6 +238,87 @@ class _Score:
             if abs(move) < 1e-4 * self.reach:
                 break
         return centre
+
+
+# ---- rounds that are alike -------------------------------------------------------------------------------------------
+
+
+def inflations(series: Sequence[Array]) -> tuple[list[float], float]:
+    """By process, from the noise of its rounds in order of time, around 0: the variance of its mean over that of as
+    many independent rounds with the same scatter, at least 1. And the degrees of freedom that these factors deserve,
+    all processes together; infinite where rounds are independent.
+
+    The likelihood of the cosine coefficients (Whittle 1953) of all processes together, under white noise with a part
+    that has a memory. Where it is clearly above that of white noise alone, the factor is averaged over all models by
+    their likelihood; how far they differ is what the factor's degrees of freedom say.
+    """
+    independent = [1.0 for _ in series], math.inf
+    longest = max(map(len, series))
+    moving = [values for values in series if len(values) > 2 and float(np.ptp(values)) > 0.0]
+    if not moving:
+        return independent
+    # Squared cosine coefficients without the first, which is the mean; they average to 1.
+    squares = [fft.dct(values, norm="ortho")[1:] ** 2 for values in moving]
+    powers = [np.asarray(each / each.mean()) for each in squares]
+    models = [_models(len(values), longest) for values in moving]
+    count = sum(map(len, powers))
+    scale = sum((model.whitening @ power for model, power in zip(models, powers, strict=True)), np.zeros(1)) / count
+    log_likelihood = -(sum((model.log_size for model in models), np.zeros(1)) + count * np.log(scale)) / 2
+    # The first model is white noise, whose scale is 1 by the powers' mean.
+    if 2 * float(log_likelihood.max() - log_likelihood[0]) < MEMORY_GAIN:
+        return independent
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    weights[0] = 0.0
+    weights /= weights.sum()
+    factors = [np.log(_models(max(3, len(values)), longest).inflation * scale) for values in series]
+    spread = max(float(weights @ (factor - weights @ factor) ** 2) for factor in factors)
+    # The logarithm of a chi-squared variable has variance 2 / df, nearly.
+    df = max(MEMORY_LEAST_DF, 2 / spread) if spread else math.inf
+    # Half of the way from the median to the mean: the one is too narrow for five processes, the other wide for two.
+    return [max(1.0, math.exp(float(weights @ factor) + 0.5 / df)) for factor in factors], df
+
+
+@dataclass(frozen=True)
+class _Models:
+    """Noises of unit variance: one a row."""
+
+    whitening: Array
+    """One over the variance of each cosine coefficient but the first."""
+    log_size: Array
+    """Sum of the logarithms of these variances."""
+    inflation: Array
+
+
+@lru_cache(maxsize=32)
+def _models(rounds: int, longest: int) -> _Models:
+    """The first is white; then each memory in each share."""
+    frequencies = np.pi * np.arange(1, rounds) / rounds
+    lengths = 1 + math.ceil(math.log(longest / MEMORY_SHORTEST) / math.log(MEMORY_STEP))
+    octaves = np.exp2(np.arange(0, math.log2(longest) + MEMORY_OCTAVES))
+    one_length = [_of_length(length, frequencies, rounds) for length in np.geomspace(MEMORY_SHORTEST, longest, lengths)]
+    no_length = [_of_length(length, frequencies, rounds) for length in octaves]
+    scale_free = (
+        np.mean([variances for variances, _ in no_length], axis=0),
+        float(np.mean([inflation for _, inflation in no_length])),
+    )
+    # A straight line from 0 to a random end: half of the end is what it adds to the mean.
+    line = np.linspace(0, 1, rounds)
+    scatter = float(line.var())
+    ramp = fft.dct(line / math.sqrt(scatter), norm="ortho")[1:] ** 2, rounds / 4 / scatter
+    kinds = [*one_length, scale_free, ramp]
+    mixed = [(1 - share + share * kind[0], 1 - share + share * kind[1]) for kind in kinds for share in MEMORY_SHARES]
+    # No line is so straight that its other coefficients are nothing at all.
+    variances = np.maximum(np.stack([np.ones(rounds - 1), *(each for each, _ in mixed)]), MEMORY_LEAST_VARIANCE)
+    inflation = np.array([1.0, *(float(inflation) for _, inflation in mixed)])
+    return _Models(1 / variances, np.log(variances).sum(axis=1), inflation)
+
+
+def _of_length(length: float, frequencies: Array, rounds: int) -> tuple[Array, float]:
+    """A first-order autoregression: the cosine coefficients' variances, and the mean's inflation."""
+    rho = math.exp(-1 / length)
+    lags = np.arange(1, rounds)
+    inflation = 1 + 2 * float(((1 - lags / rounds) * rho**lags).sum())
+    return (1 - rho**2) / (1 - 2 * rho * np.cos(frequencies) + rho**2), inflation
 
 
 # ---- the clock -------------------------------------------------------------------------------------------------------

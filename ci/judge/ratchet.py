@@ -13,7 +13,7 @@ from typing import Final, Literal
 from kernelgate.bench.record import BaselineSummary, CaseKey, Environment, Process, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 

@@ -1,10 +1,24 @@
-"""Which cases are so far below the reference that work on details is wasted: profile before anything else."""
+"""The head beside the reference: cases so far below it that work on details is wasted, and the GPU memory of a call.
+
+A call takes the same memory in every process, so that numbers are compared as they are; where processes differ, such as
+by what an autotuner chose, only what holds for all of them is said.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
+from kernelgate.bench.record import CaseKey, RunRecord, Side, TimedCase, timed_cases
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Line
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.policy.policy import Gates
+
+MEMORY_INCREASE_PCT: Final = 1.0
+"""A call that takes this much more memory than the base's is said; torch's allocator rounds each tensor up to 512
+bytes."""
 
 
 def times(case: CaseVerdict) -> float | None:
@@ -26,3 +40,77 @@ def far_below(verdict: RecordVerdict | None, gates: Gates) -> tuple[tuple[CaseVe
     known = [(case, times(case)) for case in verdict.cases]
     found = [(case, ratio) for case, ratio in known if ratio is not None and ratio < gates.reference_min]
     return tuple(sorted(found, key=lambda one: one[1]))
+
+
+# ---- memory ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MemoryRange:
+    """Bytes that one call holds at most beside its inputs, in the process with the least and in that with the most."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class CaseMemory:
+    """None where a side's memory was not measured."""
+
+    key: CaseKey
+    base: MemoryRange | None
+    head: MemoryRange | None
+    reference: MemoryRange | None
+
+    @property
+    def times(self) -> float | None:
+        """How many times the reference's memory the head takes; None where either is unknown, or the reference takes
+        none."""
+        if self.head is None or self.reference is None or not self.reference.most:
+            return None
+        return self.head.most / self.reference.most
+
+
+def memory(record: RunRecord) -> tuple[CaseMemory, ...]:
+    """Every case of which some side's memory was measured."""
+    found = map(_of_case, timed_cases(record))
+    return tuple(one for one in found if one.base or one.head or one.reference)
+
+
+def above_memory_max(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:
+    """The cases whose head certainly takes more than `memory_max` times the reference, the worst first."""
+    found = []
+    for one in memory(record):
+        head, reference = one.head, one.reference
+        if head and reference and reference.most and head.least > gates.memory_max * reference.most:
+            found.append(one)
+    return tuple(sorted(found, key=lambda one: -(one.times or 0.0)))
+
+
+def memory_grown(record: RunRecord) -> tuple[CaseMemory, ...]:
+    """The cases whose head certainly takes more than the base, by more than MEMORY_INCREASE_PCT; the worst first."""
+    allowed = 1 + MEMORY_INCREASE_PCT / 100
+    pairs = [(one, one.base, one.head) for one in memory(record) if one.base is not None and one.head is not None]
+    found = [(head.least - base.most, one) for one, base, head in pairs if head.least > allowed * base.most]
+    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+
+
+def memory_unmeasured(record: RunRecord) -> tuple[Line, ...]:
+    """That cases which a gate on memory is about were timed on a GPU, and their memory was not measured."""
+    if formatting.on_cpu(record.environment.device):
+        return ()
+    timed = [
+        _of_case(case)
+        for case in timed_cases(record)
+        if any({"head", "reference"} <= process.samples_us.keys() for process in case.processes)
+    ]
+    count = sum(one.head is None or one.reference is None for one in timed)
+    return ((f"the peak memory of {formatting.counted(count, 'case')} was not measured",),) if count else ()
+
+
+def _of_case(case: TimedCase) -> CaseMemory:
+    def of_side(side: Side) -> MemoryRange | None:
+        known = [one.timing.memory_bytes[side] for one in case.processes if side in one.timing.memory_bytes]
+        return MemoryRange(min(known), max(known)) if known else None
+
+    return CaseMemory(case.key, of_side("base"), of_side("head"), of_side("reference"))

@@ -1,13 +1,15 @@
-"""Static gates: what changed between base and head in what the compiler made, and what the policy says of it."""
+"""Static gates: what changed between base and head in what the compiler made, and what the policy says of it. Also
+which of the compilers' warnings are news: those that the head has and the base has not."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from kernelgate.bench.record import Build, KernelFacts
+from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord
 from kernelgate.ci.policy.policy import Static
 
 Severity = Literal["fail", "warn"]
@@ -89,16 +91,6 @@ def exit_code(findings: Iterable[StaticFinding]) -> int:
     return int(any(finding.severity == "fail" for finding in findings))
 
 
-def to_json(builds: Iterable[Build], findings: Iterable[StaticFinding]) -> str:
-    content = {
-        "resources": [
-            {"card": build.card, "side": build.side, **one.model_dump()} for build in builds for one in build.kernels
-        ],
-        "findings": [asdict(finding) for finding in findings],
-    }
-    return json.dumps(content, indent=2)
-
-
 def to_text(builds: Iterable[Build]) -> str:
     """A block for each kernel, base → head where they differ."""
     return "\n".join(line for pair in pairs(builds) for line in _lines(pair)) or "no device code"
@@ -137,3 +129,50 @@ _FIGURES = (
 
 def _arrow(before: float | None, after: float) -> str:
     return f"{after:g}" if before is None or before == after else f"{before:g} → {after:g}"
+
+
+# ---- warnings --------------------------------------------------------------------------------------------------------
+
+_LINE = re.compile(r"\bline \d+")
+
+
+@dataclass(frozen=True)
+class NewWarnings:
+    """Of one card's head."""
+
+    card: str
+    warnings: tuple[CompilerWarning, ...]
+    against_base: bool
+    """Whether the base's are left out; else it is not known which of them it has."""
+
+
+def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[NewWarnings, ...]:
+    """Of each card whose head was compiled where somebody looked. `changed`: the only files that count, where known.
+
+    Lines move as a file changes: a warning is known where the base has as many of its text in its file. Of several
+    alike, those at the base's very lines are the known ones first.
+    """
+    bases = {build.card: build.warnings for build in record.builds if build.side == "base"}
+    found = []
+    for head in record.builds:
+        if head.side != "head" or head.warnings is None:
+            continue
+        base = bases.get(head.card)
+        # A list that is full may lack what the base has, too.
+        against_base = base is not None and len(base) < MAX_WARNINGS
+        known = (base or ()) if against_base else ()
+        there, left = {(one.file, one.line, one.text) for one in known}, Counter(map(_alike, known))
+        fresh = []
+        for one in sorted(head.warnings, key=lambda one: (one.file, one.line, one.text) not in there):
+            if left[_alike(one)]:
+                left[_alike(one)] -= 1
+            elif changed is None or one.file in changed:
+                fresh.append(one)
+        if against_base:
+            fresh.sort(key=lambda one: (one.file, one.line or 0, one.text))
+        found.append(NewWarnings(head.card, tuple(fresh), against_base))
+    return tuple(found)
+
+
+def _alike(one: CompilerWarning) -> tuple[str, str]:
+    return one.file, _LINE.sub("line", one.text)

@@ -1,15 +1,15 @@
 """The statistics of a comparison between processes, as pure functions on arrays: docs/statistics.md has the model.
 
-location.py is about one process, bootstrap.py about resampling. Changes are natural logarithms of time ratios
-throughout (positive: slower), so that swapping the sides negates them.
+location.py is about one process. Changes are natural logarithms of time ratios throughout (positive: slower), so that
+swapping the sides negates them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -26,16 +26,20 @@ MISS: Final = 0.01
 """The probability that `kernelgate bench` stops on the wrong side of a gate."""
 GATES_P: Final = 0.05
 """Both gates require p below this, adjusted over the cases of the record (Holm)."""
-OUTLIER_REACH: Final = 5.0
-"""Robust standard deviations beyond which a sample is no part of a mode."""
-MODE_MIDDLE: Final = (0.25, 0.75)
-"""Two modes are apart where hardly a sample lies in the middle half of the way between them."""
+RESAMPLES: Final = 10_000
+"""Of processes, then of rounds within them."""
+SEED: Final = 20260801
+"""Fixed, so that a record always gets the same verdict."""
 
 
 # ---- processes together ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+def _one() -> Array:
+    return np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
 class Pooled:
     """Processes combined: change, its standard error, degrees of freedom, and a bound on errors that do not average.
 
@@ -46,8 +50,8 @@ class Pooled:
     error: float
     df: float
     bias: float = 0.0
-    factors: tuple[float, ...] = (1.0,)
-    weights: tuple[float, ...] = (1.0,)
+    factors: Array = field(default_factory=_one)
+    weights: Array = field(default_factory=_one)
 
     def p(self) -> float:
         """Two-sided p of no difference beyond the bias."""
@@ -60,25 +64,17 @@ class Pooled:
     def detectable(self, alpha: float, power: float) -> float:
         """The smallest true change that a run like this one shows at `alpha` with probability `power`."""
         if len(self.factors) == 1:
-            return self.bias + smallest(self.error, self.df, alpha, power)
+            return self.bias + self.error * noncentrality(self.df, alpha, power)
         return self.bias + self._upper(alpha / 2) + self._upper(1 - power)
 
     def _tail(self, distance: float) -> float:
         """The probability of an error beyond `distance`, on one side."""
-        return float(self._weights @ special.stdtr(self.df, -distance / self._scales))
-
-    @cached_property
-    def _scales(self) -> Array:
-        return self.error * np.asarray(self.factors)
-
-    @cached_property
-    def _weights(self) -> Array:
-        return np.asarray(self.weights)
+        return float(self.weights @ special.stdtr(self.df, -distance / (self.error * self.factors)))
 
     def _upper(self, tail: float) -> float:
         """The error that is passed with probability `tail`; it lies between those of the smallest and largest scale."""
         unit = -float(special.stdtrit(self.df, tail)) * self.error
-        low, high = unit * min(self.factors), unit * max(self.factors)
+        low, high = unit * float(self.factors.min()), unit * float(self.factors.max())
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
             if not low < middle < high:
@@ -114,19 +110,15 @@ def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None =
     parts = [base, head] + ([between] if between else [])
     error = math.hypot(*(part.error for part in parts))
     df = error**4 / sum(part.error**4 / part.df for part in parts)
-    factors, weights = _both(parts, error)
-    return Pooled(head.change - base.change, error, df, bias, factors, weights)
-
-
-def _both(parts: Sequence[Pooled], error: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Every combination of the parts' errors as factors of `error`, with its probability."""
+    # Every combination of the parts' errors, with its probability.
     squares, chances = np.zeros(1), np.ones(1)
     for part in parts:
-        squares = np.add.outer(squares, (part.error * np.asarray(part.factors)) ** 2).ravel()
-        chances = np.multiply.outer(chances, np.asarray(part.weights)).ravel()
+        squares = np.add.outer(squares, (part.error * part.factors) ** 2).ravel()
+        chances = np.multiply.outer(chances, part.weights).ravel()
+    change = head.change - base.change
     if error == 0 or len(chances) == 1:
-        return (1.0,), (1.0,)
-    return tuple((np.sqrt(squares) / error).tolist()), tuple(chances.tolist())
+        return Pooled(change, error, df, bias)
+    return Pooled(change, error, df, bias, np.sqrt(squares) / error, chances)
 
 
 def median_of(values: Array) -> Pooled:
@@ -177,29 +169,22 @@ def normal_half_width(level: float) -> float:
 # ---- families and looks ----------------------------------------------------------------------------------------------
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted so that the chance of any false claim in the family stays at the level (Holm 1979)."""
-    order = np.argsort(np.asarray(p_values), kind="stable")
-    adjusted = [1.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
-def holm_at_levels(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
-    """The same where each p is to be held against a level of its own, as after different numbers of looks.
+def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
+    """p adjusted so that the chance of any false claim in the family stays at the level (Holm 1979), where each p is to
+    be held against a level of its own, as after different numbers of looks.
 
     The levels of a case's looks add up to alpha. So where nothing changed, p reaches x times the level of any look with
     a probability of x alpha at most, whichever looks were taken: p over level, times alpha, is itself a p, and Holm's
     proof holds for it. Each result is in units of its own level; where all levels are equal it is Holm's.
     """
-    if not p_values:
-        return []
-    strictest = min(levels)
-    adjusted = holm([p * (strictest / level) for p, level in zip(p_values, levels, strict=True)])
-    return [min(1.0, p * (level / strictest)) for p, level in zip(adjusted, levels, strict=True)]
+    strictest = min(levels, default=1.0)
+    scaled = [p * (strictest / level) for p, level in zip(p_values, levels, strict=True)]
+    adjusted = [1.0] * len(scaled)
+    largest = 0.0
+    for rank, index in enumerate(np.argsort(scaled, kind="stable")):
+        largest = max(largest, min(1.0, (len(scaled) - rank) * scaled[index]))
+        adjusted[index] = min(1.0, largest * (levels[index] / strictest))
+    return adjusted
 
 
 @lru_cache(maxsize=256)
@@ -229,19 +214,13 @@ UPPER_TAILS = (np.arange(4000) + 0.5) / 4000
 """Where the distribution of the estimated error is looked at."""
 
 
-def smallest(error: float, df: float, alpha: float, power: float) -> float:
-    """The smallest true change that a two-sided t-test at `alpha` shows, in its direction, with probability `power`.
-
-    The estimate over its standard error then has a noncentral t distribution, since the error is itself estimated.
-    """
-    return error * _noncentrality(df, alpha, power)
-
-
 @lru_cache(maxsize=1024)
-def _noncentrality(df: float, alpha: float, power: float) -> float:
-    """The true change in standard errors: where normal noise passes t times the estimated error so often.
+def noncentrality(df: float, alpha: float, power: float) -> float:
+    """The smallest true change, in standard errors, that a two-sided t-test at `alpha` shows, in its direction, with
+    probability `power`: where normal noise passes t times the estimated error so often.
 
-    scipy's inverse of this distribution does not end where t is large, as it is for few degrees of freedom.
+    The estimate over its standard error has a noncentral t distribution, since the error is itself estimated. scipy's
+    inverse of it does not end where t is large, as it is for few degrees of freedom.
     """
     limits = -float(special.stdtrit(df, alpha / 2)) * np.sqrt(special.chdtri(df, UPPER_TAILS) / df)
     low, high = 0.0, float(limits.max()) + 40.0
@@ -283,49 +262,89 @@ def kolmogorov_smirnov_p(base: Array, head: Array) -> float:
     return float(special.kolmogorov(distance * math.sqrt(len(base) * len(head) / len(values))))
 
 
-# ---- shapes ----------------------------------------------------------------------------------------------------------
+# ---- medians by resampling -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Modes:
-    """A split of values in two groups, each around its own centre."""
+class BootstrapIntervals:
+    """Percentile intervals of the medians (in the samples' unit) and of log(median head / median base)."""
 
-    low: float
-    high: float
-    smaller_share: float
-    middle_share: float
-    """Share of all values in the middle half of the way between the centres."""
+    base: tuple[float, float]
+    head: tuple[float, float]
+    change: tuple[float, float]
 
 
-def modes(values: Array) -> Modes:
-    """The best split of `values` in two (least squares within the groups, Fisher 1958), without far outliers."""
-    ordered = np.sort(values)
-    low, centre, high = (quantile(ordered, share) for share in (0.1587, 0.5, 0.8413))
-    ordered = ordered[np.abs(ordered - centre) <= OUTLIER_REACH * (high - low) / 2]
-    n = len(ordered)
-    if n < 2:
-        return Modes(centre, centre, 0.0, 0.0)
-    sums = np.cumsum(ordered)
-    left = np.arange(1, n)
-    between = (sums[-1] * left / n - sums[:-1]) ** 2 / (left * (n - left))
-    cut = int(np.argmax(between)) + 1
-    low, high = middle(ordered[:cut]), middle(ordered[cut:])
-    edges = [low + part * (high - low) for part in MODE_MIDDLE]
-    inside = float(np.mean((ordered > edges[0]) & (ordered < edges[1])))
-    return Modes(low, high, min(cut, n - cut) / n, inside)
+def bootstrap(
+    base: Sequence[Array], head: Sequence[Array], paired: bool, level: float, resamples: int = RESAMPLES
+) -> BootstrapIntervals:
+    """Hierarchical bootstrap of the medians of both sides: processes resampled above rounds.
+
+    Each resample draws processes with replacement, then as many rounds from them. The median of n values drawn from a
+    distribution F is F⁻¹ of the median of n uniforms, so that median is drawn (normal, variance 1 / 4n) in place of the
+    n rounds. Where rounds are `paired`, both sides draw the same processes, and the two draws are correlated as much as
+    the two sides lie on the same side of their medians together, which is the correlation of two sample medians. The
+    order of the processes does not matter, and swapping the sides mirrors the intervals.
+    """
+    correlation = 0.0
+    if paired:
+        pairs = sorted(zip(base, head, strict=True), key=lambda pair: float(pair[0].sum() + pair[1].sum()))
+        base, head = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        # 1 where both sides lie on the same side of their medians, -1 where they do not.
+        correlation = float(np.mean(np.concatenate([_above(b) * _above(h) for b, h in pairs])))
+    else:
+        base, head = (sorted(side, key=lambda samples: float(samples.sum())) for side in (base, head))
+    one, other = _draws(resamples)
+    more, less = math.sqrt(1 + correlation), math.sqrt(1 - correlation)
+    base_draws = ((more + less) * one + (more - less) * other) / 2
+    head_draws = ((more - less) * one + (more + less) * other) / 2
+    medians_base = _resampled_medians(base, _process_counts(len(base), resamples, SEED), base_draws)
+    medians_head = _resampled_medians(head, _process_counts(len(head), resamples, SEED + (not paired)), head_draws)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+
+    def interval(values: Array) -> tuple[float, float]:
+        low, high = np.quantile(values, tails)
+        return float(low), float(high)
+
+    change = np.log(medians_head) - np.log(medians_base)
+    return BootstrapIntervals(interval(medians_base), interval(medians_head), interval(change))
 
 
-def drift(values: Array) -> float:
-    """How far the median of the last third of `values` (in order of time) lies above the first third's."""
-    first, last = _outer_thirds(values)
-    return middle(np.sort(last)) - middle(np.sort(first))
+def _above(samples: Array) -> Array:
+    """1 above their median, -1 below it."""
+    return np.asarray(np.sign(samples - middle(np.sort(samples))))
 
 
-def drift_p(values: Array) -> float:
-    """The p of these two thirds being alike (Mann-Whitney)."""
-    return mann_whitney_p(*_outer_thirds(values))
+@lru_cache(maxsize=4)
+def _draws(resamples: int) -> Array:
+    """Standard normal draws, (2, resamples), the same for every case; the second half is the first, rows swapped."""
+    half = np.random.default_rng(SEED).standard_normal((2, math.ceil(resamples / 2)))
+    return np.concatenate((half, half[::-1]), axis=1)[:, :resamples]
 
 
-def _outer_thirds(values: Array) -> tuple[Array, Array]:
-    third = len(values) // 3
-    return values[:third], values[-third:]
+@lru_cache(maxsize=16)
+def _process_counts(processes: int, resamples: int, seed: int) -> NDArray[np.int64]:
+    """How often each process is drawn in each resample, (processes, resamples); the second half repeats the first."""
+    chances = np.full(processes, 1 / processes)
+    half = np.random.default_rng((seed, processes)).multinomial(processes, chances, math.ceil(resamples / 2))
+    return np.ascontiguousarray(np.concatenate((half, half))[:resamples].T.astype(np.int64))
+
+
+def _resampled_medians(processes: Sequence[Array], counts: NDArray[np.int64], draws: Array) -> Array:
+    """The median of each resample, (resamples,): a binary search in the pooled samples for the drawn quantile.
+
+    `processes` holds the samples of each process, `counts` how often a resample holds each, `draws` standard normals.
+    """
+    sizes = np.array([len(samples) for samples in processes])
+    pooled = np.sort(np.concatenate(processes))
+    ranks = np.stack([np.searchsorted(np.sort(samples), pooled, side="right") for samples in processes], axis=1)
+    totals = sizes @ counts
+    targets = totals * np.clip(0.5 + draws / (2 * np.sqrt(totals)), 0.0, 1.0)
+    drawn = counts.T
+    low = np.zeros(len(targets), dtype=np.int64)
+    high = np.full(len(targets), len(pooled) - 1)
+    for _ in range(int(np.ceil(np.log2(len(pooled)))) + 1):
+        middle = (low + high) // 2
+        enough = np.einsum("rl,rl->r", ranks[middle], drawn) >= targets
+        high = np.where(enough, middle, high)
+        low = np.where(enough, low, np.minimum(middle + 1, high))
+    return np.asarray(pooled[high])

@@ -1,4 +1,8 @@
-"""Things that are not differences between base and head: each is named, and the bad ones forbid a verdict."""
+"""Things that are not differences between base and head: each is named, and the bad ones forbid a verdict.
+
+Of times that fall into two modes it is asked whether base and head are in them equally often: equal shares cancel in
+the ratio, whether the sides change mode in the same rounds or each in its own.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ import numpy as np
 from kernelgate.bench.core import dtypes, hardware
 from kernelgate.bench.record import Case, Device, TimedProcess
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import Gates
 
 WARN_CV_PCT: Final = 12.0
@@ -43,6 +47,21 @@ capability."""
 BEYOND_REFERENCE: Final = 100.0
 """A head that is more than so many times as fast as base and reference is rejected: it can hardly have done their
 work."""
+BIMODAL = "bimodal"
+MODE_DISTANCE_PCT: Final = 3.0
+"""Two modes are named if they are at least this far apart, each with at least MODE_SHARE of a side's samples, and
+with at most MODE_OVERLAP in the middle half between them. They matter only if base and head are in the slow mode
+unequally often (probability by chance below MODE_SHARE_P). Then the interval is wider by as much, or there is no
+verdict if that is beyond the margin and half of the change."""
+MODE_SHARE: Final = 0.15
+MODE_OVERLAP: Final = 0.05
+MODE_SHARE_P: Final = 1e-3
+SCATTER_PRIOR: Final = 30
+"""So many processes' worth of belief that shares scatter as their rounds say: most modes are drawn round by round."""
+OUTLIER_REACH: Final = 5.0
+"""Robust standard deviations beyond which a sample is no part of a mode."""
+MODE_MIDDLE: Final = (0.25, 0.75)
+"""Two modes are apart where hardly a sample lies in the middle half of the way between them."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +107,11 @@ def percent(logarithm: float) -> float:
 
 def throttled(process: TimedProcess) -> tuple[str, ...]:
     """The reasons for which the device was slowed down for much of this process, by more than a clock's step."""
-    if _at_full_clock(process):
+    clock, full = (process.telemetry.sm_mhz, process.telemetry.max_sm_mhz) if process.telemetry else (None, None)
+    # Whatever the driver's reasons, a clock may be known to have stayed where it belongs: a power limit takes a step.
+    if clock is not None and full is not None and clock * (1 + CLOCK_CHANGE_PCT / 100) >= full:
         return ()
     return tuple(reason for reason, share in _slowed(process) if share >= THROTTLED_SHARE)
-
-
-def _at_full_clock(process: TimedProcess) -> bool:
-    """The clock is known to have stayed where it belongs, whatever the driver's reasons: a power limit takes a step."""
-    seen = process.telemetry
-    if seen is None or seen.sm_mhz is None or seen.max_sm_mhz is None:
-        return False
-    return seen.sm_mhz * (1 + CLOCK_CHANGE_PCT / 100) >= seen.max_sm_mhz
 
 
 def _slowed(process: TimedProcess) -> Iterator[tuple[str, float]]:
@@ -177,17 +190,11 @@ Sides = Mapping[str, Sequence[Array]]
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
-    """What the times themselves show: too coarse a clock, drift, noise. modes.py has modes.
+    """What the times themselves show: too coarse a clock, drift, noise.
 
     Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
     `coarse`: the clock's steps alone could take a change across the margin.
     """
-    yield from _few_values(sides, coarse)
-    yield from _drift(sides, paired)
-    yield from _noise(sides)
-
-
-def _few_values(sides: Sides, coarse: bool) -> Iterator[Finding]:
     for side, processes in sides.items():
         times = np.sort(np.concatenate(processes))
         cut = len(times) // 20
@@ -196,58 +203,61 @@ def _few_values(sides: Sides, coarse: bool) -> Iterator[Finding]:
             values = "value" if different == 1 else "values"
             only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
-
-
-def _ratios(sides: Sides) -> list[Array]:
-    return [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
-
-
-def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
-    allowed = math.log1p(DRIFT_PCT / 100)
-
-    def first_drift(processes: Sequence[Array]) -> tuple[int, float] | None:
-        for index, samples in enumerate(processes, 1):
-            times = np.log(samples)
-            change = stats.drift(times)
-            if abs(change) > allowed and stats.drift_p(times) < DRIFT_P:
-                return index, change
-        return None
-
-    if paired and (moved := first_drift(_ratios(sides))):
-        process, change = moved
-        yield Finding(
-            "drift",
-            f"head moved by {formatting.percent(percent(change), sign=True)} against base within process {process}",
-            True,
-        )
-        return
-    tail = ", base and head together" if paired else ""
-    for side, processes in sides.items():
-        if moved := first_drift(processes):
-            process, change = moved
-            drift = formatting.percent(percent(change), sign=True)
-            yield Finding("drift", f"the {side} drifted by {drift} within process {process}{tail}", not paired)
-
-
-def _noise(sides: Sides) -> Iterator[Finding]:
+    yield from _drift(sides, paired)
     worst = max(100 * float(samples.std() / samples.mean()) for processes in sides.values() for samples in processes)
     if worst > WARN_CV_PCT:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {WARN_CV_PCT:g}%)", False)
 
 
-def below_floor(times_us: dict[str, float], case: Case, device: Device) -> Iterator[Finding]:
-    """A median time that the device's arithmetic and bandwidth do not allow: the work was not done."""
-    floors = floors_us(case, device)
-    if not floors:
-        return
-    # The device may be the fastest of those that it can be, or one that the table does not have yet.
-    limit, floor = min(floors, key=lambda item: item[1])
-    if hardware.candidates(device.name, device.compute_capability) != (hardware.of_device(device.name),):
-        floor /= UNKNOWN_DEVICE
-    for side, time in times_us.items():
-        if time < floor * (1 - FLOOR_TOLERANCE):
-            message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
-            yield Finding("below_floor", message, True)
+def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
+    if paired:
+        ratios = [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
+        if moved := first_drift(ratios):
+            process, drift = moved
+            yield Finding("drift", f"head moved by {drift} against base within process {process}", True)
+            return
+    tail = ", base and head together" if paired else ""
+    for side, processes in sides.items():
+        if moved := first_drift(processes):
+            process, drift = moved
+            yield Finding("drift", f"the {side} drifted by {drift} within process {process}{tail}", not paired)
+
+
+def first_drift(processes: Sequence[Array]) -> tuple[int, str] | None:
+    """The first process in which the median of the last third of its times lies off the first third's, and how far."""
+    for index, samples in enumerate(processes, 1):
+        times = np.log(samples)
+        third = len(times) // 3
+        first, last = times[:third], times[-third:]
+        change = stats.middle(np.sort(last)) - stats.middle(np.sort(first))
+        if abs(change) > math.log1p(DRIFT_PCT / 100) and stats.mann_whitney_p(first, last) < DRIFT_P:
+            return index, formatting.percent(percent(change), sign=True)
+    return None
+
+
+# ---- times that no such device gives ---------------------------------------------------------------------------------
+
+
+def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: Device) -> Iterator[Finding]:
+    """Median times that the device's arithmetic and bandwidth do not allow, and a head so much faster than base and
+    reference: neither can have done the work."""
+    medians = {side: stats.pooled_median(processes) for side, processes in sides.items()}
+    if floors := floors_us(case, device):
+        # The device may be the fastest of those that it can be, or one that the table does not have yet.
+        limit, floor = min(floors, key=lambda item: item[1])
+        if hardware.candidates(device.name, device.compute_capability) != (hardware.of_device(device.name),):
+            floor /= UNKNOWN_DEVICE
+        for side, time in medians.items():
+            if time < floor * (1 - FLOOR_TOLERANCE):
+                message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
+                yield Finding("below_floor", message, True)
+    # Faster than one of them says little: an oracle may be a loop, and a slow base may have been put right.
+    if reference and {"base", "head"} <= medians.keys():
+        head, usual = medians["head"], min(medians["base"], stats.pooled_median(reference))
+        if head * BEYOND_REFERENCE < usual:
+            times = f"{head:.4g} µs, base and reference at least {usual:.4g} µs"
+            message = f"the head takes {times}: more than {BEYOND_REFERENCE:g} times as fast is not plausible"
+            yield Finding("beyond_reference", message, True)
 
 
 def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
@@ -256,11 +266,14 @@ def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
     work = case.work
     if work is None or not (work.flops or work.bytes):
         return ()
+    family = (dtypes.canonical(str(case.axes.get("dtype"))) or "fp16").split("_")[0]
     found = []
     for gpu in hardware.candidates(device.name, device.compute_capability):
         cached = (work.bytes or 0) < gpu.l2_bytes
+        # FLOP/s that no kernel of this dtype passes. At least float16's: float32 may be computed in fewer bits.
+        peak = max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
         floors = {
-            "arithmetic": 1e6 * (work.flops or 0) / _peak(gpu, case.axes.get("dtype")),
+            "arithmetic": 1e6 * (work.flops or 0) / peak,
             # What fits in the L2 cache need not cross the memory bus.
             "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
         }
@@ -269,21 +282,119 @@ def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def beyond_reference(times_us: dict[str, float], reference_us: float | None) -> Iterator[Finding]:
-    """A head so much faster than base and reference that it can hardly have done the same work.
+# ---- two modes -------------------------------------------------------------------------------------------------------
 
-    Faster than one of them says little: an oracle may be a loop, and a slow base may have been put right.
+
+@dataclass(frozen=True)
+class TwoModes:
+    """Of one side, in log time."""
+
+    low: float
+    high: float
+    slow: tuple[Array, ...]
+    """By process, of each sample whether it is in the slow mode: 0 or 1."""
+
+    @property
+    def shares(self) -> list[float]:
+        """By process, of samples in the slow mode."""
+        return [float(samples.mean()) for samples in self.slow]
+
+    def keeps(self) -> bool:
+        """Whether each process keeps to one mode. Whether they agree on the change is asked elsewhere."""
+        return all(min(share, 1 - share) < MODE_SHARE for share in self.shares)
+
+    def finding(self, side: str, more: str = "", disqualifies: bool = False) -> Finding:
+        low, high = f"{math.exp(self.low):.4g}", f"{math.exp(self.high):.4g}"
+        if self.keeps():
+            return Finding(BIMODAL, f"the {side} sits at {low} or {high} µs from process to process", False)
+        return Finding(BIMODAL, f"the {side} jumps between {low} and {high} µs{more}", disqualifies)
+
+
+def modes_of_side(side: str, processes: Sequence[Array]) -> list[Finding]:
+    """What is to be said of one side's modes. They forbid a verdict: how often the other was in which is unknown."""
+    two = two_modes([np.log(samples) for samples in processes])
+    return [two.finding(side, disqualifies=True)] if two else []
+
+
+def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
+    """What is to be said of the modes of both sides, and how far they may have moved the change."""
+    logs = {side: [np.log(samples) for samples in processes] for side, processes in (("base", base), ("head", head))}
+    modes = {side: two for side, processes in logs.items() if (two := two_modes(processes))}
+    kept = tuple(two.finding(side) for side, two in modes.items() if two.keeps())
+    jumping = {side: two for side, two in modes.items() if not two.keeps()}
+    if not jumping:
+        return Moved(0.0, kept)
+    more = _more_often_slow(logs, jumping)
+    if more.p() >= MODE_SHARE_P:
+        return Moved(
+            0.0, (*kept, *(two.finding(side, ", as often as the other side") for side, two in jumping.items()))
+        )
+    distance = max(two.high - two.low for two in jumping.values())
+    bound = distance * min(1.0, abs(more.change) + more.half_width(0.05))
+    side, two = next(iter(jumping.items()))
+    word = "more" if more.change > 0 else "less"
+    often = f", and the head is {100 * abs(more.change):.0f}% of the rounds {word} in the slow mode"
+    return Moved(bound, (*kept, two.finding(side, f"{often}: up to {formatting.percent(percent(bound))} of change")))
+
+
+def two_modes(processes: Sequence[Array]) -> TwoModes | None:
+    """The best split in two of a side's log times (least squares within the modes, Fisher 1958), without far outliers;
+    None where they are one mode, or too close to be worth a word."""
+    ordered = np.sort(np.concatenate(processes))
+    low, centre, high = (stats.quantile(ordered, share) for share in (0.1587, 0.5, 0.8413))
+    ordered = ordered[np.abs(ordered - centre) <= OUTLIER_REACH * (high - low) / 2]
+    n = len(ordered)
+    if n < 2:
+        return None
+    sums = np.cumsum(ordered)
+    left = np.arange(1, n)
+    cut = int(np.argmax((sums[-1] * left / n - sums[:-1]) ** 2 / (left * (n - left)))) + 1
+    low, high = stats.middle(ordered[:cut]), stats.middle(ordered[cut:])
+    if high - low <= math.log1p(MODE_DISTANCE_PCT / 100) or min(cut, n - cut) / n < MODE_SHARE:
+        return None
+    near, far = (low + part * (high - low) for part in MODE_MIDDLE)
+    if float(np.mean((ordered > near) & (ordered < far))) > MODE_OVERLAP:
+        return None
+    middle = (low + high) / 2
+    return TwoModes(low, high, tuple((samples > middle).astype(float) for samples in processes))
+
+
+def speeds_us(processes: Sequence[Array]) -> tuple[float, ...]:
+    """A side's typical times in microseconds: of both modes, the faster first, or of all where they are one."""
+    logs = [np.log(samples) for samples in processes]
+    two = two_modes(logs)
+    return (math.exp(two.low), math.exp(two.high)) if two else (math.exp(float(np.median(np.concatenate(logs)))),)
+
+
+def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
+    """This side's samples by modes as far apart as the other side's: its own are too rare to be found, or none.
+
+    Its bulk is the fast mode or the slow one, whichever leaves more samples in the second.
     """
-    if reference_us is None or not {"base", "head"} <= times_us.keys():
-        return
-    head, usual = times_us["head"], min(times_us["base"], reference_us)
-    if head * BEYOND_REFERENCE < usual:
-        times = f"{head:.4g} µs, base and reference at least {usual:.4g} µs"
-        message = f"the head takes {times}: more than {BEYOND_REFERENCE:g} times as fast is not plausible"
-        yield Finding("beyond_reference", message, True)
+    together, distance = np.concatenate(processes), other.high - other.low
+    bulk = float(np.median(together))
+    above, below = (float(np.mean(sign * (together - bulk) > distance / 2)) for sign in (1, -1))
+    low = bulk if above >= below else bulk - distance
+    return TwoModes(low, low + distance, tuple((samples > low + distance / 2).astype(float) for samples in processes))
 
 
-def _peak(gpu: hardware.GpuModel, dtype: object) -> float:
-    """FLOP/s that no kernel of this dtype passes. At least float16's: float32 may be computed in fewer bits."""
-    family = (dtypes.canonical(str(dtype)) or "fp16").split("_")[0]
-    return max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
+def _more_often_slow(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, TwoModes]) -> Pooled:
+    """By which share of the rounds the head is more often in its slow mode than the base.
+
+    McNemar's (1947) comparison of paired shares: rounds in which both sides are in the same mode cancel. Neighbouring
+    rounds may be alike, and so may those of a process: its share then scatters more than its rounds say. How much more
+    is moderated as for the change itself.
+    """
+    first = next(iter(jumping.values()))
+    base, head = (jumping.get(side) or _like(first, logs[side]) for side in ("base", "head"))
+    rounds = [now - was for was, now in zip(base.slow, head.slow, strict=True)]
+    means = np.array([float(each.mean()) for each in rounds])
+    centred = [each - mean for each, mean in zip(rounds, means, strict=True)]
+    total, processes = sum(map(len, rounds)), len(rounds)
+    # A round more on either side: where hardly any round differs, it may be by chance.
+    squares = sum(float(each @ each) for each in centred) + 2
+    variance = max(location.inflations(centred)[0]) * squares / total**2
+    scatter = float(means.var(ddof=1)) / processes / variance if processes > 1 else 1.0
+    df = SCATTER_PRIOR + processes - 1
+    ratio = max(1.0, (SCATTER_PRIOR + (processes - 1) * scatter) / df)
+    return Pooled(float(np.concatenate(rounds).mean()), math.sqrt(ratio * variance), df)

@@ -1,18 +1,32 @@
-"""The verdict: the one place where a run record gets its outcome, such as improved, slower or inconclusive."""
+"""The verdict: the one place where a run record gets its outcome, such as improved, slower or inconclusive, and where
+`kernelgate bench` learns which cases to time again before it does."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.core.errors import RecordError
+from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord, TimedCase, read, timed_cases
 from kernelgate.ci.document.formatting import counted, plain
-from kernelgate.ci.judge import cards, copies, days, estimate, modes, outputs, sentences, stats, together
-from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
+from kernelgate.ci.judge import (
+    cards,
+    correctness,
+    duplicate_samples,
+    estimate,
+    geomean,
+    prior,
+    sentences,
+    stats,
+    validity,
+)
 from kernelgate.ci.judge.case import (
     CaseVerdict,
     Direction,
@@ -25,11 +39,12 @@ from kernelgate.ci.judge.case import (
     worst_first,
 )
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.history import NO_HISTORY, History, known_days
-from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.inference import Inference, claims, within_gates
+from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL
 from kernelgate.ci.judge.validity import Finding, percent
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
+from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
 
 __all__ = [
     "CaseVerdict",
@@ -49,9 +64,36 @@ CLIFFS_DELTA: Final = 0.3
 SHORTEST_US: Final = 1e-3
 LONGEST_US: Final = 1e10
 """A record with a time outside of these limits is refused."""
+SEVERITY: Final = (1, 3, 2, 0)
+"""Exit codes of single records, the worst first."""
+LASTING = frozenset({correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED})
+"""Findings that further processes cannot undo."""
 NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
 
-# ---- one record ------------------------------------------------------------------------------------------------------
+# ---- files and records -----------------------------------------------------------------------------------------------
+
+
+def compare(
+    paths: Sequence[Path], policy: Policy, baseline: Path | None = None, past: Past = no_past
+) -> Iterator[tuple[RecordVerdict, RunRecord | None]]:
+    """The verdict on each file, with its record; one that cannot be read is refused in its verdict and does not stop
+    the others.
+
+    Raises RecordError where the baseline cannot be read.
+    """
+    stored = read(baseline) if baseline else None
+    against = str(baseline) if baseline else "base"
+    for path in paths:
+        try:
+            run = read(path)
+        except RecordError as error:
+            yield _refused(str(path), str(error), against), None
+        else:
+            yield judge(run, policy, stored, str(path), against, past(run)), run
+
+
+def _refused(name: str, why: str, against: str) -> RecordVerdict:
+    return RecordVerdict(name, Outcome.INCONCLUSIVE, f"cannot be judged: {why}", (), why, against)
 
 
 def judge(
@@ -68,33 +110,27 @@ def judge(
 
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
-    stored = dict(_stored(record, baseline)) if baseline else {}
-    timed = cards.compared(record)
     refused = unfit(record) or (_mismatch(record, baseline) if baseline else None)
-    if refused is None and not timed:
-        return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
-    if refused is None:
-        device = record.environment.device
-        evidences = (
-            [
-                estimate.of_baseline(case, was, device, policy, _days(baseline, case.key, device, history))
-                for case in timed
-                if (was := stored.get(case.key))
-            ]
-            if baseline
-            else estimate.of_record(record, policy, history)
-        )
-        refused = _too_little(evidences)
     if refused is not None:
-        return RecordVerdict(name, Outcome.INCONCLUSIVE, f"cannot be judged: {refused}", (), refused, against)
+        return _refused(name, refused, against)
+    if not cards.compared(record):
+        return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
+    device = record.environment.device
+    notes: list[str] = []
+    if baseline is None:
+        evidences = estimate.of_record(record, policy, history)
+    else:
+        stored = _stored(record, baseline)
+        days = {key: prior.known_days(baseline, key, history, device) for key in stored}
+        evidences = [estimate.of_baseline(case, was, device, policy, days[case.key]) for case, was in stored.values()]
+        notes = _notes(record, baseline, days)
+    short = [next((finding for finding in case.findings if finding.code == "too_few"), None) for case in evidences]
+    if all(short) and short[0]:
+        return _refused(name, f"too few samples: {evidences[0].key.id} has {short[0].message}", against)
     claimed = claims(evidences, policy)
-    cases = tuple(
-        _judge_case(case, claim, policy) if claim else _without_estimate(case, policy)
-        for case, claim in zip(evidences, claimed, strict=True)
-    )
-    means = together.verdicts(evidences, claimed, policy)
+    cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
+    means = geomean.verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
-    notes = _notes(record, baseline, history) if baseline else []
     reason = "; ".join([sentences.of_record(outcome, cases, means), *notes])
     return RecordVerdict(name, outcome, reason, cases, None, against, means)
 
@@ -102,6 +138,20 @@ def judge(
 def exit_code(verdict: RecordVerdict) -> int:
     """0 improved · 1 regressed · 2 no gate acts: equivalent, slower or faster · 3 it could not be told."""
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1, Outcome.INCONCLUSIVE: 3}.get(verdict.verdict, 2)
+
+
+def worst_exit_code(codes: Sequence[int]) -> int:
+    """The exit code of several records: a regression, then what could not be told, then what no gate acts on."""
+    return min(codes, key=SEVERITY.index)
+
+
+def as_json(verdict: RecordVerdict) -> str:
+    """One line of JSON; numbers in full, nothing that is not a number in their place."""
+    whole = TypeAdapter(RecordVerdict).dump_python(verdict, mode="json", by_alias=True)
+    return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def unfit(record: RunRecord) -> str | None:
@@ -112,9 +162,9 @@ def unfit(record: RunRecord) -> str | None:
         failed = sum(not result.passed for result in record.fuzz.results)
         count = f"{failed} of {counted(len(record.fuzz.results), 'fuzz case')} failed" if failed else "fuzzing failed"
         return f"wrong result: {count}; speed was not judged"
-    for key, finding in outputs.wrong_outputs(record).items():
+    for key, finding in correctness.wrong_outputs(record).items():
         return f"wrong result: {key.id}: {finding.message}; speed was not judged"
-    return _absurd(record) or copies.copied(record)
+    return _absurd(record) or duplicate_samples.duplicated(record)
 
 
 def _absurd(record: RunRecord) -> str | None:
@@ -139,124 +189,83 @@ def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
         return (
             f"the baseline was measured with {set_then.words}, this record with {set_now.words}: they are not compared"
         )
-    if not list(_stored(record, baseline)):
+    if not _stored(record, baseline):
         ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
-    odd = _absurd(baseline) or copies.copied(baseline)
+    odd = _absurd(baseline) or duplicate_samples.duplicated(baseline)
     return odd and f"the baseline's {odd}"
 
 
-def _stored(record: RunRecord, baseline: RunRecord) -> Iterator[tuple[CaseKey, TimedCase]]:
+def _stored(record: RunRecord, baseline: RunRecord) -> dict[CaseKey, tuple[TimedCase, TimedCase]]:
     """Each case of the record with the baseline's of the same card and id; an old baseline names no card."""
     known = {case.key: case for case in timed_cases(baseline)}
-    for case in cards.compared(record):
-        found = known.get(case.key) or known.get(CaseKey("", case.id))
-        if found is not None:
-            yield case.key, found
+    return {
+        case.key: (case, was)
+        for case in cards.compared(record)
+        if (was := known.get(case.key) or known.get(CaseKey("", case.id)))
+    }
 
 
-def _too_little(evidences: Sequence[Evidence]) -> str | None:
-    """The first case's shortage, where no case has samples enough."""
-    short = [next((finding for finding in case.findings if finding.code == "too_few"), None) for case in evidences]
-    if all(finding is not None for finding in short) and short[0] is not None:
-        return f"too few samples: {evidences[0].key.id} has {short[0].message}"
-    return None
-
-
-def _days(baseline: RunRecord, key: CaseKey, device: Device, history: History) -> Sequence[BaselineDay]:
-    """Of one code: as the baseline kept them, or as the history has them."""
-    return days.tell_most(days.of_case(baseline, key), known_days(history, device, key))
-
-
-def _notes(record: RunRecord, baseline: RunRecord, history: History) -> list[str]:
+def _notes(record: RunRecord, baseline: RunRecord, days: dict[CaseKey, Sequence[BaselineDay]]) -> list[str]:
     """What limits a comparison with a baseline, for people."""
-    known = dict(_stored(record, baseline))
-    missing = [case.id for case in cards.compared(record) if case.key not in known]
+    missing = [case.id for case in cards.compared(record) if case.key not in days]
     notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
-    device = record.environment.device
-    held = [_days(baseline, key, device, history) for key in known]
-    return notes + days.notes(held)
+    return notes + prior.drift_notes(list(days.values()))
 
 
 # ---- the cases of a record -------------------------------------------------------------------------------------------
 
 
-def _without_estimate(case: Evidence, policy: Policy) -> CaseVerdict:
+def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> CaseVerdict:
     verdict = CaseVerdict(
         card=case.key.card,
         id=case.key.id,
-        status=Status.ALONE if _is_alone(case) else Status.UNDECIDED,
-        direction=Direction.NONE,
-        sentence="",
-        change_pct=None,
-        interval_pct=None,
-        p=None,
-        cliffs_delta=None,
-        minimum_detectable_pct=None,
-        mann_whitney_p=None,
-        bootstrap_pct=None,
+        status=Status.ALONE if case.alone else Status.UNDECIDED,
         base_us=_median(case.base),
         head_us=_median(case.head),
         reference_us=_median(case.reference),
         processes=len(case.head),
         rounds=sum(map(len, case.head)),
-        per_process=(),
         findings=case.findings,
     )
+    if claim is not None:
+        base, head = np.concatenate(case.base), np.concatenate(case.head)
+        delta = stats.cliffs_delta(base, head)
+        medians = stats.bootstrap(case.base, case.head, case.paired, INTERVAL_LEVEL)
+        low, high = claim.interval(INTERVAL_LEVEL)
+        base_us, head_us = estimate.typical_times(case, claim.pooled.change)
+        certain = Direction.SLOWER if claim.pooled.change > 0 else Direction.FASTER
+        width = stats.normal_half_width(INTERVAL_LEVEL)
+        # Where two modes are why nothing can be told: those of both sides.
+        bimodal = any(found.code == validity.BIMODAL and found.disqualifies for found in case.findings)
+        sides = (("base", case.base), ("head", case.head)) if bimodal else ()
+        verdict = replace(
+            verdict,
+            status=_status(case, claim, delta, medians, policy),
+            direction=certain if claim.certain else Direction.NONE,
+            change_pct=percent(claim.pooled.change),
+            interval_pct=(percent(low), percent(high)),
+            p=claim.p,
+            cliffs_delta=delta,
+            minimum_detectable_pct=None if claim.early else percent(claim.detectable()),
+            mann_whitney_p=stats.mann_whitney_p(base, head),
+            bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
+            base_us=base_us,
+            head_us=head_us,
+            per_process=tuple(
+                ProcessChange(percent(change), percent(change - width * error), percent(change + width * error))
+                for change, error in case.by_process()
+            ),
+            speeds=tuple(Speeds(side, validity.speeds_us(times)) for side, times in sides),
+        )
     return replace(verdict, sentence=sentences.of_case(verdict, policy))
 
 
-def _is_alone(case: Evidence) -> bool:
-    return any(finding.code == cards.HEAD_ALONE for finding in case.findings)
-
-
-def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict:
-    base, head = np.concatenate(case.base), np.concatenate(case.head)
-    delta = stats.cliffs_delta(base, head)
-    medians = bootstrap(case.base, case.head, case.paired, INTERVAL_LEVEL)
-    low, high = claim.interval(INTERVAL_LEVEL)
-    base_us, head_us = estimate.typical_times(case, claim.pooled.change)
-    verdict = CaseVerdict(
-        card=case.key.card,
-        id=case.key.id,
-        status=_status(case, claim, delta, medians, policy),
-        direction=_direction(claim),
-        sentence="",
-        change_pct=percent(claim.pooled.change),
-        interval_pct=(percent(low), percent(high)),
-        p=claim.p,
-        cliffs_delta=delta,
-        minimum_detectable_pct=None if claim.look.early else percent(claim.detectable()),
-        mann_whitney_p=stats.mann_whitney_p(base, head),
-        bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
-        base_us=base_us,
-        head_us=head_us,
-        reference_us=_median(case.reference),
-        processes=len(case.head),
-        rounds=len(head),
-        per_process=_per_process(case, INTERVAL_LEVEL),
-        findings=case.findings,
-        speeds=_speeds(case),
-    )
-    return replace(verdict, sentence=sentences.of_case(verdict, policy))
-
-
-def _speeds(case: Evidence) -> tuple[Speeds, ...]:
-    """Where two modes are why nothing can be told: those of both sides."""
-    if not any(found.code == modes.BIMODAL and found.disqualifies for found in case.findings):
-        return ()
-    return tuple(Speeds(side, modes.speeds_us(times)) for side, times in (("base", case.base), ("head", case.head)))
-
-
-def _direction(claim: Inference) -> Direction:
-    if not claim.certain:
-        return Direction.NONE
-    return Direction.SLOWER if claim.pooled.change > 0 else Direction.FASTER
-
-
-def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIntervals, policy: Policy) -> Status:
+def _status(
+    case: Evidence, claim: Inference, delta: float, medians: stats.BootstrapIntervals, policy: Policy
+) -> Status:
     """The policy's gates, asked only of a difference that is itself certain."""
     if case.disqualified:
         return Status.UNDECIDED
@@ -268,24 +277,56 @@ def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIn
     apart = medians.head[1] < medians.base[0]
     if shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
-    if claim.within(math.log1p(gates.margin_pct / 100)):
-        return Status.UNCHANGED
-    if not claim.certain:
-        return Status.UNDECIDED
-    return Status.SLOWER if change > 0 else Status.FASTER
+    return within_gates(claim, gates)
 
 
 def confirmed(case: Evidence, policy: Policy) -> bool:
     return case.processes >= policy.processes.to_block
 
 
-def _per_process(case: Evidence, level: float) -> tuple[ProcessChange, ...]:
-    width = stats.normal_half_width(level)
-    return tuple(
-        ProcessChange(percent(change), percent(change - width * error), percent(change + width * error))
-        for change, error in case.by_process()
+def _median(processes: Sequence[stats.Array]) -> float | None:
+    return stats.pooled_median(processes) if processes else None
+
+
+# ---- when to stop ----------------------------------------------------------------------------------------------------
+
+
+def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:
+    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops.
+
+    A case with fewer processes than the policy's minimum is among them, one at its limit is not, and none is where
+    nothing in the record can be judged. Each case may be asked about after each of its processes, in any order and
+    whichever others are timed with it: the levels of `judge` hold however often this was asked.
+    """
+    timed = {case.key: len(case.processes) for case in cards.compared(record)}
+    if unfit(record):
+        return frozenset()
+    evidences = estimate.of_record(record, policy, history)
+    claimed = claims(evidences, policy)
+    few, many = policy.processes.minimum, policy.processes.limit
+    lacking = geomean.unconfirmed(evidences, claimed, policy)
+    return frozenset(
+        case.key
+        for case, claim in zip(evidences, claimed, strict=True)
+        if timed[case.key] < few
+        or (timed[case.key] < many and (case.key in lacking or not settled(case, claim, policy)))
     )
 
 
-def _median(processes: Sequence[stats.Array]) -> float | None:
-    return stats.pooled_median(processes) if processes else None
+def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
+    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any.
+
+    Without a direction, a change that matters is excluded, and what will be said of it is that it is the same.
+    """
+    if any(finding.code in LASTING for finding in case.findings):
+        return True
+    if claim is None or case.disqualified:
+        return False
+    gates = policy.gates
+    low, high = claim.likely_interval()
+    blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
+    if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not confirmed(case, policy)):
+        return False
+    resolution = math.log1p(RESOLUTION_PCT / 100)
+    same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))
+    return claim.certain or same

@@ -19,10 +19,9 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import NO_CASES
-from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.history import History, Past
-from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.judge.prior import History, Past
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines

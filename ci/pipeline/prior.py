@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge.history import NO_HISTORY, History, Past, no_past
+from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 
 if TYPE_CHECKING:
     from kernelgate.ci.history.past import AskedCases

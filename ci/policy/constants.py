@@ -30,7 +30,7 @@ class DecidingNumber(BaseModel):
     name: str
     value: Any
     source: str
-    """A constant's module, such as "ci/judge/spread.py"; of a key "default", its file, or "preset strict"."""
+    """A constant's module, such as "ci/judge/prior.py"; of a key "default", its file, or "preset strict"."""
     reason: str
 
 

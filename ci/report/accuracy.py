@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
-from kernelgate.ci.judge import accuracy, reference
-from kernelgate.ci.judge import memory as call_memory
+from kernelgate.ci.judge import accuracy, correctness, reference
 from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
-from kernelgate.ci.judge.memory import CaseMemory, MemoryRange
-from kernelgate.ci.judge.outputs import fuzz_checks
+from kernelgate.ci.judge.reference import CaseMemory, MemoryRange
 from kernelgate.ci.policy.policy import AccuracyRules, Gates
 from kernelgate.ci.report.correctness import of_card, titles
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
@@ -32,7 +30,7 @@ def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
     """What came of it, a line for each card; none where nothing was to be measured."""
     verdicts, named = accuracy.judge(record), titles(record)
     lines = []
-    for check in accuracy.checks(record):
+    for check in correctness.checks(record, "accuracy"):
         of_check = [one for one in verdicts if one.key.card == check.card]
         if of_check:
             missing = (check.asked or 0) - (check.run or 0)
@@ -55,7 +53,9 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
     more = [f"{len(verdicts) - MAX_ROWS} more rows are in the run record. "] if len(verdicts) > MAX_ROWS else []
     if left_out := sum(one.not_finite for one in verdicts):
         more.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
-    more += [f"{formatting.sentence(check.reason)}. " for check in accuracy.checks(record) if check.reason]
+    more += [
+        f"{formatting.sentence(check.reason)}. " for check in correctness.checks(record, "accuracy") if check.reason
+    ]
     note: Line = (
         "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
         "Bias is the mean of ",
@@ -147,7 +147,11 @@ def _value(side: SideAccuracy, measure: ErrorMeasure) -> float:
 
 def _is_proven(record: RunRecord, card: str) -> bool:
     """Whether the fuzz list ran to its end, and passed."""
-    whole = (check for check in fuzz_checks(record) if check.results and len(check.results) >= (check.asked or 0))
+    whole = (
+        check
+        for check in correctness.checks(record, "fuzz")
+        if check.results and len(check.results) >= (check.asked or 0)
+    )
     return any(check.status == "passed" and check.card in ("", card) for check in whole)
 
 
@@ -176,8 +180,8 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
     names = formatting.names(record.cases, record.cards)
     lines: list[Line] = []
     for above, cases in (
-        (True, call_memory.above(record, gates) if gates.above_memory_max != "ignore" else ()),
-        (False, call_memory.grown(record)),
+        (True, reference.above_memory_max(record, gates) if gates.above_memory_max != "ignore" else ()),
+        (False, reference.memory_grown(record)),
     ):
         if not cases:
             continue
@@ -195,7 +199,7 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
 
 def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates) -> Section | None:
     """Every case, where the memory of any was measured."""
-    known = {one.key: one for one in call_memory.of_record(record)}
+    known = {one.key: one for one in reference.memory(record)}
     if not known:
         return None
     beside = formatting.reference(record.cards)

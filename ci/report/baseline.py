@@ -32,7 +32,7 @@ from kernelgate.ci.document.model import (
 )
 from kernelgate.ci.judge import ratchet, sentences
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline

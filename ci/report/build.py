@@ -13,9 +13,8 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.model import Line, Mark, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.compare import Judged
 from kernelgate.ci.judge.gate import Decision
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.report import (
@@ -108,13 +107,13 @@ def reported(
     return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
 
 
-def compared_report(one: Judged, policy: Policy, named: bool) -> Report:
+def compared_report(verdict: RecordVerdict, record: RunRecord | None, policy: Policy, named: bool) -> Report:
     """The report of `kernelgate compare` on one file. `named`: of several, the first line says of which."""
-    if one.record is None:
-        made = Report(headline=(Mark.UNKNOWN, " Cannot be judged: ", one.verdict.refused or ""), summary=())
+    if record is None:
+        made = Report(headline=(Mark.UNKNOWN, " Cannot be judged: ", verdict.refused or ""), summary=())
     else:
-        made = of_verdict(one.record, one.verdict, policy).report
-    return replace(made, headline=(one.verdict.record, ": ", *made.headline)) if named else made
+        made = of_verdict(record, verdict, policy).report
+    return replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
 
 
 def report(

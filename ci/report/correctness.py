@@ -12,9 +12,8 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.formatting import counted, sentence
 from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Section, Table, Verbatim
-from kernelgate.ci.judge import cards, reference
-from kernelgate.ci.judge import sanitizer as sanitizer_checks
-from kernelgate.ci.judge.outputs import fuzz_checks, fuzz_failures, wrong_outputs
+from kernelgate.ci.judge import cards, correctness, reference
+from kernelgate.ci.judge.correctness import fuzz_failures, wrong_outputs
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport
 
@@ -29,7 +28,7 @@ def headline(record: RunRecord) -> Line:
     failed = fuzz_failures(record)
     if failed:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
-        total = sum(len(check.results) for check in fuzz_checks(record) if check.card in wrong_cards)
+        total = sum(len(check.results) for check in correctness.checks(record, "fuzz") if check.card in wrong_cards)
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
         return (f"Wrong result in {len(failed)} of {counted(total, 'fuzz case')}{of}",)
     wrong = wrong_outputs(record)
@@ -42,7 +41,7 @@ def headline(record: RunRecord) -> Line:
 
 def titles(record: RunRecord) -> dict[str, str]:
     """What to call the cards of the record, where there are several."""
-    fuzzed = (check.card for check in fuzz_checks(record))
+    fuzzed = (check.card for check in correctness.checks(record, "fuzz"))
     return formatting.titles_of((*(case.card for case in record.cases), *fuzzed), record.cards)
 
 
@@ -73,7 +72,7 @@ def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
 
     `beside_wrong`: a result is wrong on this GPU or another, so nothing here is called correct.
     """
-    checks = {check.card: check for check in fuzz_checks(record)}
+    checks = {check.card: check for check in correctness.checks(record, "fuzz")}
     if cards.nothing_differs(record) and not checks:
         return ()
     named = titles(record)
@@ -124,7 +123,7 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
         return ()
     return tuple(
         of_card(titles(record).get(check.card, ""), line(record, check, beside_wrong=True))
-        for check in fuzz_checks(record)
+        for check in correctness.checks(record, "fuzz")
         if check.card not in failed
     )
 
@@ -158,7 +157,7 @@ def _case(record: RunRecord, card: str, result: FuzzResult) -> Line:
 
 def _label(record: RunRecord, card: str, result: FuzzResult) -> Line:
     """A fuzz case by its axes, where they are plainly words; else its id."""
-    every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
+    every = [one.axes for check in correctness.checks(record, "fuzz") if check.card == card for one in check.results]
     return (formatting.label(result.axes, formatting.switched(every)) or Code(result.id),)
 
 
@@ -241,7 +240,7 @@ def fuzzing(gpu: GpuReport) -> Section | None:
     """Folded: a row for each card, with the speed of its cases that were timed beside the reference."""
     if gpu.record is None:
         return None
-    checks = [check for check in fuzz_checks(gpu.record) if check.results]
+    checks = [check for check in correctness.checks(gpu.record, "fuzz") if check.results]
     if not checks:
         return None
     named, speeds = titles(gpu.record), _speeds(gpu)
@@ -316,7 +315,7 @@ def sanitizer(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
     named = titles(record)
     return tuple(
         of_card(named.get(check.card, ""), line)
-        for check in sanitizer_checks.checks(record)
+        for check in correctness.checks(record, "sanitizer")
         for line in _sanitized(check, gates)
     )
 
@@ -334,7 +333,7 @@ def finding(one: CheckFinding) -> Line:
 
 
 def _sanitized(check: Check, gates: Gates) -> Iterator[Line]:
-    findings: Sequence[CheckFinding] = sanitizer_checks.findings(check)
+    findings: Sequence[CheckFinding] = correctness.sanitizer_findings(check)
     for one in findings[:MAX_FINDINGS]:
         blocks = gates.sanitizer == "fail" and not one.on_base
         yield (Mark.WRONG if blocks else Mark.SLIGHT, " compute-sanitizer: ", *finding(one))
@@ -342,7 +341,7 @@ def _sanitized(check: Check, gates: Gates) -> Iterator[Line]:
         more = counted(len(findings) - MAX_FINDINGS, "other finding")
         yield (Mark.SLIGHT, f" compute-sanitizer: {more}, in the run record")
     reason = sentence(check.reason) if check.reason else ""
-    if not sanitizer_checks.is_whole(check):
+    if not correctness.sanitized(check):
         did = f"only {check.run} of {check.asked} runs came to their end" if check.run and check.asked else "not run"
         yield (Mark.UNKNOWN, " compute-sanitizer: ", did, *((": ", reason) if reason else ()))
     elif not findings:

@@ -9,7 +9,7 @@ from functools import cached_property
 from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece
-from kernelgate.ci.judge import completeness, outputs
+from kernelgate.ci.judge import completeness, correctness
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
 from kernelgate.ci.judge.gate import Fault
 
@@ -110,7 +110,7 @@ class GpuReport:
     @cached_property
     def is_wrong(self) -> bool:
         if self.record is not None:
-            return outputs.is_wrong(self.record)
+            return correctness.is_wrong(self.record)
         return self.failure is not None and self.failure.fault is Fault.OUTPUT
 
     @cached_property

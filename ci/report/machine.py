@@ -22,7 +22,7 @@ from kernelgate.ci.document.model import (
     Verbatim,
 )
 from kernelgate.ci.judge import cards
-from kernelgate.ci.judge.outputs import CHECKED
+from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase

@@ -20,9 +20,8 @@ from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.drawing import Scale
 from kernelgate.ci.document.model import Code, Line, Link, Strong
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge import correctness, sentences
 from kernelgate.ci.judge.case import Status, severity
-from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import links, machine, page_cases, page_profile, page_sizes, page_times, speed
 from kernelgate.ci.report.build import BuiltReport
@@ -218,7 +217,7 @@ def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:
     if gpu.record is None:
         return
     titles = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
-    for check in fuzz_checks(gpu.record):
+    for check in correctness.checks(gpu.record, "fuzz"):
         where = ", ".join(filter(None, [label, titles.get(check.card, "")]))
         title = f"{where}: error of each fuzzed configuration" if where else "Error of each fuzzed configuration"
         if (drawn := page_sizes.errors(check, title)) is not None:

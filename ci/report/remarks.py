@@ -9,7 +9,7 @@ from kernelgate.bench.record import CaseKey, CompilerWarning, Note, RunRecord, T
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
-from kernelgate.ci.judge import cards, new_warnings
+from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.report.gpu import GpuReport
@@ -181,5 +181,5 @@ def compiler_warning_sections(gpus: Sequence[GpuReport]) -> tuple[Section, ...]:
     return (Section(title, (Bullets(tuple(lines)), Paragraph((note,))), worth=70),)
 
 
-def _new_warnings(gpus: Sequence[GpuReport]) -> Iterator[new_warnings.NewWarnings]:
-    return (news for gpu in gpus if gpu.record is not None for news in new_warnings.of_record(gpu.record, gpu.changed))
+def _new_warnings(gpus: Sequence[GpuReport]) -> Iterator[static.NewWarnings]:
+    return (news for gpu in gpus if gpu.record is not None for news in static.new_warnings(gpu.record, gpu.changed))

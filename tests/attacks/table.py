@@ -674,12 +674,12 @@ EVIDENCE = Chapter(
         Tried(
             "a process pasted several times",
             "refused",
-            "ci/judge/test_copies.py::test_a_process_pasted_twice_is_refused_by_name",
+            "ci/judge/test_duplicate_samples.py::test_a_process_pasted_twice_is_refused_by_name",
         ),
         Tried(
             "a stretch of times pasted elsewhere",
             "refused",
-            "ci/judge/test_copies.py::test_a_stretch_is_found_wherever_it_stands",
+            "ci/judge/test_duplicate_samples.py::test_a_stretch_is_found_wherever_it_stands",
         ),
         Tried(
             "samples of zero, below zero, NaN, Infinity, texts, null, numbers of 5,000 digits",

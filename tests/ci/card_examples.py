@@ -20,7 +20,7 @@ from kernelgate.bench.record import (
     TimedCase,
     Work,
 )
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import NOTHING_TO_COMPARE
 from tests import runs
@@ -71,21 +71,12 @@ def alone(one: TimedCase) -> CaseVerdict:
         card=one.case.card,
         id=one.id,
         status=Status.ALONE,
-        direction=Direction.NONE,
         sentence=f"not compared: {why}",
-        change_pct=None,
-        interval_pct=None,
-        p=None,
-        cliffs_delta=None,
-        minimum_detectable_pct=None,
-        mann_whitney_p=None,
-        bootstrap_pct=None,
         base_us=None,
         head_us=head,
         reference_us=reference,
         processes=PROCESSES,
         rounds=PROCESSES * ROUNDS,
-        per_process=(),
         findings=(Finding("head_alone", why, disqualifies=True),),
     )
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelgate.bench.record import Role, RunRecord, TimedCase, timed_cases
-from kernelgate.ci.judge.history import History
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.prior import History, KnownSpread
 from tests import runs
 from tests.runs import on, process, run_record
 

@@ -12,8 +12,16 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Line
 from kernelgate.ci.explain.analyze import roofline_of
 from kernelgate.ci.judge.completeness import Completeness, against_plan
-from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict, Status, exit_code, judge
+from kernelgate.ci.judge.verdict import (
+    CaseVerdict,
+    Direction,
+    Outcome,
+    RecordVerdict,
+    Status,
+    exit_code,
+    judge,
+    undecided,
+)
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import why

@@ -928,7 +928,7 @@ RECORDS = Chapter(
         Tried(
             "processes that scatter without bounds",
             "learnt as far as such processes tell anything",
-            "ci/judge/test_history.py::test_processes_that_scatter_without_bounds_can_be_learnt",
+            "ci/judge/test_prior.py::test_processes_that_scatter_without_bounds_can_be_learnt",
         ),
         Tried(
             "a release that cannot be read, a best of another GPU",

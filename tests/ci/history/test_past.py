@@ -13,8 +13,8 @@ from kernelgate.ci.history import database, past, tables
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.past import AskedCases
-from kernelgate.ci.judge import days
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge import prior as known_before
+from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
@@ -100,8 +100,8 @@ def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
     put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
     held = known(index_at).days[PLACE]
     assert [one.measured for one in held] == [f"2026-08-0{day}" for day in range(1, 5)]
-    assert days.shown(held)
-    assert days.drift(held).error < 0.003
+    assert known_before.show_drift(held)
+    assert known_before.drift(held).error < 0.003
 
 
 def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:

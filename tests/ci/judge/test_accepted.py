@@ -24,8 +24,18 @@ HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
 
 
 def case(status: Status, name: str = "x") -> CaseVerdict:
-    numbers: Any = (5.0, *(None,) * 9, 4, 40, (), ())
-    return CaseVerdict("norm", name, status, Direction.NONE, "", *numbers)
+    return CaseVerdict(
+        card="norm",
+        id=name,
+        status=status,
+        change_pct=5.0,
+        base_us=None,
+        head_us=None,
+        reference_us=None,
+        processes=4,
+        rounds=40,
+        findings=(),
+    )
 
 
 def mean(status: Status, card: str = "norm") -> MeanVerdict:

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import CaseKey, Check
-from kernelgate.ci.judge import early_stop, inference, spread
-from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge import inference, prior, verdict
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Certainty, Policy
 from tests.ci.records import case, noise
 from tests.runs import run_record
@@ -28,8 +27,8 @@ LOOSE = Policy(certainty=Certainty(alpha=0.05))
 FINE_PCT = 0.12
 """A resolution that two processes seldom reach."""
 CASES = 6
-PRIOR = math.log1p(spread.CHANGE_PCT / 100)
-KNOWN = spread.prior(spread.CHANGE_PCT)
+PRIOR = math.log1p(prior.CHANGE_PCT / 100)
+KNOWN = prior.prior(prior.CHANGE_PCT)
 RECORDS = 150
 
 
@@ -72,12 +71,12 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
     drawn = [0.05, 0.0501, 0.0499]
     for processes, answered in ((2, False), (3, True)):
         slower = evidence("slower", np.array(drawn[:processes]))
-        group = replace(slower.groups[0], spread=spread.prior(spread.CHANGE_PCT, known))
+        group = replace(slower.groups[0], spread=prior.prior(prior.CHANGE_PCT, known))
         slower = replace(slower, groups=(group,), known=known)
         (claim,) = claims([slower], POLICY)
         assert claim is not None
         assert claim.certain
-        assert early_stop.settled(slower, claim, POLICY) is answered
+        assert verdict.settled(slower, claim, POLICY) is answered
 
 
 # ---- error rates -----------------------------------------------------------------------------------------------------
@@ -93,8 +92,8 @@ def as_bench(cases: Sequence[Evidence], claimed: Sequence[Inference | None]) -> 
 
 def settled(one: Evidence, claim: Inference | None) -> bool:
     # Evidence is drawn here, not the samples that a record would hold.
-    with patch.object(early_stop, "RESOLUTION_PCT", FINE_PCT):
-        return early_stop.settled(one, claim, LOOSE)
+    with patch.object(verdict, "RESOLUTION_PCT", FINE_PCT):
+        return verdict.settled(one, claim, LOOSE)
 
 
 def until_a_direction(_: Sequence[Evidence], claimed: Sequence[Inference | None]) -> list[int]:
@@ -169,6 +168,6 @@ def test_each_case_is_held_against_the_level_of_its_own_looks(monkeypatch: pytes
     few, many = claims([evidence("4", np.zeros(4)), evidence("7", np.zeros(7))], LOOSE)
     assert few is not None
     assert many is not None
-    assert few.look.alpha < many.look.alpha
-    between = (few.look.alpha + many.look.alpha) / 2
+    assert few.alpha < many.alpha
+    between = (few.alpha + many.alpha) / 2
     assert [replace(claim, p=between).certain for claim in (few, many)] == [False, True]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
-from kernelgate.ci.judge import days, dependence, estimate, stats
+from kernelgate.ci.judge import dependence, estimate, prior, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding, percent
@@ -300,7 +300,8 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
     assert not paired([timed(0), timed(1)]).against_baseline
     assert evidence.pooled().change == pytest.approx(math.log(1.05), abs=1e-3)
     assert evidence.bias == pytest.approx(0.0, abs=1e-9)
-    assert evidence.drift == days.drift(())
+    assert evidence.drift is not None
+    assert evidence.drift.error == prior.drift(()).error
     assert [group.prior for group in evidence.groups] == pytest.approx([math.log1p(0.0015)] * 2)
     assert [group.prior_df for group in evidence.groups] == [10, 10]
     none = against(heads(1.05, 1.05), [])
@@ -333,9 +334,9 @@ def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:
     (first, error), (second, _) = evidence.by_process()
     assert (first, second) == pytest.approx((math.log(1.02), math.log(1.04)), abs=1e-3)
     base = stats.pool(*evidence.groups[0].kept, evidence.groups[0].prior, evidence.groups[0].prior_df)
-    prior = math.log1p(0.0015)
-    drift = days.drift(()).error
-    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + prior**2 + drift**2))
+    level = math.log1p(0.0015)
+    drift = prior.drift(()).error
+    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + level**2 + drift**2))
     (change, error), _ = paired([timed(0, 2.0), timed(1, 2.0)]).by_process()
     assert change == pytest.approx(math.log(1.02), abs=1e-4)
     assert error < 1e-4, "no prior where base stands in the same process"

@@ -9,26 +9,25 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.judge import spread, stats
+from kernelgate.ci.judge import prior, stats
 from kernelgate.ci.judge.estimate import Evidence, Group
-from kernelgate.ci.judge.inference import Inference, Look, claims
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 POOLED = Pooled(change=0.02, error=0.004, df=12.0, bias=0.001)
-LOOK = Look(alpha=0.01, equivalence_alpha=0.02, early=False)
-CLAIM = Inference(POOLED, p=0.01, look=LOOK, family=3)
-PRIOR = math.log1p(spread.CHANGE_PCT / 100)
+CLAIM = Inference(POOLED, p=0.01, alpha=0.01, equivalence_alpha=0.02, early=False, family=3)
+PRIOR = math.log1p(prior.CHANGE_PCT / 100)
 
 
-def evidence(*values: float, findings: tuple[Finding, ...] = (), sides: int = 1, prior: float = PRIOR) -> Evidence:
+def evidence(*values: float, findings: tuple[Finding, ...] = (), sides: int = 1) -> Evidence:
     """A case whose processes changed so much, in log time, and whose rounds say nothing of their scatter."""
-    group = Group(np.array(values), np.zeros(len(values)), prior, 10.0)
+    group = Group(np.array(values), np.zeros(len(values)), PRIOR, 10.0)
     if sides == 1:
-        known = spread.prior(spread.CHANGE_PCT)
+        known = prior.prior(prior.CHANGE_PCT)
         group = replace(group, prior_df=1000.0, spread=known)
     return Evidence(CaseKey("", "x"), (), (), (), sides == 1, (group,) * sides, 0.0, findings)
 
@@ -58,7 +57,7 @@ def test_intervals_lie_around_the_change_at_their_own_level() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
     claim = replace(CLAIM, pooled=replace(POOLED, change=sign * POOLED.change))
-    reach = POOLED.change + POOLED.half_width(2 * LOOK.equivalence_alpha)
+    reach = POOLED.change + POOLED.half_width(2 * CLAIM.equivalence_alpha)
     assert not claim.within(reach), "exactly at the margin"
     assert not claim.within(reach * (1 - 1e-9))
     assert claim.within(reach * (1 + 1e-9))
@@ -105,8 +104,8 @@ def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: in
     assert claim is not None
     looks = [(alpha, 4 if sides == 1 else 2), (0.01, 2)]
     spent = [stats.look_alpha(level, processes, first, 7, 0.5) for level, first in looks]
-    assert [claim.look.alpha, claim.look.equivalence_alpha] == pytest.approx(spent)
-    assert claim.look.early == (sides == 1 and processes < 4)
+    assert [claim.alpha, claim.equivalence_alpha] == pytest.approx(spent)
+    assert claim.early == (sides == 1 and processes < 4)
 
 
 # ---- the first look at a direction -----------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def test_before_four_processes_only_a_history_shows_a_direction(known: KnownSpre
     assert claim is not None
     assert claim.p is not None
     assert claim.p < 1e-4
-    assert (claim.look.early, claim.certain) == (early, not early)
+    assert (claim.early, claim.certain) == (early, not early)
     (four,) = claims([replace(evidence(*[0.05] * 4), known=known)], POLICY)
     assert four is not None
     assert four.certain

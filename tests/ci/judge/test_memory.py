@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
-from kernelgate.ci.judge import gate, memory
+from kernelgate.ci.judge import gate, reference
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build
@@ -86,7 +86,7 @@ def test_three_times_the_references_memory(action: Literal["fail", "warn", "igno
     ids=["above", "at the limit", "not in each process", "the reference takes more in one", "no bytes", "unknown"],
 )
 def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[str, int], ...], found: bool) -> None:
-    assert bool(memory.above(taking(*processes), Gates())) is found
+    assert bool(reference.above_memory_max(taking(*processes), Gates())) is found
 
 
 @pytest.mark.parametrize(

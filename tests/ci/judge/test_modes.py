@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.verdict import two_modes
 from benchmarks.verdict.two_modes import KINDS, Jumps
-from kernelgate.ci.judge import modes, stats, validity
+from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
@@ -32,12 +32,12 @@ def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) ->
 def alone(*processes: Array, **limits: float) -> list[Finding]:
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in limits.items():
-            patch.setattr(modes, name.upper(), limit)
-        return modes.of_side("head", processes)
+            patch.setattr(validity, name.upper(), limit)
+        return validity.modes_of_side("head", processes)
 
 
 def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
-    return modes.of_sides(base, head)
+    return validity.modes_of_sides(base, head)
 
 
 # ---- what two modes are ----------------------------------------------------------------------------------------------
@@ -52,7 +52,10 @@ def test_modes_closer_than_the_policy_says_are_one(far_pct: float, named: bool) 
 
 def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     samples = jumps(3.0)
-    found = stats.modes(np.log(samples))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validity, "MODE_DISTANCE_PCT", 1.0)
+        found = validity.two_modes([np.log(samples)])
+    assert found is not None
     exact = validity.percent(found.high - found.low)
     limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
     assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]

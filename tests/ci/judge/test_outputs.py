@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Calls, OutputErrors, RunRecord, TimedCase, TimedProcess
-from kernelgate.ci.judge import outputs
+from kernelgate.ci.judge import correctness
 from kernelgate.ci.judge.case import Status
-from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import case, noise
@@ -48,14 +47,14 @@ def record(*processes: TimedProcess) -> RunRecord:
 def test_a_wrong_output_of_the_head_is_counted_where_it_was_first_seen(
     processes: list[TimedProcess], said: str | None
 ) -> None:
-    found = list(outputs.wrong_outputs(record(*processes)).values())
+    found = list(correctness.wrong_outputs(record(*processes)).values())
     assert [finding.message for finding in found] == ([f"the head's timed output is wrong in {said}"] if said else [])
-    assert outputs.is_wrong(record(*processes)) == bool(said)
+    assert correctness.is_wrong(record(*processes)) == bool(said)
 
 
 def test_a_wrong_output_of_unknown_size() -> None:
     nan = process({"head": [1.0]}, calls={"head": Calls(failed=1)}, errors={"head": OutputErrors()})
-    (found,) = outputs.wrong_outputs(record(nan)).values()
+    (found,) = correctness.wrong_outputs(record(nan)).values()
     assert found.message == "the head's timed output is wrong in 1 call of process 1"
 
 
@@ -67,7 +66,7 @@ def test_a_wrong_base_spoils_its_case_and_is_not_blamed_on_the_head() -> None:
     rng = np.random.default_rng(1)
     spoilt = with_calls(case(*noise(rng, change=0.2), id_="spoilt"), base=Calls(compared=200, failed=1))
     made = run_record((spoilt, case(*noise(rng), id_="good")))
-    assert not outputs.is_wrong(made)
+    assert not correctness.is_wrong(made)
     verdict = judge(made, POLICY)
     first, second = verdict.cases
     assert (first.status, second.status, verdict.refused) == (Status.UNDECIDED, Status.UNCHANGED, None)

@@ -14,7 +14,7 @@ from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, R
 from kernelgate.ci.document import render
 from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge import ratchet
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import Status, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench.record import Card, Check, CheckFinding, Expected, RunRecord
 from kernelgate.ci.document import render
-from kernelgate.ci.judge import completeness, gate, sanitizer
+from kernelgate.ci.judge import completeness, correctness, gate
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.policy.policy import Policy, parse
 from tests.ci.card_examples import CARD_EXAMPLES
@@ -71,7 +71,7 @@ def test_a_new_finding_beside_one_of_the_base_blocks() -> None:
 def test_what_the_record_does_not_list_is_not_taken_for_the_bases(facts: dict[str, Any]) -> None:
     found = decided(checked(check(**facts)))
     assert [one.code for one in found.blockers] == [BlockCode.SANITIZER]
-    (unlisted,) = sanitizer.new_findings(checked(check(**facts)))
+    (unlisted,) = correctness.new_sanitizer_findings(checked(check(**facts)))
     assert unlisted.text == "1 finding that the record does not list"
 
 

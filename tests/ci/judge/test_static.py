@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from kernelgate.bench.record import Build, KernelFacts, Side
@@ -120,10 +118,3 @@ def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
     assert static.shared_before(pair(None, None)) == 16
     assert static.shared_before(pair(None, 48)) is static.shared_before(pair(48, None)) is None
     assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None
-
-
-def test_json_holds_resources_and_findings() -> None:
-    listed = [one("base", 128), one("head", 128, spill=8)]
-    content = json.loads(static.to_json(listed, static.judge(listed, Static())))
-    assert [entry["side"] for entry in content["resources"]] == ["base", "head"]
-    assert content["findings"][0]["code"] == "new_spills"

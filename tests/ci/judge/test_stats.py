@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import special
 from scipy import stats as textbook
 
 from kernelgate.ci.judge import location, stats
-from kernelgate.ci.judge.bootstrap import bootstrap
+from kernelgate.ci.judge.stats import bootstrap
 from tests.ci.records import DATA, draw, traces
 
 Array = NDArray[np.float64]
@@ -55,38 +56,27 @@ def test_mann_whitney_is_scipys(base: Array, head: Array) -> None:
     assert stats.mann_whitney_p(base, head) == pytest.approx(expected)
 
 
-def test_holm_on_a_worked_example() -> None:
-    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([]) == []
-    assert stats.holm([0.6, 0.7]) == [1.0, 1.0]
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
-    for raw, adjusted in zip(p_values, stats.holm(p_values), strict=True):
-        assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(stats.holm(p_values))
+def test_holm_on_worked_examples() -> None:
+    assert stats.holm([0.01, 0.04, 0.03, 0.005], [0.05] * 4) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm([0.6, 0.7], [0.05] * 2) == [1.0, 1.0]
+    assert stats.holm([], []) == []
+    # 0.02 at 0.01 is further from its level than 0.03 at 0.04, so it counts once and the other twice.
+    assert stats.holm([0.02, 0.03], [0.01, 0.04]) == pytest.approx([0.02, 0.06])
 
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-@given(P_VALUES, st.sampled_from([0.05, 0.001]))
-def test_equal_levels_are_holms(p_values: list[float], level: float) -> None:
-    assert stats.holm_at_levels(p_values, [level] * len(p_values)) == stats.holm(p_values)
-
-
 @given(P_VALUES, st.lists(st.sampled_from([1e-4, 2e-4, 4e-4]), min_size=12, max_size=12))
 def test_with_levels_of_their_own_the_quotients_are_holms(p_values: list[float], levels: list[float]) -> None:
     """A p is at most its level exactly where the quotients, times any common level, would be."""
-    adjusted = stats.holm_at_levels(p_values, levels[: len(p_values)])
-    quotients = stats.holm([p * 1e-4 / level for p, level in zip(p_values, levels, strict=False)])
+    equal = stats.holm(p_values, [0.05] * len(p_values))
+    for raw, adjusted in zip(p_values, equal, strict=True):
+        assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(equal)
+    adjusted = stats.holm(p_values, levels[: len(p_values)])
+    scaled = [p * 1e-4 / level for p, level in zip(p_values, levels, strict=False)]
+    quotients = stats.holm(scaled, [1.0] * len(scaled))
     assert adjusted == pytest.approx([min(1.0, q * level / 1e-4) for q, level in zip(quotients, levels, strict=False)])
-
-
-def test_the_order_of_holm_is_that_of_the_quotients() -> None:
-    """0.02 at 0.01 is further from its level than 0.03 at 0.04, so it counts once and the other twice."""
-    assert stats.holm_at_levels([0.02, 0.03], [0.01, 0.04]) == pytest.approx([0.02, 0.06])
-    assert stats.holm_at_levels([], []) == []
 
 
 @pytest.mark.parametrize("n", [8, 12, 20])
@@ -103,13 +93,15 @@ def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
 def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:
     values = np.random.default_rng(6).normal(0, 1, 8)
     spoilt = np.where(values == values.max(), 1e6, values)
-    assert stats.median_of(spoilt) == stats.median_of(values)
+    one, other = stats.median_of(spoilt), stats.median_of(values)
+    assert (one.change, one.error) == (other.change, other.error)
 
 
 def test_the_median_of_two_values_and_of_one_value_twice() -> None:
     assert stats.median_of(np.array([1.0, 3.0])).change == 2.0
     assert stats.median_of(np.array([1.0, 3.0])).error > 0
-    assert stats.median_of(np.full(9, 4.0)) == stats.Pooled(4.0, 0.0, 8)
+    same = stats.median_of(np.full(9, 4.0))
+    assert (same.change, same.error, same.df) == (4.0, 0.0, 8)
 
 
 def test_processes_without_a_prior_are_a_t_test() -> None:
@@ -327,26 +319,34 @@ def test_the_bootstrap_mirrors_and_ignores_the_order_of_processes() -> None:
     assert turned == one
 
 
-# ---- shapes ----------------------------------------------------------------------------------------------------------
+# ---- what a run could have shown -------------------------------------------------------------------------------------
+
+RUNS = 20_000
 
 
-def test_two_modes_are_told_from_one_wide_one() -> None:
-    rng = np.random.default_rng(13)
-    two = stats.modes(np.concatenate((rng.normal(0, 0.005, 60), rng.normal(0.08, 0.005, 40))))
-    assert two.high - two.low == pytest.approx(0.08, abs=0.005)
-    assert two.smaller_share == pytest.approx(0.4)
-    assert two.middle_share == 0.0
-    for one in (rng.normal(0, 0.05, 100), rng.uniform(0, 0.1, 100), rng.exponential(0.05, 100)):
-        assert stats.modes(one).middle_share > 0.1
-    assert stats.modes(np.full(10, 3.0)).smaller_share <= 0.5
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
+@pytest.mark.parametrize("df", [1, 3, 11])
+def test_what_would_be_seen_is_seen_as_often_as_that(df: int, alpha: float) -> None:
+    """The error of each run is estimated with `df` degrees of freedom, around a true error of 2."""
+    rng = np.random.default_rng([df, int(1e6 * alpha)])
+    true = 2.0 * stats.noncentrality(df, alpha, 0.95)
+    estimates = rng.normal(true, 2.0, RUNS)
+    errors = 2.0 * np.sqrt(rng.chisquare(df, RUNS) / df)
+    seen = np.mean(2 * special.stdtr(df, -np.abs(estimates) / errors) <= alpha)
+    assert seen == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / RUNS))
 
 
-@settings(max_examples=50)
-@given(st.integers(0, 2**32))
-def test_a_drift_is_its_distance_and_noise_has_none(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    values = rng.normal(0, 0.01, 100)
-    assert stats.drift_p(values) > 1e-6
-    moving = values + np.linspace(0, 0.06, 100)
-    assert stats.drift(moving) == pytest.approx(0.04, abs=0.015)
-    assert stats.drift_p(moving) < 1e-6
+def test_it_grows_with_power_and_falls_with_what_is_known() -> None:
+    by_df = [stats.noncentrality(df, 0.001, 0.95) for df in (1, 2, 4, 8, 100)]
+    assert by_df == sorted(by_df, reverse=True)
+    assert stats.noncentrality(5, 0.001, 0.99) > stats.noncentrality(5, 0.001, 0.95)
+    with_a_known_error = -float(special.ndtri(0.0005)) - float(special.ndtri(0.05))
+    assert stats.noncentrality(1e6, 0.001, 0.95) == pytest.approx(with_a_known_error, rel=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e-12])
+def test_at_the_ends_it_is_still_a_number_or_beyond_all(alpha: float) -> None:
+    for df in (0.5, 1, 3, 50):
+        found = stats.Pooled(0.0, 1.0, df).detectable(alpha, 0.95)
+        assert found > 1.0
+        assert not math.isnan(found)

@@ -29,7 +29,6 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.judge import estimate, witness
-from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import (
     CLIFFS_DELTA,
     CaseVerdict,
@@ -39,6 +38,7 @@ from kernelgate.ci.judge.verdict import (
     Status,
     exit_code,
     judge,
+    undecided,
     worst_first,
 )
 from kernelgate.ci.policy.policy import Policy, Processes

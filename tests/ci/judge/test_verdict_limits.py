@@ -12,10 +12,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge import early_stop
-from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.validity import percent
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge, undecided
 from kernelgate.ci.policy import constants
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import heads, noise, paired_record
@@ -322,7 +321,7 @@ def test_no_direction_is_settled_once_a_resolution_would_have_shown(monkeypatch:
     low, high = verdict.interval_pct
     reach = max(high, percent(-math.log1p(low / 100)))
     for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
-        monkeypatch.setattr(early_stop, "RESOLUTION_PCT", limit)
+        monkeypatch.setattr(judging, "RESOLUTION_PCT", limit)
         assert (not undecided(record, policy(**rules))) == settled
 
 

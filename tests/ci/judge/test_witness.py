@@ -23,10 +23,9 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import completeness, stats, witness
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
-from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import of_record
 from kernelgate.ci.judge.stats import Pooled
-from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import case, heads, noise

@@ -17,7 +17,7 @@ from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.judge import new_warnings
+from kernelgate.ci.judge import static
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import remarks
@@ -123,7 +123,7 @@ def test_each_card_has_a_base_of_its_own() -> None:
         for card in ("old", "new")
         for side in ("base", "head")
     ]
-    found = new_warnings.of_record(RunRecord(builds=tuple(builds)), None)
+    found = static.new_warnings(RunRecord(builds=tuple(builds)), None)
     assert {one.card: len(one.warnings) for one in found} == {"old": 0, "new": 1}
 
 

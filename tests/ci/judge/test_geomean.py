@@ -14,17 +14,16 @@ import pytest
 from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.commands.cli import run
-from kernelgate.ci.judge import sentences, spread, together
+from kernelgate.ci.judge import geomean, prior, sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
-from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
+from kernelgate.ci.judge.geomean import Member, joint
 from kernelgate.ci.judge.inference import claims
-from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
-from kernelgate.ci.judge.together import Member, joint
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy, parse
 from tests.ci.records import case, noise, remembered
 from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
@@ -32,7 +31,7 @@ from tests.runs import run_record
 
 POLICY = Policy()
 FAST = Policy()
-PRIOR = math.log1p(spread.CHANGE_PCT / 100)
+PRIOR = math.log1p(prior.CHANGE_PCT / 100)
 QUIET = 1e-3
 
 
@@ -52,7 +51,7 @@ def pooled(cases: Sequence[Evidence]) -> Pooled:
 
 
 def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:
-    return together.verdicts(cases, claims(cases, policy), policy)
+    return geomean.verdicts(cases, claims(cases, policy), policy)
 
 
 # ---- the interval ----------------------------------------------------------------------------------------------------

@@ -6,19 +6,18 @@ so the correlation between cases of a process is estimated from the data and wid
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from scipy import linalg
 
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import inference, sentences
-from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.inference import Inference
+from kernelgate.ci.judge.inference import Inference, within_gates
 from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, Array, Pooled
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy.policy import Policy
@@ -52,50 +51,73 @@ class Mean:
         return min(member.case.processes for member in self.members)
 
 
+def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy) -> list[Mean]:
+    """What may be said of the mean of each card with several cases that can be judged. The cards share the level
+    (Holm)."""
+    found = []
+    for card in dict.fromkeys(case.key.card for case in evidences):
+        pairs = zip(evidences, claims, strict=True)
+        compared = [(case, claim) for case, claim in pairs if case.key.card == card and not case.alone]
+        members = tuple(Member(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
+        if len(members) > 1:
+            claim = inference.look([member.case for member in members], joint(members), policy)
+            found.append(Mean(card, members, len(compared), claim))
+    shared = inference.shared([mean.claim for mean in found])
+    return [replace(mean, claim=claim) for mean, claim in zip(found, shared, strict=True)]
+
+
 def verdicts(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> tuple[MeanVerdict, ...]:
-    """The verdict on each card with several cases that can be judged."""
-    return tuple(_judged(mean, policy) for mean in means(evidences, claims, policy))
+    """The verdict on the mean of each card."""
+    found = []
+    for mean in means(evidences, claims, policy):
+        low, high = mean.claim.interval(INTERVAL_LEVEL)
+        change = mean.claim.pooled.change
+        certain = Direction.SLOWER if change > 0 else Direction.FASTER
+        verdict = MeanVerdict(
+            card=mean.card,
+            status=_status(mean, policy),
+            direction=certain if mean.claim.certain else Direction.NONE,
+            sentence="",
+            change_pct=percent(change),
+            interval_pct=(percent(low), percent(high)),
+            p=1.0 if mean.claim.p is None else mean.claim.p,
+            cases=len(mean.members),
+            of=mean.of,
+            processes=mean.processes,
+        )
+        found.append(replace(verdict, sentence=sentences.of_mean(verdict, policy)))
+    return tuple(found)
 
 
 def unconfirmed(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> frozenset[CaseKey]:
     """The cases that lack processes for their mean to block."""
-    few = policy.processes.to_block
     return frozenset(
         member.case.key
         for mean in means(evidences, claims, policy)
         if _status(mean, policy) is Status.UNCONFIRMED
         for member in mean.members
-        if member.case.processes < few
+        if member.case.processes < policy.processes.to_block
     )
 
 
-def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy) -> list[Mean]:
-    """What may be said of the mean of each card. The cards share the level (Holm)."""
-    found = list(_gathered(evidences, claims))
-    pooled = [joint(members) for _, members, _ in found]
-    looks = [inference.look([member.case for member in members], policy) for _, members, _ in found]
-    return [
-        Mean(card, members, of, Inference(mean, p, look, len(found)))
-        for (card, members, of), mean, p, look in zip(
-            found, pooled, inference.shared(pooled, looks), looks, strict=True
-        )
-    ]
-
-
-def _gathered(
-    evidences: Sequence[Evidence], claims: Sequence[Inference | None]
-) -> Iterator[tuple[str, tuple[Member, ...], int]]:
-    """Card, its cases with a sound estimate, and how many cases of it were compared."""
-    for card in dict.fromkeys(case.key.card for case in evidences):
-        every = [pair for pair in zip(evidences, claims, strict=True) if pair[0].key.card == card]
-        compared = [pair for pair in every if not any(found.code == HEAD_ALONE for found in pair[0].findings)]
-        members = tuple(Member(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
-        if len(members) > 1:
-            yield card, members, len(compared)
+def _status(mean: Mean, policy: Policy) -> Status:
+    """The gates, asked only of a difference that is itself certain. A mean that is past one must speak for its card: a
+    loss for most of the cases, a gain for each of them, and so many that none alone, within the gate of single cases,
+    could carry it there."""
+    gates, claim, cases = policy.gates, mean.claim, len(mean.members)
+    change = percent(claim.pooled.change)
+    if claim.certain and claim.p is not None and claim.p < GATES_P:
+        many = 2 * cases > mean.of and cases * gates.mean_regression_pct >= gates.regression_pct
+        if change > gates.mean_regression_pct and many:
+            return Status.REGRESSED if mean.processes >= policy.processes.to_block else Status.UNCONFIRMED
+        every = cases == mean.of and cases * gates.mean_improvement_pct >= gates.improvement_pct
+        if change <= -gates.mean_improvement_pct and every:
+            return Status.IMPROVED
+    return within_gates(claim, gates)
 
 
 # ---- the mean and its error ------------------------------------------------------------------------------------------
@@ -110,24 +132,16 @@ def joint(members: Sequence[Member]) -> Pooled:
     change = float(np.mean([member.pooled.change for member in members]))
     bias = float(np.mean([member.pooled.bias for member in members]))
     df = float(errors.sum() / (errors / np.sqrt([member.pooled.df for member in members])).sum()) ** 2
-    scales = _scales(members)
-    error = float(np.exp(np.log(scales).mean()))
-    return Pooled(change, error, df, bias, *_mixture(scales / error))
-
-
-def _mixture(factors: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    if np.ptp(factors) == 0:
-        return (1.0,), (1.0,)
-    return tuple(factors.tolist()), (1 / len(factors),) * len(factors)
-
-
-def _scales(members: Sequence[Member]) -> Array:
-    """The mean's standard error, for each drawing of the cases' own errors, which are not certain."""
     factors = _drawn([member.pooled for member in members])
     # A stored baseline is one for all cases, and so is what the machine was like on its day.
     if any(member.case.against_baseline for member in members):
-        return np.asarray(factors @ [member.pooled.error for member in members] / len(members))
-    return _errors(members, factors)
+        scales = np.asarray(factors @ [member.pooled.error for member in members] / len(members))
+    else:
+        scales = _errors(members, factors)
+    error = float(np.exp(np.log(scales).mean()))
+    if np.ptp(scales / error) == 0:
+        return Pooled(change, error, df, bias)
+    return Pooled(change, error, df, bias, scales / error, np.full(len(scales), 1 / len(scales)))
 
 
 def _drawn(errors: Sequence[Pooled]) -> Array:
@@ -138,16 +152,14 @@ def _drawn(errors: Sequence[Pooled]) -> Array:
     if all(len(one.factors) == 1 for one in errors):
         return np.ones((1, len(errors)))
     rng = np.random.default_rng(DRAWINGS)
-    return np.stack([_quantiles(one)[rng.permutation(DRAWINGS)] for one in errors], axis=1)
-
-
-def _quantiles(error: Pooled) -> Array:
-    """Of the factors, in rising order, evenly spaced."""
-    factors, weights = np.array(error.factors), np.array(error.weights)
-    order = np.argsort(factors)
-    reached = np.cumsum(weights[order])
-    places = np.searchsorted(reached, (np.arange(DRAWINGS) + 0.5) / DRAWINGS * reached[-1])
-    return np.asarray(factors[order][np.minimum(places, len(factors) - 1)])
+    columns = []
+    for one in errors:
+        order = np.argsort(one.factors)
+        reached = np.cumsum(one.weights[order])
+        places = np.searchsorted(reached, (np.arange(DRAWINGS) + 0.5) / DRAWINGS * reached[-1])
+        rising = one.factors[order][np.minimum(places, len(order) - 1)]
+        columns.append(rising[rng.permutation(DRAWINGS)])
+    return np.stack(columns, axis=1)
 
 
 def _errors(members: Sequence[Member], factors: Array) -> Array:
@@ -162,7 +174,7 @@ def _errors(members: Sequence[Member], factors: Array) -> Array:
     columns = np.repeat(np.arange(len(members)), [len(pulls) for pulls, _, _ in blocks])
     pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members) * factors[:, columns]
     own, shared = (pulls**2).sum(axis=1), ((pulls @ inside) ** 2).sum(axis=1)
-    contrasts = _diagonal([basis for _, _, basis in blocks])
+    contrasts = linalg.block_diag(*(basis for _, _, basis in blocks))
     if contrasts.shape[1] == 0:
         return np.asarray(np.sqrt(np.maximum(own, shared)))
     residuals = contrasts.T @ np.concatenate([values for _, values, _ in blocks])
@@ -181,16 +193,6 @@ def _block(member: Member) -> tuple[Array, Array, Array]:
     return weights / weights.sum() * spreads, (values - member.pooled.change) / spreads, rows[1:].T
 
 
-def _diagonal(blocks: Sequence[Array]) -> Array:
-    """The blocks along the diagonal of one matrix."""
-    whole = np.zeros([sum(block.shape[axis] for block in blocks) for axis in (0, 1)])
-    row = column = 0
-    for block in blocks:
-        whole[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return whole
-
-
 def _likelihood(residuals: Array, shared: Array) -> Array:
     """Of each correlation, normalised. The scale is integrated out: how far the cases move together says how much they
     share, not how far they move."""
@@ -200,54 +202,3 @@ def _likelihood(residuals: Array, shared: Array) -> Array:
     logarithms = -0.5 * (np.log(variances).sum(axis=1) + len(squares) * np.log((squares / variances).sum(axis=1)))
     weights = np.exp(logarithms - logarithms.max())
     return np.asarray(weights / weights.sum())
-
-
-# ---- the verdict -----------------------------------------------------------------------------------------------------
-
-
-def _judged(mean: Mean, policy: Policy) -> MeanVerdict:
-    low, high = mean.claim.interval(INTERVAL_LEVEL)
-    change = mean.claim.pooled.change
-    certain = Direction.SLOWER if change > 0 else Direction.FASTER
-    verdict = MeanVerdict(
-        card=mean.card,
-        status=_status(mean, policy),
-        direction=certain if mean.claim.certain else Direction.NONE,
-        sentence="",
-        change_pct=percent(change),
-        interval_pct=(percent(low), percent(high)),
-        p=1.0 if mean.claim.p is None else mean.claim.p,
-        cases=len(mean.members),
-        of=mean.of,
-        processes=mean.processes,
-    )
-    return replace(verdict, sentence=sentences.of_mean(verdict, policy))
-
-
-def _status(mean: Mean, policy: Policy) -> Status:
-    """The gates, asked only of a difference that is itself certain."""
-    claim = mean.claim
-    shown = claim.certain and claim.p is not None and claim.p < GATES_P
-    past = _past_gate(mean, policy) if shown else None
-    if past is not None:
-        return past
-    if claim.within(math.log1p(policy.gates.margin_pct / 100)):
-        return Status.UNCHANGED
-    if not claim.certain:
-        return Status.UNDECIDED
-    return Status.SLOWER if claim.pooled.change > 0 else Status.FASTER
-
-
-def _past_gate(mean: Mean, policy: Policy) -> Status | None:
-    """What follows from the gate that the mean is past, if it speaks for its card: a loss for most of the cases, a gain
-    for each of them, and so many that none alone, within the gate of single cases, could carry it there."""
-    gates, cases, change = policy.gates, len(mean.members), percent(mean.claim.pooled.change)
-    if change > gates.mean_regression_pct:
-        speaks = 2 * cases > mean.of and cases * gates.mean_regression_pct >= gates.regression_pct
-        past = Status.REGRESSED if mean.processes >= policy.processes.to_block else Status.UNCONFIRMED
-    elif change <= -gates.mean_improvement_pct:
-        speaks = cases == mean.of and cases * gates.mean_improvement_pct >= gates.improvement_pct
-        past = Status.IMPROVED
-    else:
-        return None
-    return past if speaks else None

@@ -26,7 +26,7 @@ LOCKSTEP: Final = 1e-5
 """Head and base that keep their ratio to such a share of it, round by round, were not both timed."""
 
 
-def copied(record: RunRecord) -> str | None:
+def duplicated(record: RunRecord) -> str | None:
     """The first times of a case that stand in two processes, or that are the base's times a factor, as a sentence."""
     cases = timed_cases(record)
     return next((found for case in cases for found in (*_of_case(case), *_in_lockstep(case))), None)

@@ -1,4 +1,5 @@
-"""How far processes may scatter, and what follows for their mean: docs/statistics.md, "Combining processes".
+"""What is known before a measurement: how far processes may scatter, what past measurements of a case show, and how far
+its times drift from day to day. docs/statistics.md has the models.
 
 The spread τ between processes is not known: before the data it is one of a grid of spreads, each with a probability.
 Processes change these probabilities, and each spread gives the change its own standard error. So p, intervals and tests
@@ -8,14 +9,18 @@ come from one distribution, a mixture over the spreads (a scale mixture, as in G
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from typing import Annotated, Final
 
 import numpy as np
 
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
+from kernelgate.ci.document import formatting
 from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy import bounds
 from kernelgate.ci.policy.bounds import PolicySection
 
@@ -49,6 +54,21 @@ SETTLED: Final = 1e-6
 """Steps of the EM algorithm, and the change of a share from which on it has ended."""
 REACH: Final = 3.0
 """The grid begins so many of its own deviations below what is quiet."""
+MOST_PCT: Final = 1000.0
+"""Of a spread that is remembered: such processes tell nothing, however much further they scatter."""
+BASELINE_DRIFT_PCT: Final = 1.0
+"""Effects that shift all times of a day, between the baseline's day and today: standard deviation that is assumed as
+long as the baseline's own days do not show it. Observed once: 0.5%, on an H200 that another process had begun to
+share. No repeated days are known, so twice that is assumed, and simulated: with one case at most 1% of comparisons of
+identical code get a direction where the true deviation is up to 1.5%."""
+BASELINE_DRIFT_DF: Final = 10
+"""Degrees of freedom that the assumption deserves."""
+BASELINE_DAYS: Final = 4
+"""So many stored days of the same code show the drift themselves. They count as BASELINE_DAYS_DF degrees of freedom at
+most, however many they are: drifts of last month say little of today's."""
+BASELINE_DAYS_DF: Final = 5
+KEPT_DAYS: Final = 20
+"""Of each case; older ones say less of today's machine."""
 
 
 class KnownSpread(PolicySection):
@@ -117,7 +137,7 @@ class Fit:
         # Where processes are not equally precise, each spread has a mean of its own.
         scales = np.hypot(self.errors, self.means - change)
         error = float(np.exp(weights @ np.log(scales)))
-        return Pooled(change, error, df, 0.0, tuple((scales / error).tolist()), tuple(weights.tolist()))
+        return Pooled(change, error, df, 0.0, scales / error, weights)
 
 
 def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
@@ -155,3 +175,132 @@ def shares(fits: Sequence[Fit]) -> list[float]:
 
 def _normalised(weights: Array) -> Array:
     return np.asarray(weights / weights.sum())
+
+
+# ---- what past measurements of a case show ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class History:
+    """What is known of cases that were measured before, by the kind of GPU and the case.
+
+    It is handed in by whoever judges: from the index that the judging job's own environment names
+    (`ci/history/past.py`). A record cannot bring one.
+    """
+
+    spreads: Mapping[tuple[str, CaseKey], KnownSpread] = field(default_factory=dict)
+    days: Mapping[tuple[str, CaseKey], tuple[BaselineDay, ...]] = field(default_factory=dict)
+    """Times of the same code on several days."""
+
+    def spread(self, device: Device, key: CaseKey) -> KnownSpread | None:
+        """Of a case on this kind of device; None where too little is known to rest on."""
+        found = self.spreads.get((device.name or "", key))
+        return found if found is not None and found.df >= HISTORY_DF else None
+
+
+NO_HISTORY = History()
+Past = Callable[[RunRecord], History]
+"""Asks for what was known of a record's cases before it was made."""
+
+
+def no_past(_: RunRecord) -> History:
+    """Where no history is configured."""
+    return NO_HISTORY
+
+
+def seen(values: Array, variances: Array, made: str | None) -> KnownSpread:
+    """Of one comparison. No process is left out: that one stood alone is what the next comparison must know."""
+    return KnownSpread(
+        spread_pct=_rounded(percent(float(np.std(values, ddof=1)))),
+        noise_pct=_rounded(percent(math.sqrt(float(variances.mean())))),
+        df=len(values) - 1,
+        comparisons=1,
+        last_seen=made,
+    )
+
+
+def joined(old: KnownSpread, new: KnownSpread) -> KnownSpread:
+    """Mean squares, weighted by degrees of freedom. Of the past no more than HISTORY_MEMORY_DF in all stays."""
+    kept = max(0.0, min(old.df, HISTORY_MEMORY_DF - new.df))
+    df = kept + new.df
+
+    def together(before: float, now: float) -> float:
+        return _rounded(math.sqrt((kept * before**2 + new.df * now**2) / df))
+
+    return KnownSpread(
+        spread_pct=together(old.spread_pct, new.spread_pct),
+        noise_pct=together(old.noise_pct, new.noise_pct),
+        df=df,
+        comparisons=old.comparisons + new.comparisons,
+        last_seen=new.last_seen or old.last_seen,
+    )
+
+
+def _rounded(value: float) -> float:
+    """To digits that a reader of the file can compare, and no further than what may stand there."""
+    return float(f"{min(value, MOST_PCT):.4g}")
+
+
+# ---- from day to day -------------------------------------------------------------------------------------------------
+
+
+def stored_days(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
+    """The days that a baseline holds of this case."""
+    names = formatting.ids(case.key for case in baseline.cases)
+    # A baseline may name no card.
+    name = names.get(key) or names.get(CaseKey("", key.id))
+    held = baseline.summary.cases.get(name.text) if baseline.summary and name else None
+    return held.days if held else ()
+
+
+def known_days(baseline: RunRecord, key: CaseKey, history: History, device: Device) -> Sequence[BaselineDay]:
+    """As the baseline kept them or as the history has them, whichever show more. They are never put together: the same
+    days may stand in both."""
+    both = stored_days(baseline, key), history.days.get((device.name or "", key), ())
+    return max(both, key=lambda days: _between(days)[1])
+
+
+def with_today(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[BaselineDay, ...]:
+    """With today's, which takes the place of another measurement of this code on this day."""
+    others = [day for day in days if (day.measured, day.code) != (today.measured, today.code)]
+    return tuple(sorted([*others, today], key=lambda day: day.measured)[-KEPT_DAYS:])
+
+
+def show_drift(days: Sequence[BaselineDay]) -> bool:
+    """Whether these days are enough to show how far times drift."""
+    return _between(days)[1] >= BASELINE_DAYS - 1
+
+
+def drift(days: Sequence[BaselineDay]) -> Pooled:
+    """The log change from one day to another that no code explains: 0, with its standard deviation as the error.
+
+    Two days differ by twice the variance of one. Too few days cannot show that times drift less than is assumed, but
+    they can show that they drift more.
+    """
+    variance, df = _between(days)
+    observed = math.sqrt(2 * variance)
+    if show_drift(days):
+        return Pooled(0.0, observed, min(df, BASELINE_DAYS_DF))
+    return Pooled(0.0, max(observed, math.log1p(BASELINE_DRIFT_PCT / 100)), BASELINE_DRIFT_DF)
+
+
+def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
+    """What people are to know of a comparison with so many days of each case."""
+    few = [held for held in cases if not show_drift(held)]
+    if not few:
+        return []
+    of = "" if len(few) == len(cases) else f" of {len(few)} of {len(cases)} cases"
+    assumed = f"how far times{of} drift from day to day is assumed (sd {BASELINE_DRIFT_PCT:g}%), not known"
+    return [f"{assumed}: the baseline holds fewer than {BASELINE_DAYS} days of this code"]
+
+
+def _between(days: Sequence[BaselineDay]) -> tuple[float, int]:
+    """The variance of a day's log time among days of the same code, and its degrees of freedom."""
+
+    def code(day: BaselineDay) -> str:
+        return day.code
+
+    alike = [[math.log(day.median_us) for day in group] for _, group in groupby(sorted(days, key=code), code)]
+    squares = sum(len(levels) * float(np.var(levels)) for levels in alike)
+    df = sum(len(levels) - 1 for levels in alike)
+    return (squares / df if df else 0.0), df

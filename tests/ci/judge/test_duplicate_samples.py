@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.ci.judge import copies
+from kernelgate.ci.judge import duplicate_samples
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import Samples, draw, noise, paired_record
@@ -20,7 +20,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def found(base: Sequence[Any], head: Sequence[Any]) -> str | None:
-    return copies.copied(paired_record(base, head))
+    return duplicate_samples.duplicated(paired_record(base, head))
 
 
 def stepped(sides: tuple[Samples, Samples], step: float) -> tuple[Samples, Samples]:

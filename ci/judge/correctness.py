@@ -1,0 +1,95 @@
+"""Whether base and head compute what they should: the fuzz list, the outputs of the timed calls, compute-sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from kernelgate.bench.record import (
+    COMPARED,
+    CaseKey,
+    Check,
+    CheckFinding,
+    CheckKind,
+    FuzzResult,
+    Role,
+    RunRecord,
+    TimedCase,
+    timed_cases,
+)
+from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.judge.validity import Finding
+
+CHECKED: tuple[Role, ...] = (*COMPARED, "witness")
+"""The roles whose calls are compared with what is right."""
+BASE_WRONG = "base_wrong"
+
+
+def checks(record: RunRecord, kind: CheckKind) -> tuple[Check, ...]:
+    """One for each card that was checked so, or was to be."""
+    return tuple(check for check in record.checks if check.kind == kind)
+
+
+def fuzz_failures(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
+    """Each with the card that it is of."""
+    return tuple(
+        (check.card, result) for check in checks(record, "fuzz") for result in check.results if not result.passed
+    )
+
+
+def wrong_outputs(record: RunRecord) -> dict[CaseKey, Finding]:
+    """The cases where timed calls of the head gave wrong answers, with how many of them in the first such process."""
+    return _wrong(record, "head", "wrong_output", "")
+
+
+def wrong_bases(record: RunRecord) -> dict[CaseKey, Finding]:
+    """The same of the base, which is no fault of the head."""
+    return _wrong(record, "base", BASE_WRONG, ": nothing can be compared with it")
+
+
+def _wrong(record: RunRecord, side: Literal["base", "head"], code: str, so: str) -> dict[CaseKey, Finding]:
+    return {
+        case.key: Finding(code, f"the {side}'s timed output is wrong in {calls}{so}", True)
+        for case in timed_cases(record, CHECKED)
+        for calls in first_wrong_calls(case, side)
+    }
+
+
+def first_wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
+    """ "12 of 200 compared calls of process 2 (largest error 0.25)"; nothing where every answer was right."""
+    number = 0
+    for process in case.processes:
+        number += process.role != "witness"
+        calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
+        if calls and calls.failed:
+            of = counted(calls.failed, "call")
+            if calls.compared:
+                of = f"{calls.failed} of {counted(calls.compared, 'compared call')}"
+            where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
+            error = "" if errors is None or errors.maximum is None else f" (largest error {errors.maximum:.3g})"
+            yield f"{of} of {where}{error}"
+            return
+
+
+def is_wrong(record: RunRecord) -> bool:
+    return any(check.status == "failed" for check in checks(record, "fuzz")) or bool(wrong_outputs(record))
+
+
+# ---- compute-sanitizer -----------------------------------------------------------------------------------------------
+
+
+def new_sanitizer_findings(record: RunRecord) -> tuple[CheckFinding, ...]:
+    """Those that are the author's: what the base is known to have, too, is not."""
+    return tuple(one for check in checks(record, "sanitizer") for one in sanitizer_findings(check) if not one.on_base)
+
+
+def sanitizer_findings(check: Check) -> tuple[CheckFinding, ...]:
+    """The author's first. What a failed check does not list is not known to be the base's."""
+    more = max(check.failed or 0, int(check.status == "failed")) - len(check.findings)
+    unlisted = (CheckFinding(text=f"{counted(more, 'finding')} that the record does not list"),) if more > 0 else ()
+    return tuple(sorted((*check.findings, *unlisted), key=lambda one: one.on_base is True))
+
+
+def sanitized(check: Check) -> bool:
+    """Whether every tool came to the end of every case. One that found something may have stopped there."""
+    return check.status != "skipped" and (check.run or 0) >= max(check.asked or 0, 1)

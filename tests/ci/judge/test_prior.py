@@ -1,0 +1,303 @@
+"""What is known beforehand: the spread between processes, what past comparisons tell, how far times drift by the day.
+Nothing is claimed that rests on a spread which nobody has seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as textbook
+
+from benchmarks.verdict import spreads
+from benchmarks.verdict.noise import said
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
+from kernelgate.ci.judge import prior
+from kernelgate.ci.judge.prior import HISTORY_DF, History, KnownSpread, Prior
+from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.verdict import Direction, judge, undecided
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.records import case, noise
+from tests.runs import on, run_record
+
+POLICY = Policy()
+UNKNOWN = prior.prior(prior.CHANGE_PCT)
+
+
+def known(spread_pct: float, df: float = 5.0) -> Prior:
+    return prior.prior(prior.CHANGE_PCT, KnownSpread(spread_pct=spread_pct, noise_pct=0, df=df, comparisons=5))
+
+
+def pooled(values: Array, before: Prior = UNKNOWN, noise: float = 1e-4) -> Pooled:
+    found = prior.fit(values, np.full(len(values), noise**2), before)
+    return found.pooled(found.share, 200.0)
+
+
+# ---- the distribution ------------------------------------------------------------------------------------------------
+
+
+def test_probabilities_add_up() -> None:
+    for before in (UNKNOWN, known(0.03), known(3.0)):
+        assert before.usual.sum() == pytest.approx(1)
+        assert before.other.sum() == pytest.approx(1)
+        assert before.spreads[-1] == pytest.approx(prior.LARGEST_PCT / 100)
+
+
+@pytest.mark.parametrize("df", [3.0, 8.0])
+def test_a_history_alone_is_a_t_test(df: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many degrees of freedom as the history and the processes have together (Smyth 2004)."""
+    for name, value in (("HISTORY_DF", df), ("HISTORY_SHARE", 1 - 1e-12), ("LARGEST_PCT", 1000.0)):
+        monkeypatch.setattr(prior, name, value)
+    before = prior.prior.__wrapped__(0.001, KnownSpread(spread_pct=1.0, noise_pct=0, df=df, comparisons=5))
+    values = np.array([-0.012, 0.001, 0.009])
+    found = prior.fit(values, np.zeros(3), before).pooled(1.0, 1e9)
+    variance = (df * 0.01**2 + 2 * values.var(ddof=1)) / (df + 2)
+    expected = textbook.t.isf(0.001, df + 2) * math.sqrt(variance / 3)
+    assert found.half_width(0.002) == pytest.approx(expected, rel=0.02)
+
+
+def test_an_interval_and_its_p_are_of_one_distribution() -> None:
+    found = pooled(np.array([0.004, 0.0045, 0.005]))
+    for alpha in (0.3, 0.05, 1e-4):
+        width = found.half_width(alpha)
+        assert Pooled(width, found.error, found.df, 0.0, found.factors, found.weights).p() == pytest.approx(alpha)
+
+
+FEW = st.lists(st.floats(-0.02, 0.02), min_size=2, max_size=7).map(np.array)
+
+
+@settings(max_examples=50)
+@given(FEW, st.floats(-0.5, 0.5))
+def test_a_shift_moves_the_change_and_nothing_else(values: Array, shift: float) -> None:
+    one, moved = pooled(values), pooled(values + shift)
+    assert moved.change == pytest.approx(one.change + shift)
+    assert moved.half_width(0.05) == pytest.approx(one.half_width(0.05), rel=1e-6)
+    mirrored = pooled(-values)
+    assert (mirrored.change, mirrored.half_width(0.01)) == pytest.approx((-one.change, one.half_width(0.01)))
+
+
+@settings(max_examples=50)
+@given(FEW, st.floats(1.5, 10))
+def test_what_scatters_more_is_less_certain(values: Array, factor: float) -> None:
+    apart = values.mean() + factor * (values - values.mean())
+    assert pooled(apart).half_width(0.05) >= pooled(values).half_width(0.05) * (1 - 1e-9)
+
+
+def test_the_grid_is_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.array([0.001, 0.0018, 0.0031])
+    coarse = pooled(values).half_width(0.001)
+    monkeypatch.setattr(prior, "STEPS", 4 * prior.STEPS)
+    fine = pooled(values, prior.prior.__wrapped__(prior.CHANGE_PCT)).half_width(0.001)
+    assert coarse == pytest.approx(fine, rel=0.03)
+
+
+def test_other_cases_move_a_share_by_no_more_than_they_weigh() -> None:
+    calm, wild = (
+        prior.fit(np.array(values), np.full(3, 1e-12), UNKNOWN) for values in ((0.0, 1e-4, -1e-4), (0.0, 0.02, -0.02))
+    )
+    assert prior.shares([calm]) == [UNKNOWN.share]
+    few, many = (prior.shares([calm] * cases)[0] for cases in (3, 30))
+    assert UNKNOWN.share < few < many < 1
+    assert 0 < prior.shares([calm, *[wild] * 30])[0] < 0.2 * UNKNOWN.share
+    usual = prior.fit(np.array([0.0, 1e-4]), np.full(2, 1e-12), known(0.03))
+    assert prior.shares([usual, *[calm] * 30])[0] < 1
+
+
+# ---- how sure, by the true spread ------------------------------------------------------------------------------------
+
+RECORDS = 60
+
+
+@cache
+def measured(spread_pct: float) -> spreads.Sureness:
+    return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, POLICY, 7)
+
+
+@pytest.mark.parametrize("spread_pct", [0.05, 0.5, 2.0])
+def test_identical_code_gets_no_direction_whatever_the_spread(spread_pct: float) -> None:
+    """Believing in 0.05%, worth ten processes, 15% of records of 0.5% had one."""
+    assert measured(spread_pct).direction.value <= 1 / RECORDS
+    assert measured(spread_pct).equivalent.value <= 2 / RECORDS
+
+
+@pytest.mark.parametrize("spread_pct", [0.05, 0.3, 2.0])
+def test_two_processes_have_an_interval_that_holds(spread_pct: float) -> None:
+    rng = np.random.default_rng(8)
+    draw, held = spreads.scattered(spread_pct), 0
+    for _ in range(400):
+        low, high = spreads.of_two(rng, draw, None, POLICY, 0.0).interval(0.95)
+        held += low <= 0 <= high
+    assert held / 400 >= (0.94 if spread_pct == 0.05 else 0.9) - 2 * 0.015
+
+
+def test_a_quiet_case_is_settled_by_few_processes_and_with_a_history_by_two() -> None:
+    assert measured(0.05).processes < 3.3
+    scene = spreads.remembered(spreads.scattered(0.05))
+    assert spreads.measured(scene, RECORDS, POLICY, 9).processes <= 2.1
+
+
+@pytest.mark.parametrize(("share", "slower_pct", "both"), [(0.2, 2.0, False), (0.5, 0.5, True)])
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_lottery_of_placement_gives_no_direction(
+    share: float, slower_pct: float, both: bool, remembered: bool
+) -> None:
+    draw = spreads.lottery(share, slower_pct, both)
+    scene = spreads.remembered(draw) if remembered else spreads.unknown(draw)
+    assert spreads.measured(scene, RECORDS, POLICY, 10).direction.value <= 2 / RECORDS
+
+
+def test_one_wild_case_among_ten_quiet_ones_gets_no_direction() -> None:
+    assert spreads.measured(spreads.beside(0.5, 10, 0.03), 12, POLICY, 11).direction.value == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", spreads.scenes())
+def test_every_scene_has_its_error_rates(name: str) -> None:
+    found = spreads.measured(spreads.scenes()[name], 300, POLICY, 12)
+    assert found.direction.value <= 0.01 + 2 * found.direction.error
+    assert found.covered.value >= 0.85
+    assert found.equivalent.value <= 0.015 + 2 * found.equivalent.error
+
+
+# ---- what past comparisons tell --------------------------------------------------------------------------------------
+
+L4 = Device(name="NVIDIA L4")
+KEY = CaseKey("", "one")
+QUIET = KnownSpread(spread_pct=0.03, noise_pct=0.01, df=8, comparisons=8, last_seen="2026-08-01")
+
+
+def made(changes_pct: Sequence[float]) -> RunRecord:
+    """A record whose processes change by so much."""
+    rng = np.random.default_rng(3)
+    base, _ = noise(rng, processes=len(changes_pct), spread=0.001)
+    changes = [(1 + pct / 100) * np.exp(rng.normal(0, 2e-5, len(base[0]))) for pct in changes_pct]
+    head = [samples * change for samples, change in zip(base, changes, strict=True)]
+    return run_record((case(base, head),), on("NVIDIA L4"))
+
+
+def of_one(known: KnownSpread) -> History:
+    return History({("NVIDIA L4", KEY): known})
+
+
+def test_mean_squares_are_weighted_and_the_past_fades() -> None:
+    old = KnownSpread(spread_pct=0.3, noise_pct=0.0, df=10, comparisons=20, last_seen="2026-08-01")
+    new = KnownSpread(spread_pct=0.1, noise_pct=0.0, df=2, comparisons=1, last_seen="2026-08-02")
+    one = prior.joined(old, new)
+    assert one.df == prior.HISTORY_MEMORY_DF
+    assert one.spread_pct == pytest.approx(np.sqrt((8 * 0.3**2 + 2 * 0.1**2) / 10), rel=0.001)
+    assert (one.comparisons, one.last_seen) == (21, "2026-08-02")
+
+
+def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
+    assert prior.seen(np.array([-3.0, 12.0]), np.zeros(2), None).spread_pct == prior.MOST_PCT
+
+
+@pytest.mark.parametrize(("df", "believed"), [(HISTORY_DF - 0.1, False), (HISTORY_DF, True)])
+def test_a_history_counts_once_there_is_enough_of_it_of_one_kind_of_gpu_and_case(df: float, believed: bool) -> None:
+    known = QUIET.model_copy(update={"df": df})
+    assert of_one(known).spread(L4, KEY) == (known if believed else None)
+    assert of_one(known).spread(Device(name="NVIDIA H200"), KEY) is None
+    assert of_one(known).spread(Device(), KEY) is None
+    assert of_one(known).spread(L4, CaseKey("norm", "one")) is None
+
+
+def test_with_a_history_two_processes_are_enough_and_the_verdict_says_why() -> None:
+    two = made([0.0, 0.02])
+    assert undecided(two, POLICY) == {KEY}
+    assert undecided(two, POLICY, of_one(QUIET)) == frozenset()
+    (one,) = judge(two, POLICY, history=of_one(QUIET)).cases
+    said = [finding.message for finding in one.findings if finding.code == "known_spread"]
+    assert said == ["the spread between processes is known from 8 earlier comparisons: 0.03%"]
+    (without,) = judge(two, POLICY).cases
+    assert not [finding for finding in without.findings if finding.code == "known_spread"]
+
+
+def test_with_a_history_two_processes_show_a_direction() -> None:
+    two = made([2.0, 2.02])
+    assert judge(two, POLICY).cases[0].direction is Direction.NONE
+    assert judge(two, POLICY, history=of_one(QUIET)).cases[0].direction is Direction.SLOWER
+
+
+def test_a_noisy_history_makes_no_process_odd() -> None:
+    """What scatters as it always did is not named, and takes as many processes as it takes."""
+    noisy = of_one(QUIET.model_copy(update={"spread_pct": 0.4}))
+    apart = made([0.0, 0.5, -0.4])
+    assert [finding.code for finding in judge(apart, POLICY).cases[0].findings] == ["processes_disagree"]
+    assert [finding.code for finding in judge(apart, POLICY, history=noisy).cases[0].findings] == ["known_spread"]
+
+
+# ---- from day to day -------------------------------------------------------------------------------------------------
+
+
+def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay:
+    return BaselineDay(measured=f"2026-11-{number:02}", code=code, median_us=median_us)
+
+
+def test_few_days_leave_the_drift_to_what_is_assumed() -> None:
+    for held in ((), (day(1),), (day(1), day(2), day(3))):
+        found = prior.drift(held)
+        assert (found.change, found.error, found.df) == (0.0, math.log1p(0.01), 10)
+
+
+def test_few_days_that_differ_more_are_believed() -> None:
+    assert prior.drift((day(1, 100), day(2, 110))).error == pytest.approx(math.log(1.1))
+
+
+def test_enough_days_show_the_drift_themselves() -> None:
+    levels = np.array([100.0, 100.2, 99.9, 100.1])
+    found = prior.drift([day(n, float(level)) for n, level in enumerate(levels, 1)])
+    assert found.error == pytest.approx(math.sqrt(2) * np.log(levels).std(ddof=1))
+    assert found.df == 3
+
+
+def test_many_days_weigh_no_more_than_a_few() -> None:
+    assert prior.drift([day(n, 100 + n / 10) for n in range(1, 21)]).df == 5
+
+
+def test_a_change_of_the_code_is_no_drift() -> None:
+    held = [day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")]
+    assert prior.drift(held).df == 3
+    assert prior.drift(held).error < 0.002
+
+
+@given(st.lists(st.integers(1, 28), max_size=40))
+def test_a_day_of_one_code_counts_once(numbers: list[int]) -> None:
+    held: tuple[BaselineDay, ...] = ()
+    for number in numbers:
+        held = prior.with_today(held, day(number, 100.0 + number))
+    kept = [one.measured for one in held]
+    assert kept == sorted(set(kept))
+    assert len(held) == min(len(set(numbers)), prior.KEPT_DAYS)
+
+
+def test_people_are_told_where_the_drift_is_assumed() -> None:
+    known, unknown = [day(n) for n in range(1, 5)], [day(1)]
+    assert prior.drift_notes([known, known]) == []
+    (note,) = prior.drift_notes([unknown])
+    assert note.startswith(
+        "how far times drift from day to day is assumed (sd 1%), not known: the baseline holds fewer"
+    )
+    (note,) = prior.drift_notes([known, unknown])
+    assert "of 1 of 2 cases" in note
+
+
+@pytest.mark.parametrize(("drift_pct", "held"), [(0.5, 1), (1.0, 1), (1.0, 5)])
+def test_identical_code_of_another_day_is_not_called_different(drift_pct: float, held: int) -> None:
+    """By a bound of 0.5%, up to 40% were."""
+    assert said(drift_pct, held, 0.0, draws=20).hits <= 1
+
+
+def test_days_that_drift_little_let_three_percent_be_seen() -> None:
+    assert said(0.15, 5, 3.0, draws=10).hits >= 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("held", [1, 5])
+@pytest.mark.parametrize("drift_pct", [0.15, 0.5, 1.0])
+def test_alarms_of_other_days_are_rare(drift_pct: float, held: int) -> None:
+    found = said(drift_pct, held, 0.0, draws=600)
+    assert found.value <= 0.01 + found.error
