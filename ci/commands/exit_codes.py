@@ -24,6 +24,9 @@ LACKING = {
     errno.EAGAIN: "no further process may be started (ulimit -u)",
 }
 """What a machine lacks, by the number of the error."""
+EXTRAS = dict.fromkeys(("fsspec", "psycopg", "sqlalchemy", "zstandard"), "history")
+EXTRAS |= {"anyio": "mcp", "mcp": "mcp", "uvicorn": "page"}
+"""The extra that brings a package which some commands need."""
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as an interrupt does, so that what it started ends with it."""
 
@@ -58,6 +61,9 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return UsageError.exit_code, ""
     if isinstance(error, KernelgateError):
         return error.exit_code, f"kernelgate: {error}"
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+        needed = f"{error.name} is needed, which is not installed: pip install 'kernelgate[{extra}]'"
+        return KernelgateError.exit_code, f"kernelgate: {needed}"
     if isinstance(error, MemoryError):
         return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
     if isinstance(error, OSError) and error.errno in LACKING:

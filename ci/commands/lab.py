@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.options import PATH, answers, policy_file
 from kernelgate.ci.document import answer
@@ -124,16 +123,10 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
     Exit codes: 0 the client closed the connection, 3 could not run, 64 usage.
     """
 
-    try:
-        import anyio
+    import anyio
 
-        from kernelgate.ci.lab.agents_server import AgentsServer
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"anyio", "mcp"}:
-            raise
-        raise KernelgateError(
-            f"the server needs {error.name}, which is not installed: pip install 'kernelgate[mcp]'"
-        ) from None
+    from kernelgate.ci.lab.agents_server import AgentsServer
+
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
     budget = agent_tools.DeviceBudget(policy.load(policy_file).agents.gpu_seconds)

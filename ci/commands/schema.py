@@ -37,28 +37,18 @@ def models() -> dict[str, Any]:
     """What commands print with --json, by their words; and the run record, which `bench` writes."""
     from kernelgate.ci.commands import cli  # which loads this module for the command
 
-    listed = {name: model for name, command in commands(cli.cli) if (model := model_of(command)) is not None}
-    return {RECORD: RunRecord, **dict(sorted({**_beside(), **listed}.items()))}
-
-
-def _beside() -> dict[str, Any]:
-    """Of commands whose `--json` does not name its model itself."""
-    from kernelgate.ci.lab.metrics import SessionsBeside
-    from kernelgate.ci.lab.state import SessionAnswer, SessionState
-
-    session = ["new", "next", "gate", "try", "keep", "revert", "note", "cost", "close", "review", "submit", "page"]
-    return {
-        "session metrics": SessionsBeside,
-        "session status": SessionState,
-        **dict.fromkeys(map("session {}".format, session), SessionAnswer),
-    }
+    listed = ((name, model_of(command)) for name, command in commands(cli.cli))
+    return {RECORD: RunRecord, **{name: model for name, model in sorted(listed) if model is not None}}
 
 
 def commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command by its words, such as `session next`."""
     context = click.Context(group)
     for name in group.list_commands(context):
-        command = group.get_command(context, name)
+        try:
+            command = group.get_command(context, name)
+        except ModuleNotFoundError:  # of an extra that is not installed
+            continue
         if isinstance(command, click.Group):
             yield from commands(command, f"{before}{name} ")
         elif command is not None:

@@ -23,6 +23,8 @@ FILE = "log.jsonl"
 GateName = Literal["environment", "build", "correctness", "performance", "profile", "document"]
 Template = Literal["baseline", "optimise"]
 ClosedWhy = Literal["done", "time", "cost", "gate", "machine", "abandoned"]
+Payer = Literal["gpu", "assistant", "other"]
+NoteKind = Literal["believed", "learnt", "mistake", "question", "other"]
 Source = Literal["measured", "recorded"]
 """Measured by kernelgate itself, or recorded by people in documents: such figures are shown, and never learnt from."""
 
@@ -203,7 +205,7 @@ class Decided(_Event):
 
 class SessionCost(_Event):
     event: Literal["cost"] = "cost"
-    of: Literal["gpu", "assistant", "other"]
+    of: Payer
     usd: float
     said: str = ""
 
@@ -221,7 +223,7 @@ class PatternUse(_Event):
 class SessionNote(_Event):
     event: Literal["note"] = "note"
     said: str
-    kind: Literal["believed", "learnt", "mistake", "question", "other"] = "other"
+    kind: NoteKind = "other"
 
 
 class Closed(_Event):

@@ -8,13 +8,12 @@ it is said how many there are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from statistics import fmean, median
+from math import expm1, log, sqrt
+from statistics import fmean, linear_regression, median, stdev
 
-import numpy as np
-from scipy import stats
+from scipy import special
 
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab.drawings import minutes_words
@@ -23,10 +22,15 @@ from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGE
 FEW = 6
 """Sessions below which nothing is said over them: of five, not even the least and the largest are a 95% interval of the
 median."""
-LEVEL = 0.95
+TAIL = 0.025
+"""Of a 95% interval, on either side."""
 EXPERT_MINUTES = 120
 """What the founding documents expect of an expert, 1.5 to 2 hours (002.md:131); elsewhere they say 4 (002.md:309).
 Nobody measured it."""
+HOWS = ("applied", "learnt", "violated")
+
+Estimate = Callable[[Sequence[float]], tuple[float, tuple[float, float]]]
+"""A figure over values, and its 95% interval."""
 
 
 @dataclass(frozen=True)
@@ -68,104 +72,87 @@ class SessionsBeside:
 def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     """The figures over the sessions that are counted, in the order that they were begun."""
     done = [one for one in rows if one.counted]
-    minutes = [one.minutes for one in done]
-    aimed = [(one.figures.speedup, one.opened.target) for one in done]
-    reached = [speedup / target if speedup and target else None for speedup, target in aimed]
+    numbers, minutes = [one.figures for one in done], [one.minutes for one in done]
+    reached = [
+        one.figures.speedup / one.opened.target for one in done if one.figures.speedup and one.opened.target is not None
+    ]
     return (
-        _median("time to a working build", [one.figures.minutes_to_build for one in done], "min", BUILD_TARGET),
-        _median("time to a bottleneck", [one.figures.minutes_to_bottleneck for one in done], "min", BOTTLENECK_TARGET),
-        _mean("blind tries a session", [float(one.figures.blind) for one in done], BLIND_TARGET),
-        _mean("mistakes repeated a session", _repeated(done), 0),
-        _median("GPU cost of a session", [one.figures.usd_gpu for one in done], "USD", None),
-        _median("assistant's cost of a session", [one.figures.usd_assistant for one in done], "USD", None),
-        _learning("change of a session's time from one to the next", minutes),
-        _median("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
+        _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", BUILD_TARGET),
+        _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", BOTTLENECK_TARGET),
+        _figure("blind tries a session", [one.blind for one in numbers], "", BLIND_TARGET, _mean),
+        _figure("mistakes repeated a session", _repeated(done), "", 0, _mean),
+        _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD"),
+        _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
+        _figure(
+            "change of a session's time from one to the next", [one or None for one in minutes], "%", estimate=_learning
+        ),
+        _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
         _converged("sessions to convergence", minutes),
-        _median("share of the target's speed", reached, "", 1.0),
+        _figure("share of the target's speed", reached, "", 1.0),
     )
 
 
 def pattern_counts(rows: Sequence[SessionSummary]) -> tuple[PatternCount, ...]:
     """Of all patterns that these sessions name, the most often violated first."""
-    hows = ("applied", "learnt", "violated")
-    counts = {how: Counter(name for one in rows for name in one.figures.patterns[how]) for how in hows}
-    names = {name for how in hows for name in counts[how]}
-    found = (PatternCount(name, *(counts[how][name] for how in hows)) for name in names)
+    counts = [Counter(name for one in rows for name in one.figures.patterns[how]) for how in HOWS]
+    found = (PatternCount(name, *(count[name] for count in counts)) for name in set().union(*counts))
     return tuple(sorted(found, key=lambda one: (-one.violated, -one.learnt, -one.applied, one.pattern)))
 
 
 def _repeated(done: Sequence[SessionSummary]) -> list[float]:
     """How many patterns each violates that one before it violated already."""
-    seen: Counter[str] = Counter()
-    found = []
-    for one in done:
-        found.append(float(sum(seen[name] > 0 for name in one.figures.patterns["violated"])))
-        seen.update(one.figures.patterns["violated"])
-    return found
+    violated = [set(one.figures.patterns["violated"]) for one in done]
+    return [float(len(names & set().union(*violated[:at]))) for at, names in enumerate(violated)]
 
 
-def _few(name: str, n: int, unit: str, goal: float | None) -> Overall:
-    said = f"{counted(n, 'session')}: too few to say" if n else "not measured"
-    return Overall(name, n, None, None, unit, goal, said)
-
-
-def _median(name: str, values: Sequence[float | None], unit: str, goal: float | None) -> Overall:
+def _median(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """With an interval from order statistics, which holds for any distribution."""
-    known = sorted(value for value in values if value is not None)
-    n = len(known)
-    if n < FEW:
-        return _few(name, n, unit, goal)
-    rank = int(stats.binom.ppf((1 - LEVEL) / 2, n, 0.5))
-    interval = (known[max(rank - 1, 0)], known[min(n - rank, n - 1)])
-    return _stated(name, n, median(known), interval, (unit, goal))
+    known, n = sorted(values), len(values)
+    rank = next(k for k in range(n) if special.bdtr(k, n, 0.5) >= TAIL)
+    return median(known), (known[max(rank - 1, 0)], known[min(n - rank, n - 1)])
 
 
-def _mean(name: str, values: Sequence[float], goal: float | None) -> Overall:
+def _mean(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """Of counts, so that its interval (Student's t) ends at 0."""
-    n = len(values)
-    if n < FEW:
-        return _few(name, n, "", goal)
-    mean = fmean(values)
-    error = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
-    return _stated(name, n, mean, (max(0.0, mean - half), mean + half), ("", goal))
+    n, mean = len(values), fmean(values)
+    half = float(special.stdtrit(n - 1, 1 - TAIL)) * stdev(values) / sqrt(n)
+    return mean, (max(0.0, mean - half), mean + half)
 
 
-def _learning(name: str, minutes: Sequence[float]) -> Overall:
+def _learning(minutes: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """Percent by which the next session is shorter or longer: a line through the logarithms (least squares)."""
-    known = [value for value in minutes if value > 0]
+    logs, n = list(map(log, minutes)), len(minutes)
+    slope, begin = linear_regression(range(n), logs)
+    left = sum((one - begin - slope * at) ** 2 for at, one in enumerate(logs))
+    half = float(special.stdtrit(n - 2, 1 - TAIL)) * sqrt(left / (n - 2) / (n * (n * n - 1) / 12))
+    return 100 * expm1(slope), (100 * expm1(slope - half), 100 * expm1(slope + half))
+
+
+def _figure(
+    name: str, values: Sequence[float | None], unit: str, goal: float | None = None, estimate: Estimate = _median
+) -> Overall:
+    known = [value for value in values if value is not None]
     n = len(known)
     if n < FEW:
-        return _few(name, n, "%", None)
-    line = stats.linregress(range(n), np.log(known))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 2)) * line.stderr
-    ends = (line.slope - half, line.slope + half)
-    low, value, high = (100 * float(np.expm1(one)) for one in (ends[0], line.slope, ends[1]))
-    return _stated(name, n, value, (low, high), ("%", None))
+        few = f"{counted(n, 'session')}: too few to say" if n else "not measured"
+        return Overall(name, n, None, None, unit, goal, few)
+    value, interval = estimate(known)
+    shown = f" {unit}" if unit else ""
+    aim = "" if goal is None else f"; the goal is {goal:g}{shown}"
+    said = f"{value:.3g}{shown} (95%: {interval[0]:.3g} to {interval[1]:.3g}, {n} sessions{aim})"
+    return Overall(name, n, value, interval, unit, goal, said)
 
 
 def _converged(name: str, minutes: Sequence[float]) -> Overall:
     """After how many sessions each of the others stayed within the expert's time."""
     n = len(minutes)
     if n < FEW:
-        return _few(name, n, "", None)
-    longer = [number for number, value in enumerate(minutes, 1) if value > EXPERT_MINUTES]
-    after = longer[-1] if longer else 0
+        return _figure(name, minutes, "")
+    after = max((number for number, value in enumerate(minutes, 1) if value > EXPERT_MINUTES), default=0)
+    said = f"{after} of {n}; each later one took at most {EXPERT_MINUTES} min"
     if after == n:
-        return Overall(
-            name, n, None, None, "", None, f"not reached: the last of {n} took more than {EXPERT_MINUTES} min"
-        )
-    return Overall(name, n, after, None, "", None, f"{after} of {n}; each later one took at most {EXPERT_MINUTES} min")
-
-
-def _stated(
-    name: str, n: int, value: float, interval: tuple[float, float], unit_goal: tuple[str, float | None]
-) -> Overall:
-    unit, goal = unit_goal
-    shown = f" {unit}" if unit else ""
-    aim = "" if goal is None else f"; the goal is {goal:g}{shown}"
-    said = f"{value:.3g}{shown} (95%: {interval[0]:.3g} to {interval[1]:.3g}, {n} sessions{aim})"
-    return Overall(name, n, value, interval, unit, goal, said)
+        said = f"not reached: the last of {n} took more than {EXPERT_MINUTES} min"
+    return Overall(name, n, None if after == n else after, None, "", None, said)
 
 
 def beside(rows: Sequence[SessionSummary]) -> SessionsBeside:
