@@ -17,9 +17,10 @@ from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.measure import run_checks
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.commands.options import PATH, answers, both_sides, policy_file
+from kernelgate.ci.commands.options import PATH, AskedSides, answers, both_sides, with_rules
 from kernelgate.ci.document import answer, escape, render
 from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import accuracy as accuracy_words
 from kernelgate.ci.report import correctness
 
@@ -88,7 +89,6 @@ def fuzz(
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
     be run, 64 usage.
     """
-
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
@@ -151,7 +151,6 @@ def sanitize(
 
     Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
-
     rules = policy.load().sanitizer
     measuring.try_record(run)
     heads = measuring.libraries(Path.cwd(), ref, library)
@@ -177,17 +176,9 @@ def sanitize(
 @click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @answers(RunRecord, "Print the run record, with every figure.")
-@policy_file
+@with_rules()
 def accuracy(
-    base: str | None,
-    base_library: Path | None,
-    head: str | None,
-    head_library: Path | None,
-    suite: str | None,
-    case_ids: tuple[str, ...],
-    seed: int | None,
-    as_json: bool,
-    policy_file: Path | None,
+    sides: AskedSides, suite: str | None, case_ids: tuple[str, ...], seed: int | None, as_json: bool, rules: Policy
 ) -> int:
     """Compare the errors of base and head against float64, in units in the last place, on the same inputs.
 
@@ -195,11 +186,9 @@ def accuracy(
 
     Exit codes: 0 not less accurate, 1 less accurate, 2 nothing could be measured, 3 could not run, 64 usage.
     """
-
-    rules = policy.load(policy_file).accuracy
     judging = cards.of_checkout(Path.cwd())
     measuring.check_cases(judging, suite, case_ids)
-    about = compared.judged(judging, measuring.sides(Path.cwd(), base, base_library, head, head_library, False))
+    about = compared.judged(judging, sides.built())
     made = measuring.accuracy_alone(about, suite, case_ids, seed)
-    click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules))
+    click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules.accuracy))
     return accuracy_words.exit_code(made)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci.commands.options import PATH, answers, policy_file
+from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @click.command()
@@ -42,20 +42,14 @@ class DecideAnswer:
 @click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
 @click.option("--before-ms", type=float, help="Of a call before the last fix: says whether to keep it.")
 @answers(DecideAnswer)
-@policy_file
+@with_rules()
 def decide(
-    speedup: float,
-    milliseconds: float,
-    kernel_ms: float | None,
-    before_ms: float | None,
-    as_json: bool,
-    policy_file: Path | None,
+    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, as_json: bool, rules: Policy
 ) -> int:
     """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
     """
-    rules = policy.load(policy_file)
     bands = next_step.Bands(rules.gates.reference_min, rules.guidance.target)
     step = next_step.decide(speedup, milliseconds, bands, kernel_ms)
     keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds)

@@ -13,12 +13,12 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, answers, policy_file, preset
+from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer, render, terminal
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, nightly, prior
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import compared_report, reported
 from kernelgate.ci.report.page import write as write_page
 
@@ -27,17 +27,9 @@ from kernelgate.ci.report.page import write as write_page
 @click.argument("records", nargs=-1, required=True, type=PATH)
 @click.option("--baseline", type=PATH, help="Compare the heads with the ones in this baseline file.")
 @answers(RecordVerdict, "Print one JSON object a line for each record.")
-@policy_file
-@preset
+@with_rules(presets=True)
 @click.option("--details", is_flag=True, help="Also print what the comment folds: statistics, profile, machine.")
-def compare(
-    records: tuple[Path, ...],
-    baseline: Path | None,
-    as_json: bool,
-    policy_file: Path | None,
-    preset: str,
-    details: bool,
-) -> int:
+def compare(records: tuple[Path, ...], baseline: Path | None, as_json: bool, rules: Policy, details: bool) -> int:
     """Judge run records: improved, regressed, slower, faster, equivalent or inconclusive, and how sure that is.
 
     The verdict is the last line of each record's text, in the words of the comment.
@@ -46,7 +38,6 @@ def compare(
     inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
-    rules = policy.load(policy_file, preset)
     past = prior.past(progress.say)
     codes = []
     for number, (verdict, measured) in enumerate(judging.compare(records, rules, baseline, past)):
@@ -84,8 +75,7 @@ class RenderedReport:
 @click.option("--html", type=PATH, help="Write the page, one file that opens anywhere.")
 @click.option("-o", "--output", type=PATH, help="Write the comment's Markdown instead of printing it.")
 @answers(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
-@policy_file
-@preset
+@with_rules(default_branch.rules, presets=True)
 def report(
     run: Path | None,
     folder: Path | None,
@@ -97,8 +87,7 @@ def report(
     html: Path | None,
     output: Path | None,
     as_json: bool,
-    policy_file: Path | None,
-    preset: str,
+    rules: Policy,
 ) -> int:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
 
@@ -109,7 +98,6 @@ def report(
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
     """
-    rules = default_branch.rules(policy_file, preset)
     past = prior.past(progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(

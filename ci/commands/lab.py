@@ -9,12 +9,12 @@ import click
 
 from kernelgate.bench import record
 from kernelgate.bench.system import git
-from kernelgate.ci.commands.options import PATH, answers, policy_file
+from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.lab import advice, agent_tools, folder, profiled, seen
 from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab import prompt as prompts
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 SESSIONS = click.option("--sessions", type=PATH, help="The folder of the sessions' logs. Default: .ci/sessions.")
 
@@ -31,7 +31,6 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
-
     analysis = profiled.read(source, case)
     found = advice.recommend(analysis, advice.table(sessions or folder.FOLDER))
     click.echo(answer.shown(found) if as_json else "\n".join(advice.recommended_lines(found)))
@@ -45,7 +44,6 @@ def outcomes(as_json: bool, sessions: Path | None) -> None:
 
     Exit codes: 0 said, 3 a log cannot be read, 64 usage.
     """
-
     found = advice.table(sessions or folder.FOLDER)
     click.echo(answer.shown(found) if as_json else "\n".join(advice.table_lines(found)))
 
@@ -56,9 +54,9 @@ def outcomes(as_json: bool, sessions: Path | None) -> None:
 @click.option("--doctor", type=PATH, help="Look at what `kernelgate doctor -o FILE` wrote, too.")
 @click.option("--all", "every", is_flag=True, help="List all patterns, also those that do not apply now.")
 @answers(known_patterns.PatternsNow)
-@policy_file
+@with_rules()
 def patterns(
-    session: str | None, run: Path | None, doctor: Path | None, every: bool, as_json: bool, policy_file: Path | None
+    session: str | None, run: Path | None, doctor: Path | None, every: bool, as_json: bool, rules: Policy
 ) -> None:
     """List the patterns that apply now, each with the figure that says so and the command to run. Needs no GPU.
 
@@ -66,8 +64,7 @@ def patterns(
 
     Exit codes: 0 listed, 3 a file cannot be read, 64 usage.
     """
-
-    here, rules = Path.cwd(), policy.load(policy_file)
+    here = Path.cwd()
     started = folder.waiting_in(here) if session is None else (folder.named(here, session),)
     chosen = started[0] if len(started) == 1 else None
     made = record.read(run) if run else None
@@ -95,14 +92,13 @@ class PromptAnswer:
 @click.command()
 @click.argument("session")
 @answers(PromptAnswer, "Print one JSON object: the `session` and the `text`.")
-@policy_file
-def prompt(session: str, as_json: bool, policy_file: Path | None) -> None:
+@with_rules()
+def prompt(session: str, as_json: bool, rules: Policy) -> None:
     """Print the text that work on SESSION begins with: objective, state, constraints, patterns, last results.
 
     Exit codes: 0 printed, 3 its log is broken, 64 usage or no such session.
     """
-
-    here, rules = Path.cwd(), policy.load(policy_file)
+    here = Path.cwd()
     events = folder.named(here, session).events
     listed = known_patterns.read_all(known_patterns.folder(here))
     found = known_patterns.applying(listed, seen.Seen(events=events), seen.thresholds(rules))
@@ -111,9 +107,9 @@ def prompt(session: str, as_json: bool, policy_file: Path | None) -> None:
 
 
 @click.command()
-@policy_file
+@with_rules()
 @click.pass_context
-def mcp(context: click.Context, policy_file: Path | None) -> None:
+def mcp(context: click.Context, rules: Policy) -> None:
     """Serve doctor, build, fuzz, bench, session and more to an agent, over the Model Context Protocol (stdio).
 
     What an agent may take is in [agents] of the policy, read once when the server starts: GPU-seconds in all and in a
@@ -122,12 +118,11 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
 
     Exit codes: 0 the client closed the connection, 3 could not run, 64 usage.
     """
-
     import anyio
 
     from kernelgate.ci.lab.agents_server import AgentsServer
 
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
-    budget = agent_tools.DeviceBudget(policy.load(policy_file).agents.gpu_seconds)
+    budget = agent_tools.DeviceBudget(rules.agents.gpu_seconds)
     anyio.run(AgentsServer(git.root(Path.cwd()), agent_tools.offered(root), budget).serve)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -30,13 +30,14 @@ from kernelgate.bench.system import progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.ci.commands.options import PATH, answers, policy_file, two_sides
+from kernelgate.ci.commands.options import PATH, AskedSides, answers, two_sides, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.judge import static, verdict
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import artifacts, prior
 from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,6 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
-
     if output:
         files.try_folder(output)
     how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
@@ -99,7 +99,6 @@ def cards(only_list: bool, as_json: bool) -> int:
 
     Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
     """
-
     if not as_json:
         return list_cards.run(Path.cwd(), check=not only_list, say=click.echo)
     found = list_cards.listed(Path.cwd(), check=not only_list)
@@ -119,11 +118,7 @@ class BenchAnswer:
 
 
 @click.command()
-@click.option("--base", help="Time against this commit. Default: where this branch left the default branch.")
-@click.option("--base-library", type=PATH, help="Time against this compiled library.")
-@click.option("--head", help="Time this commit instead of the working tree.")
-@click.option("--head-library", type=PATH, help="Time this compiled library.")
-@click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
+@two_sides
 @click.option(
     "--pinned-library",
     type=PATH,
@@ -143,41 +138,20 @@ class BenchAnswer:
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
-@click.option(
-    "--fuzz",
-    "fuzzed",
-    type=PATH,
-    help="Take the results of `kernelgate fuzz -o FILE` into the record.",
-)
+@click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
 @click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("out/run.json"),
-    show_default=True,
-    help="Run record.",
-)
+@click.option("-o", "--output", type=PATH, default=Path("out/run.json"), show_default=True, help="Run record.")
 @answers(BenchAnswer, "Print one JSON object: where the record is, and what it holds.")
 def bench(
-    base: str | None,
-    base_library: Path | None,
-    head: str | None,
-    head_library: Path | None,
-    alone: bool,
+    sides: AskedSides,
     pinned_library: Path | None,
-    suite: str | None,
-    case_ids: tuple[str, ...],
     processes: int | None,
-    rounds: int,
-    seed: int | None,
-    resume: bool,
     fuzzed: Path | None,
-    same: bool,
     gpu: str | None,
     output: Path,
     as_json: bool,
+    **timing: Any,
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
@@ -186,36 +160,41 @@ def bench(
     Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
     """
-
-    if pinned_library and not alone:
+    if pinned_library and not sides.alone:
         raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
     files.try_file(output)
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
     judging = kernel_cards.of_checkout(Path.cwd())
-    target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
+    target = next((one.target for one in rules.measure.gpus if one.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     least = rules.processes.minimum
     plan_hash = kernel_cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
-    how = {**rules.timing.model_dump(), "resume": resume}
     most = min(processes or rules.processes.limit, rules.processes.limit)
-    asked = measuring.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
-    measuring.check_cases(judging, suite, case_ids)
+    known: dict[str, Any] = {
+        "least": least,
+        "gpu": gpu,
+        "target": target,
+        "plan_hash": plan_hash,
+        **rules.timing.model_dump(),
+    }
+    asked = measuring.TimingOptions(most, **known, **timing)
+    measuring.check_cases(judging, asked.suite, asked.case_ids)
     past = prior.past(progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return verdict.undecided(so_far, rules, past(so_far))
 
-    needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
+    needed = process.FIRST if sides.alone else {**process.FIRST, accuracy.WORKER: 1}
     with ExitStack() as stack:
         workers = stack.enter_context(worker_pool())
-        if not head_library and not base_library:  # they load torch while libraries are compiled
+        if not sides.head_library and not sides.base_library:  # they load torch while libraries are compiled
             workers.prepare(needed)
-        sides = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
+        built = sides.built()
         if pinned_library:
-            sides = measuring.beside(sides, measuring.libraries(Path.cwd(), None, pinned_library))
-        about = compared.judged(judging, sides, "default branch" if gpu else None)
+            built = measuring.beside(built, measuring.libraries(Path.cwd(), None, pinned_library))
+        about = compared.judged(judging, built, "default branch" if gpu else None)
         workers.prepare(needed)
         measuring.bench(about, asked, output, open_cases, fuzzed, workers)
     if as_json:
@@ -249,33 +228,26 @@ def bench(
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
 @click.option("--out", type=PATH, default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=PATH, help="Put the metrics into this run record.")
-@policy_file
+@with_rules()
 @answers(nsight.ProfilingResult, "Print one JSON object: `profiles` and `failures`.")
 def profile(
-    base: str | None,
-    base_library: Path | None,
-    head: str | None,
-    head_library: Path | None,
-    alone: bool,
+    sides: AskedSides,
     cases: tuple[str, ...],
     which: Literal["quick", "full"],
     kernel: str | None,
     out: Path,
     run: Path | None,
-    policy_file: Path | None,
+    rules: Policy,
     as_json: bool,
 ) -> int:
     """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
-
-    known = policy.load(policy_file)
-    rules = known.profiling
     measuring.try_record(run)
     files.try_folder(out)
-    options = nsight.Options(out, only_gpu(), which, rules.clock_control, kernel=kernel)
-    compiled = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    options = nsight.Options(out, only_gpu(), which, rules.profiling.clock_control, kernel=kernel)
+    compiled = sides.built()
     about = compared.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = compared.select(about, "cuda", None, cases) if cases else targets
@@ -311,25 +283,18 @@ class TileAnswer:
 @click.command()
 @two_sides
 @click.option("--record", "run", type=PATH, help="Add the result to this run record.")
-@answers(
-    CompilerFacts | TileAnswer,
-    "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.",
-)
-@policy_file
+@answers(CompilerFacts | TileAnswer, "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.")
+@with_rules()
 @click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
 @click.option("--card", help="For --tile: the card, where there are several.")
 @click.option("--stages", type=int, default=2, show_default=True, help="For --tile: number of pipeline stages.")
 @click.option("--warps", type=int, default=4, show_default=True, help="For --tile: number of warps of a block.")
 @click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, l40s, a100, h100 or h200.")
 def resources(
-    base: str | None,
-    base_library: Path | None,
-    head: str | None,
-    head_library: Path | None,
-    alone: bool,
+    sides: AskedSides,
     run: Path | None,
     as_json: bool,
-    policy_file: Path | None,
+    rules: Policy,
     tile: str | None,
     card: str | None,
     stages: int,
@@ -348,11 +313,11 @@ def resources(
         click.echo(answer.shown(made) if as_json else sentence)
         return 0
     measuring.try_record(run)
-    compiled = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    compiled = sides.built()
     builds = measuring.builds(compiled)
     if run is not None:
         measuring.put_into(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
-    findings = static.judge(builds, policy.load(policy_file).static)
+    findings = static.judge(builds, rules.static)
     click.echo(answer.shown(CompilerFacts(builds, findings)) if as_json else static.to_text(builds))
     for finding in findings:
         click.echo(str(finding), err=True)

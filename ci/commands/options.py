@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from kernelgate.bench.build.library import Sides
+
 PATH = click.Path(path_type=Path)
+Command = Callable[..., int | None]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
 preset = click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
+
+
+def with_rules(load: Callable[..., Policy] = policy.load, *, presets: bool = False) -> Callable[[Command], Command]:
+    """Gives a command --policy, also --preset, and as `rules` the policy that they name."""
+
+    def given(command: Command) -> Command:
+        @policy_file
+        @wraps(command)
+        def ruled(*words: Any, policy_file: Path | None, preset: str = policy.DEFAULT_PRESET, **options: Any) -> Any:
+            return command(*words, rules=load(policy_file, preset), **options)
+
+        return preset(ruled) if presets else ruled
+
+    return given
 
 
 class JsonOption(click.Option):
@@ -23,7 +45,7 @@ class JsonOption(click.Option):
         self.model = model
 
 
-def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Command], Command]:
     """Gives a command its `--json`, as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, cls=JsonOption, model=model, help=text)
 
@@ -33,7 +55,7 @@ def model_of(command: click.Command) -> Any | None:
     return next((option.model for option in command.params if isinstance(option, JsonOption)), None)
 
 
-def step_answer(step: Callable[..., Any]) -> Callable[..., Any]:
+def step_answer(step: Command) -> Command:
     """Gives a step of a workflow its --json; its outputs and its exit code stay as they are."""
     from kernelgate.ci.github import actions
 
@@ -50,18 +72,37 @@ def step_answer(step: Callable[..., Any]) -> Callable[..., Any]:
     return answered
 
 
-def two_sides(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The options that name base and head, of which the base may be left out."""
+@dataclass(frozen=True)
+class AskedSides:
+    """What options say of base and head; None leaves it to kernelgate."""
+
+    base: str | None
+    base_library: Path | None
+    head: str | None
+    head_library: Path | None
+    alone: bool = False
+
+    def built(self) -> dict[str, Sides]:
+        """Both libraries of each card."""
+        from kernelgate.bench.measure import run as measuring
+
+        return measuring.sides(Path.cwd(), self.base, self.base_library, self.head, self.head_library, self.alone)
+
+
+def two_sides(command: Command) -> Command:
+    """Gives a command the options that name base and head, of which the base may be left out, as `sides`."""
     return both_sides(click.option("--alone", is_flag=True, help="The head without a base.")(command))
 
 
-def both_sides(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The options that name base and head."""
-    for option in (
-        click.option("--head-library", type=PATH, help="This compiled library is the head."),
-        click.option("--head", help="This commit is the head, instead of the working tree."),
-        click.option("--base-library", type=PATH, help="This compiled library is the base."),
-        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
-    ):
-        command = option(command)
-    return command
+def both_sides(command: Command) -> Command:
+    """As `two_sides`, always with a base."""
+
+    @click.option("--base", help="The base commit. Default: where this branch left the default branch.")
+    @click.option("--base-library", type=PATH, help="This compiled library is the base.")
+    @click.option("--head", help="This commit is the head, instead of the working tree.")
+    @click.option("--head-library", type=PATH, help="This compiled library is the head.")
+    @wraps(command)
+    def of_sides(base: Any, base_library: Any, head: Any, head_library: Any, alone: bool = False, **more: Any) -> Any:
+        return command(sides=AskedSides(base, base_library, head, head_library, alone), **more)
+
+    return of_sides

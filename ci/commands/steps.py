@@ -11,7 +11,7 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, answers, policy_file, step_answer
+from kernelgate.ci.commands.options import PATH, answers, step_answer, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.github import (
     accept,
@@ -31,7 +31,7 @@ from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect_request import SearchKind
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.pipeline import artifacts, default_branch, nightly, prior
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @click.group()
@@ -52,7 +52,6 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
     The pull request is found from the run's head commit through GitHub's API. Invalid artifacts are refused, and
     `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
-
     if head_sha is None and (base_sha or pull_request):
         raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
     asked = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request) if head_sha else None
@@ -71,47 +70,44 @@ class TemplateAnswer:
 @click.command()
 @click.argument("body", required=False, type=PATH)
 @answers(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
-@policy_file
-def template(body: Path | None, as_json: bool, policy_file: Path | None) -> int:
+@with_rules(default_branch.rules)
+def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     """Is the pull request's description complete, and what does it claim?
 
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
-
     if as_json:
-        found = description.of_file_or_event(Step(), default_branch.rules(policy_file).template, body)
+        found = description.of_file_or_event(Step(), rules.template, body)
         click.echo(answer.shown(TemplateAnswer(found.blocks, description.as_text(found))))
         return int(found.blocks)
-    return description.review(Step(), default_branch.rules(policy_file).template, body)
+    return description.review(Step(), rules.template, body)
 
 
 @step.command("plan")
 @step_answer
-@policy_file
-def plan_(policy_file: Path | None) -> None:
+@with_rules(default_branch.rules)
+def plan_(rules: Policy) -> None:
     """What is this run to measure, and on which GPUs?
 
     Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and writes
     the plan to the step's outputs. Needs GITHUB_TOKEN.
     """
-
     step = Step()
-    plan.announce(step, plan.plan(step, client.connect(step), default_branch.rules(policy_file).measure))
+    plan.announce(step, plan.plan(step, client.connect(step), rules.measure))
 
 
 @step.command("command")
 @step_answer
-@policy_file
-def command_(policy_file: Path | None) -> None:
+@with_rules(default_branch.rules)
+def command_(rules: Policy) -> None:
     """Answer a comment such as `/kernelgate bench`, which may name cases.
 
     For people with write access only; what is measured is the commit that was head when they asked. What accepts a
     regression is handed on to `kernelgate step accept`. Needs GITHUB_TOKEN.
     """
-
     step = Step()
-    command.answer(step, client.connect(step), default_branch.rules(policy_file).measure)
+    command.answer(step, client.connect(step), rules.measure)
 
 
 @step.command("review")
@@ -135,17 +131,14 @@ def review_(propose: bool) -> None:
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
 @click.option("-o", "--output", required=True, type=PATH, help="The folder to fill.")
 @click.option("--token", help="Whose check run says so, such as a GitHub App's; default: GITHUB_TOKEN.")
-@policy_file
-def accept_(
-    pull_request: int, head_sha: str, base_sha: str, output: Path, token: str | None, policy_file: Path | None
-) -> None:
+@with_rules(default_branch.rules)
+def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token: str | None, rules: Policy) -> None:
     """Record `/kernelgate accept CASE because REASON`, after `kernelgate step command` let it pass.
 
     Judges the last measurement again and answers the comment. Where something was accepted, `accepted=true` is put
     out, and the folder has what `kernelgate report --from` posts. Needs GITHUB_TOKEN.
     """
-
-    step, rules = Step().with_token(token), default_branch.rules(policy_file)
+    step = Step().with_token(token)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
     past, nights = prior.past(progress.say), nightly.nights(progress.say)
     trusted = Trusted(default_branch.expected(rules), past, nights=nights)
@@ -159,14 +152,12 @@ def accept_(
 @click.option("--record", "measured", required=True, type=PATH, help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
-@policy_file
-def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
+@with_rules()
+def baseline(measured: Path, label: str, force: bool, rules: Policy) -> None:
     """Propose a new baseline as a pull request if the record improves on the stored one; of a tag, a new release.
 
     Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
-
-    rules = policy.load(policy_file)
     past = prior.past(progress.say)
     baseline_pr.refresh(client.connect(Step()), measured, label, rules, force, past)
 
@@ -174,15 +165,14 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
 @step.command("culprits")
 @step_answer
 @click.argument("folder", type=PATH)
-@policy_file
-def culprits_(folder: Path, policy_file: Path | None) -> None:
+@with_rules()
+def culprits_(folder: Path, rules: Policy) -> None:
     """Keep one issue for each commit that made a case slower, as `history culprits -o FOLDER` has them.
 
     An issue is closed, with a comment, once that was fixed or accepted, and reopened if it comes back; one that a
     person closed or opened is left alone. Needs GITHUB_TOKEN.
     """
-
-    culprits.put(client.connect(Step()), folder, policy.load(policy_file))
+    culprits.put(client.connect(Step()), folder, rules)
 
 
 @step.command()
@@ -194,7 +184,6 @@ def reuse(base_sha: str | None) -> None:
     Only of runs that a push to the default branch or a schedule started. Whatever goes wrong is said: then everything
     is compiled. Needs GITHUB_TOKEN.
     """
-
     step = Step()
     with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
         try:
@@ -214,7 +203,6 @@ def index(output: Path) -> None:
     Only of runs that a push to the default branch or a schedule started. The step's output `file` names it, and is
     empty where there is none: then nothing is known of the past. Needs GITHUB_TOKEN.
     """
-
     step = Step()
     try:
         found = trusted_runs.fetch_index(client.connect(step), output)
@@ -233,7 +221,6 @@ def admit_(head_sha: str) -> None:
     A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
     the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
     """
-
     step = Step()
     step.log(plan.admit(client.connect(step), step, head_sha))
 
@@ -246,18 +233,15 @@ def admit_(head_sha: str) -> None:
 @click.option("--kind", type=click.Choice(["time", "fuzz", "build"]), default="time", show_default=True)
 @click.option("--gpu", default="", help="The GPU's label in the policy. Default: its first one.")
 @click.option("--number", type=click.IntRange(min=1), help="The issue or pull request where it was asked.")
-@policy_file
-def ends(
-    good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int | None, policy_file: Path | None
-) -> None:
+@with_rules(default_branch.rules)
+def ends(good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int | None, rules: Policy) -> None:
     """Between which commits may be searched, and on which GPU?
 
     Both are commits of the default branch or of the pull request. Needs GITHUB_TOKEN.
     """
-
-    step, rules = Step(), default_branch.rules(policy_file).measure
+    step = Step()
     asked = bisect_request.BisectRequest(good, bad, case, kind, gpu)
-    found = bisect_request.ends(client.connect(step), asked, number, rules)
+    found = bisect_request.ends(client.connect(step), asked, number, rules.measure)
     step.output(good=found.good, bad=found.bad, gpu=found.gpu.label, target=found.gpu.target)
 
 
@@ -272,7 +256,6 @@ def ends(
 @click.option("--post", is_flag=True, help="Comment there, and in the job's summary. Otherwise it is printed.")
 def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, number: int | None, post: bool) -> None:
     """Say which commit a search found, from its answer as untrusted data. Needs GITHUB_TOKEN."""
-
     bot = client.connect(Step())
     text = bisect_answer.text_of(bot, folder, bisect_request.BisectRequest(good, bad, case, kind))
     if not post:

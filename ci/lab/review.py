@@ -36,10 +36,7 @@ MAX_TEXT = escape.MAX_CHARACTERS
 DONE = "taken"
 MISSING = ("when", "command", "cookbook")
 """Of a pattern's front matter what only a person can give. They stay empty: whoever reads patterns then names them."""
-_PATTERN = re.compile(
-    rf"(?i:/kernelgate[ \t]+pattern)[ \t]+({folder.NAME.pattern})[ \t]*:[ \t]*(\S.*)",
-    re.DOTALL,
-)
+_PATTERN = re.compile(rf"(?i:/kernelgate[ \t]+pattern)[ \t]+({folder.NAME.pattern})[ \t]*:[ \t]*(\S.*)", re.DOTALL)
 _HELD = (
     "GitHub holds the checks of a pull request that a workflow's token opened: approve them, or close and reopen it."
 )

@@ -135,11 +135,7 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
         (BuildError("it does not compile"), 1, "kernelgate: it does not compile"),
         (UsageError("what?"), 64, "kernelgate: what?"),
         (click.UsageError("what?"), 64, ""),
-        (
-            OSError(errno.EROFS, "Read-only file system", "run.json"),
-            74,
-            "kernelgate: run.json: read-only file system",
-        ),
+        (OSError(errno.EROFS, "Read-only file system", "run.json"), 74, "kernelgate: run.json: read-only file system"),
         (
             PermissionError(errno.EACCES, "Permission denied", "csrc/a.cpp"),
             74,

@@ -139,10 +139,7 @@ def test_an_action_of_ones_own_stays_as_it_is(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("own", "said"),
-    [
-        (asked("swizle"), "did you mean swizzle"),
-        (asked(recommended=True), "nothing is recommended now"),
-    ],
+    [(asked("swizle"), "did you mean swizzle"), (asked(recommended=True), "nothing is recommended now")],
 )
 def test_an_action_that_cannot_be_learnt_from_is_refused(here: Path, own: TriedChange, said: str) -> None:
     with pytest.raises(UsageError, match=said):
