@@ -11,9 +11,10 @@ from kernelgate.bench import record
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer
-from kernelgate.ci.lab import advice, agent_tools, folder, profiled, seen
+from kernelgate.ci.lab import advice, agent_tools, folder, profiled, signals
 from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab import prompt as prompts
+from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 
 SESSIONS = click.option("--sessions", type=PATH, help="The folder of the sessions' logs. Default: .ci/sessions.")
@@ -67,19 +68,12 @@ def patterns(
     here = Path.cwd()
     started = folder.waiting_in(here) if session is None else (folder.named(here, session),)
     chosen = started[0] if len(started) == 1 else None
-    made = record.read(run) if run else None
-    looked = seen.Seen(
-        seen.doctor(doctor) if doctor else (),
-        made,
-        seen.times(made, rules) if made else seen.JudgedTimes(),
-        chosen.events if chosen else (),
-    )
-    names = [f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or "")]
+    checks = signals.findings(doctor) if doctor else ()
+    looked = Seen(chosen.events if chosen else (), record.read(run) if run else None, checks, rules)
+    names = (f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or ""))
     listed = known_patterns.read_all(known_patterns.folder(here))
-    found = known_patterns.PatternsNow(
-        tuple(filter(None, names)), known_patterns.applying(listed, looked, seen.thresholds(rules), every=every)
-    )
-    click.echo(answer.shown(found) if as_json else known_patterns.to_text(found.patterns, found.looked_at))
+    found = known_patterns.PatternsNow(tuple(filter(None, names)), known_patterns.applying(listed, looked, every))
+    click.echo(answer.shown(found) if as_json else known_patterns.to_text(found))
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ def prompt(session: str, as_json: bool, rules: Policy) -> None:
     here = Path.cwd()
     events = folder.named(here, session).events
     listed = known_patterns.read_all(known_patterns.folder(here))
-    found = known_patterns.applying(listed, seen.Seen(events=events), seen.thresholds(rules))
+    found = known_patterns.applying(listed, Seen(events, policy=rules))
     text = prompts.prompt(events, found, rules)
     click.echo(answer.shown(PromptAnswer(session, text)) if as_json else text, nl=as_json)
 

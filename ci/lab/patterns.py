@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -10,8 +10,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from kernelgate.bench.core.errors import KernelgateError, faults
-from kernelgate.ci.lab.seen import Seen, Thresholds
-from kernelgate.ci.lab.signals import SIGNALS
+from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 FOLDER = Path("docs/patterns")
 """In a checkout."""
@@ -144,37 +143,38 @@ class PatternsNow:
     patterns: tuple[Applies, ...]
 
 
-def applying(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds, every: bool = False) -> tuple[Applies, ...]:
+def applying(patterns: Iterable[Pattern], seen: Seen, every: bool = False) -> tuple[Applies, ...]:
     """Those with a signal that fires, in their order; with `every` all, each with what was seen.
 
     Raises KernelgateError for a signal that does not exist.
     """
-    found = (Applies(one, _why(one, seen, limits)) for one in patterns)
+    found = []
+    for pattern in patterns:
+        for name in pattern.signals:
+            if name not in SIGNALS:
+                known = ", ".join(SIGNALS)
+                raise KernelgateError(f"pattern {pattern.name}: no signal is called {name!r}; there are {known}")
+        said = (SIGNALS[name](seen) for name in pattern.signals)
+        found.append(Applies(pattern, tuple(dict.fromkeys(filter(None, said)))))
     return tuple(one for one in found if one.why or every)
-
-
-def _why(pattern: Pattern, seen: Seen, limits: Thresholds) -> tuple[str, ...]:
-    strange = next((name for name in pattern.signals if name not in SIGNALS), None)
-    if strange is not None:
-        raise KernelgateError(
-            f"pattern {pattern.name}: no signal is called {strange!r}; there are {', '.join(SIGNALS)}"
-        )
-    found = (SIGNALS[name](seen, limits) for name in pattern.signals)
-    return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
 # ---- in words --------------------------------------------------------------------------------------------------------
 
 
-def to_text(found: Sequence[Applies], looked_at: Sequence[str]) -> str:
+def to_text(now: PatternsNow) -> str:
     """Each with why it applies and what to run; of all patterns also when they apply."""
-    if not looked_at and not any(found):
-        return (
-            "Nothing was looked at: no session is open. Give --session, --record or --doctor; --all lists all patterns."
-        )
-    if not found:
-        return f"No pattern applies, by {' and '.join(looked_at)}."
-    return "\n\n".join(_lines(one) for one in found)
+    if now.patterns:
+        return "\n\n".join(map(_text, now.patterns))
+    if now.looked_at:
+        return f"No pattern applies, by {' and '.join(now.looked_at)}."
+    return "Nothing was looked at: no session is open. Give --session, --record or --doctor; --all lists all patterns."
+
+
+def _text(one: Applies) -> str:
+    why = [f"  now:  {said}" for said in one.why] or [f"  when: {one.pattern.when}"]
+    title, to_do = f"{one.pattern.name}: {one.pattern.title}", f"  do:   {one.pattern.do}"
+    return "\n".join([title, *why, to_do, f"  run:  {one.pattern.command}"])
 
 
 def saved(recorded: Saved | None) -> str:
@@ -196,42 +196,15 @@ def page(pattern: Pattern) -> str:
     if pattern.measured_minutes is not None:
         measured = f"{pattern.measured_minutes:g} min"
     said = saved(pattern.recorded) + (f" ({pattern.recorded.source})" if pattern.recorded else "")
-    used = "; ".join(
-        f"{how} in {', '.join(names)}"
-        for how, names in (
-            ("learnt", pattern.sessions.learnt),
-            ("applied", pattern.sessions.applied),
-            ("violated", pattern.sessions.violated),
-        )
-        if names
+    used = "; ".join(f"{how} in {', '.join(names)}" for how, names in pattern.sessions if names)
+    seen_by = ", ".join(f"`{one}`" for one in pattern.signals) or "no program; a person decides"
+    parts = (
+        f"**When**: {pattern.when}",
+        f"**Do**: {pattern.do}",
+        f"    {pattern.command}",
+        f"**Evidence**: {pattern.evidence}",
+        f"**Saves**: as recorded, {said}; as measured since, {measured}.",
+        f"**Seen by**: {seen_by}.",
+        f"**Sessions**: {used or 'none names it'}.",
     )
-    return "\n".join(
-        [
-            f"**When**: {pattern.when}",
-            "",
-            f"**Do**: {pattern.do}",
-            "",
-            f"    {pattern.command}",
-            "",
-            f"**Evidence**: {pattern.evidence}",
-            "",
-            f"**Saves**: as recorded, {said}; as measured since, {measured}.",
-            "",
-            f"**Seen by**: {', '.join(f'`{one}`' for one in pattern.signals) or 'no program; a person decides'}.",
-            "",
-            f"**Sessions**: {used or 'none names it'}.",
-            "",
-        ]
-    )
-
-
-def _lines(one: Applies) -> str:
-    why = [f"  now:  {said}" for said in one.why] or [f"  when: {one.pattern.when}"]
-    return "\n".join(
-        [
-            f"{one.pattern.name}: {one.pattern.title}",
-            *why,
-            f"  do:   {one.pattern.do}",
-            f"  run:  {one.pattern.command}",
-        ]
-    )
+    return "\n\n".join(parts) + "\n"

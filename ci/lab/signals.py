@@ -5,18 +5,96 @@ None: it does not apply, or that cannot be told from what was looked at. A check
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
-from kernelgate.bench.record import RunRecord, Timing, timed_cases
-from kernelgate.ci.document import formatting
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
+from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.explain.next_step import LAUNCH_SHARE, PROFILE_BELOW, LaunchShare
+from kernelgate.ci.judge import reference
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import log, variables
-from kernelgate.ci.lab.seen import Seen, Thresholds
-from kernelgate.ci.lab.state import failing_build_minutes, kept_since, times_as_fast
+from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
+from kernelgate.ci.lab.state import BISECT_AFTER_MINUTES, closed_of, failing_build_minutes, kept_since, times_as_fast
+from kernelgate.ci.policy.policy import Policy
 
-Signal = Callable[[Seen, Thresholds], str | None]
+PATTERNS_SILENT_S: Final = 120.0
+"""A command of a session that printed nothing for so long went against the pattern cadence: a report every 2 to 3
+minutes."""
+
+
+@dataclass(frozen=True)
+class DoctorFinding:
+    """One of `kernelgate doctor --json`'s checks that did not pass."""
+
+    name: str
+    failed: bool
+    """Else a warning."""
+    found: str
+    fix: str | None = None
+
+
+def findings(path: Path) -> tuple[DoctorFinding, ...]:
+    """What did not pass in a file that `kernelgate doctor --output` wrote. Raises KernelgateError."""
+    try:
+        checks = [one for one in json.loads(path.read_text(encoding="utf-8"))["checks"] if one["level"] != "passed"]
+        rows = ((str(one["name"]), one["level"] == "failed", str(one["found"]), one.get("fix")) for one in checks)
+        return tuple(DoctorFinding(*row) for row in rows)
+    except OSError as error:
+        raise KernelgateError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise KernelgateError(f"{path} is not what `kernelgate doctor --output {path}` writes") from None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known now. What was not looked at is empty, and lets no pattern apply."""
+
+    events: tuple[Event, ...] = ()
+    record: RunRecord | None = None
+    findings: tuple[DoctorFinding, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+
+    @cached_property
+    def speedups(self) -> Mapping[str, float]:
+        """By case: how many times as fast as the reference, where the judge that decides verdicts has it proven."""
+        verdict = judge(self.record, self.policy) if self.record else None
+        cases = verdict.cases if verdict and verdict.refused is None else ()
+        times = {_named(one.key): reference.times(one) for one in cases}
+        return {case: value for case, value in times.items() if value is not None}
+
+    @cached_property
+    def launch_shares(self) -> Mapping[str, float]:
+        """By case: the launch's part of a call, from 0 to 1, where a graph's replay was timed."""
+        timed = [(case.key, rates.rate(case, "head")) for case in timed_cases(self.record)] if self.record else []
+        shares = ((_named(key), LaunchShare(one.p50_us, one.graph_us)) for key, one in timed if one and one.graph_us)
+        return {case: one.launch_us / one.call_us for case, one in shares}
+
+    @cached_property
+    def tries(self) -> tuple[TriedChange, ...]:
+        return log.tries(self.events)
+
+    @property
+    def closed(self) -> Closed | None:
+        return closed_of(self.events)
+
+    def gates(self, name: GateName) -> tuple[GateAttempt, ...]:
+        return log.gates(self.events, name)
+
+    def skipped(self, gate: GateName) -> str | None:
+        """Why a gate was passed over and never tried since."""
+        attempts = self.gates(gate)
+        return attempts[-1].skipped if attempts else None
+
+
+Signal = Callable[[Seen], str | None]
 
 UNDEFINED = re.compile(r"undefined (symbol|reference)", re.IGNORECASE)
 NAMED = re.compile(r"undefined (?:symbol:|reference to)\s*[`'\"]?([^'\"`\n]+)", re.IGNORECASE)
@@ -30,138 +108,140 @@ LOST = re.compile(r"preempt|machine (was )?(lost|ended|taken)|SIGTERM", re.IGNOR
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 
-def reference_unmeasured(seen: Seen, _: Thresholds) -> str | None:
+def reference_unmeasured(seen: Seen) -> str | None:
     """Results are right, and nobody knows how fast the reference is."""
     if seen.record is not None:
         cases = [case for case in timed_cases(seen.record) if case.processes]
+        timings = [one.timing for case in cases for one in case.processes]
         tried = any(note.code == "no_reference" for note in seen.record.notes)  # it cannot be timed there
-        if cases and not tried and not any(_has_reference(one.timing) for case in cases for one in case.processes):
-            return f"the record times {formatting.counted(len(cases), 'case')} and no reference"
-    if any(map(speedup, seen.gates("performance"))) or _closed(seen):
+        if cases and not tried and not any("reference" in {*one.samples_us, *one.condensed} for one in timings):
+            return f"the record times {counted(len(cases), 'case')} and no reference"
+    if any(map(speedup, seen.gates("performance"))) or seen.closed:
         return None
     if seen.tries:
-        return f"{_counted_tries(seen)}, and the reference was never measured"
-    if (skipped := _skipped(seen, "performance")) is not None:
+        were = "was" if len(seen.tries) == 1 else "were"
+        return f"{counted(len(seen.tries), 'change')} {were} tried, and the reference was never measured"
+    if (skipped := seen.skipped("performance")) is not None:
         return f"the reference was not measured: {skipped}"
-    if _passed(seen, "correctness"):
+    if any(one.passed for one in seen.gates("correctness")):
         return "results are right, and the reference was not measured yet"
     return None
 
 
-def slow_without_profile(seen: Seen, limits: Thresholds) -> str | None:
+def slow_without_profile(seen: Seen) -> str | None:
     """Slower than the reference, and no profile says why."""
-    if seen.record is not None and not any(one.side == "head" for one in seen.record.profile):
-        found = _slowest(seen, limits.profile_below)
-        if found:
-            return f"{found}, and the record holds no profile"
+    profiled = seen.record is None or any(one.side == "head" for one in seen.record.profile)
+    if not profiled and (found := _slowest(seen.speedups)):
+        return f"{found}, and the record holds no profile"
     if _is_of_cpu(seen):
         return None
     last, times = _last_timed(seen)
-    if times is None or times >= limits.profile_below or _profiled_after(seen, last):
+    if last is None or times is None or times >= PROFILE_BELOW:
         return None
-    reason = _skipped(seen, "profile")
+    later = seen.events[seen.events.index(last) + 1 :]
+    if any(_is_proven(one, "profile") or (isinstance(one, TriedChange) and one.bottleneck) for one in later):
+        return None  # the gate or a try, which profiles both sides, named a bottleneck since
+    reason = seen.skipped("profile")
     return f"{times:.2g}× the reference, and no profile since{f': {reason}' if reason else ''}"
 
 
-def blind_tries(seen: Seen, _: Thresholds) -> str | None:
+def blind_tries(seen: Seen) -> str | None:
     """Changes that nothing measured had asked for."""
-    if _is_of_cpu(seen) or _skipped(seen, "profile") is not None:
+    if _is_of_cpu(seen) or seen.skipped("profile") is not None:
         return None
-    blind = [one.number for one in seen.tries if one.bottleneck is None and one.failed is None]
+    blind = [one for one in seen.tries if one.bottleneck is None and one.failed is None]
     return f"{_numbered(blind)} without a bottleneck that a profile named" if blind else None
 
 
-def below_reference(seen: Seen, limits: Thresholds) -> str | None:
+def below_reference(seen: Seen) -> str | None:
     """Somebody else's code for the same work is faster, and not by so much that something must be broken."""
-    found = {case: times for case, times in seen.times.speedups.items() if times >= limits.stop_below}
-    slow = _slowest_of(found, limits.profile_below)
-    if slow:
+    least = seen.policy.gates.reference_min
+    if slow := _slowest({case: times for case, times in seen.speedups.items() if times >= least}):
         return slow
     _, times = _last_timed(seen)
-    near = times is not None and limits.stop_below <= times < limits.profile_below
-    return f"{times:.2g}× the reference" if near else None
+    return f"{times:.2g}× the reference" if times is not None and least <= times < PROFILE_BELOW else None
 
 
-def launch_heavy(seen: Seen, limits: Thresholds) -> str | None:
-    shares = {case: share for case, share in seen.times.launch_shares.items() if share > limits.launch_share}
-    if not shares:
-        return None
-    case, share = max(shares.items(), key=lambda one: one[1])
-    return f"the launch takes {100 * share:.0f}% of a call of {case}"
+def launch_heavy(seen: Seen) -> str | None:
+    case, share = max(seen.launch_shares.items(), key=lambda one: one[1], default=("", 0.0))
+    return f"the launch takes {100 * share:.0f}% of a call of {case}" if share > LAUNCH_SHARE else None
 
 
-def wrong_results(seen: Seen, _: Thresholds) -> str | None:
+def wrong_results(seen: Seen) -> str | None:
     """Something computes what it should not, now."""
     fuzzed = seen.record.fuzz if seen.record else None
     if fuzzed is not None and fuzzed.status == "failed":
         wrong = [one for one in fuzzed.results if not one.passed]
         count = f"{len(wrong)} of {len(fuzzed.results)} fuzz cases failed" if wrong else "fuzzing failed"
         return f"{count}; the first: {wrong[0].smallest or wrong[0].id}" if wrong else count
-    last = next(iter(reversed([*seen.gates("correctness")])), None)
-    if last is not None and not last.passed and not _closed(seen):
-        return last.said
+    attempts = seen.gates("correctness")
+    if attempts and not attempts[-1].passed and not seen.closed:
+        return attempts[-1].said
     tried = seen.tries[-1] if seen.tries else None
-    if tried is None or tried.failed != "correctness" or _reverted(seen, tried):
+    if tried is None or tried.failed != "correctness" or tried.decision == "reverted":
         return None
     return f"try {tried.number}: {tried.said}"
 
 
-def timed_unchecked(seen: Seen, _: Thresholds) -> str | None:
+def timed_unchecked(seen: Seen) -> str | None:
     """Times of something that nobody knows to be right."""
-    if seen.record is not None and seen.record.processes and not _checked(seen.record):
-        return "the record holds times, and neither fuzz results nor errors of what was timed"
-    first_right = _place(seen, lambda one: _is_proven(one, "correctness"))
-    first_timed = _place(seen, lambda one: isinstance(one, log.GateAttempt) and one.gate == "performance")
-    early = first_timed is not None and (first_right is None or first_timed < first_right)
-    if not early:
-        return None
-    skipped = _skipped(seen, "correctness")
-    return f"speed was measured before results were known to be right{f': {skipped}' if skipped else ''}"
+    if seen.record is not None and seen.record.processes:
+        fuzzed = seen.record.fuzz is not None and seen.record.fuzz.status != "skipped"
+        if not fuzzed and not any(timing.errors for process in seen.record.processes for timing in process.timings):
+            return "the record holds times, and neither fuzz results nor errors of what was timed"
+    for event in seen.events:
+        if _is_proven(event, "correctness"):
+            return None
+        if isinstance(event, GateAttempt) and event.gate == "performance":
+            skipped = seen.skipped("correctness")
+            return f"speed was measured before results were known to be right{f': {skipped}' if skipped else ''}"
+    return None
 
 
-def several_variables(seen: Seen, _: Thresholds) -> str | None:
+def several_variables(seen: Seen) -> str | None:
     mixed = [one for one in seen.tries if variables.several(one.variables)]
     return f"try {mixed[-1].number}: {variables.warning(mixed[-1].variables)}" if mixed else None
 
 
-def kept_uncertain(seen: Seen, _: Thresholds) -> str | None:
+def kept_uncertain(seen: Seen) -> str | None:
     """A change that was kept although its effect is not certain to be a gain."""
-    by_number = {one.number: one for one in seen.tries}
-    kept = [one.number for one in seen.events if isinstance(one, log.Decided) and one.kept]
-    loose = [number for number in kept if number in by_number and not _certain_gain(by_number[number])]
+    kept = [one for one in seen.tries if one.decision == "kept"]
+    loose = [tried for tried in kept if not any(one.interval_pct[1] < 0 for one in tried.outcomes)]
     return f"{_numbered(loose)} kept, and its effect is not certain to be a gain" if loose else None
 
 
-def environment_unchecked(seen: Seen, _: Thresholds) -> str | None:
+def environment_unchecked(seen: Seen) -> str | None:
     """An open session whose environment nobody looked at, or a machine that is not fit."""
-    failed = [one for one in seen.findings if one.failed]
-    if failed:
-        return f"doctor: {failed[0].name}: {failed[0].found}"
-    if not seen.events or _closed(seen) or _passed(seen, "environment"):
-        return None
+    if failed := next((one for one in seen.findings if one.failed), None):
+        return f"doctor: {failed.name}: {failed.found}"
     attempts = seen.gates("environment")
+    if not seen.events or seen.closed or any(one.passed for one in attempts):
+        return None
     return attempts[-1].said if attempts else "the session's environment was not looked at yet"
 
 
-def environment_skipped(seen: Seen, _: Thresholds) -> str | None:
+def environment_skipped(seen: Seen) -> str | None:
     """Work on a machine before it was known to be fit, or on another than the one that was looked at."""
-    for place, event in enumerate(seen.events):
-        if not isinstance(event, log.TriedChange) and not _is_later_gate(event):
+    machines: list[str | None] = []
+    for event in seen.events:
+        if isinstance(event, GateAttempt) and _is_proven(event, "environment"):
+            machines.append(event.machine)
+        if not isinstance(event, GateAttempt | TriedChange):
             continue
-        valid = [one for one in seen.events[:place] if _is_proven(one, "environment")]
-        machines = {one.machine for one in valid if isinstance(one, log.GateAttempt)}
-        if not valid:
-            reason = _skipped(seen, "environment")
+        if isinstance(event, GateAttempt) and event.gate in ("environment", "document"):
+            continue
+        if not machines:
+            reason = seen.skipped("environment")
             return f"work began before the environment was known to be valid{f': {reason}' if reason else ''}"
-        if None not in machines and (here := _machine(event)) is not None and here not in machines:
+        if event.machine is not None and None not in machines and event.machine not in machines:
             return f"{_called(event)} was on another machine than the one whose environment was looked at"
     return None
 
 
-def cold_starts(seen: Seen, _: Thresholds) -> str | None:
+def cold_starts(seen: Seen) -> str | None:
     """The session's work went on on another machine, or after another start of it."""
-    known = [one for one in seen.events if _machine(one) is not None]
-    changed = [(before, after) for before, after in pairwise(known) if _machine(before) != _machine(after)]
+    known = [one for one in _work(seen) if one.machine is not None]
+    changed = [(before, after) for before, after in pairwise(known) if before.machine != after.machine]
     if not changed:
         return None
     before, after = changed[-1]
@@ -170,17 +250,16 @@ def cold_starts(seen: Seen, _: Thresholds) -> str | None:
     return f"another machine, or a new start of it, between {_called(before)} and {_called(after)}{cost}"
 
 
-def build_keeps_failing(seen: Seen, limits: Thresholds) -> str | None:
-    """Longer than the policy gives a failing build: since its first failure, not the time of its attempts alone."""
+def build_keeps_failing(seen: Seen) -> str | None:
+    """For too long since its first failure, which is not the time of its attempts alone."""
     last = next((one.at for one in reversed(seen.events) if one.at is not None), None)
     minutes = failing_build_minutes(seen.events, last)
-    if minutes < limits.build_minutes:
+    if minutes < BISECT_AFTER_MINUTES:
         return None
-    attempts = len(seen.gates("build"))
-    return f"the build has failed for {minutes:.0f} min, in {formatting.counted(attempts, 'attempt')}"
+    return f"the build has failed for {minutes:.0f} min, in {counted(len(seen.gates('build')), 'attempt')}"
 
 
-def symbol_undefined(seen: Seen, _: Thresholds) -> str | None:
+def symbol_undefined(seen: Seen) -> str | None:
     """Of a template, as far as the linker names it: a function of another library is not missing an instantiation."""
     for said in _failures(seen, UNDEFINED):
         names = NAMED.findall(said)
@@ -189,45 +268,42 @@ def symbol_undefined(seen: Seen, _: Thresholds) -> str | None:
     return None
 
 
-def types_mixed(seen: Seen, _: Thresholds) -> str | None:
+def types_mixed(seen: Seen) -> str | None:
     return next(_failures(seen, MIXED_TYPES), None)
 
 
-def resources_exceeded(seen: Seen, _: Thresholds) -> str | None:
+def resources_exceeded(seen: Seen) -> str | None:
     """A kernel of which no block fits, by what the compiler counted; or that compiler or driver refused for it."""
     if seen.record is not None:
-        names = [one.device.name or "" for one in seen.record.environments]
+        names = [word for one in seen.record.environments for word in (one.device.name or "").split()]
         for kernel in (kernel for one in seen.record.builds if one.side == "head" for kernel in one.kernels):
             for gpu, share in kernel.occupancy_pct.items():
-                here = any(model in name.split() for name in names for model in gpu.split(" and "))
-                if share == 0 and here:
+                if share == 0 and set(gpu.split(" and ")) & set(names):
                     limits = kernel.occupancy_limits.get(gpu, "its resources")
                     return f"no block of {kernel.name} fits a multiprocessor of {gpu}, by {limits}"
     return next(_failures(seen, RESOURCES), None)
 
 
-def machine_lost(seen: Seen, _: Thresholds) -> str | None:
+def machine_lost(seen: Seen) -> str | None:
     """Of a session that kernelgate measured by its end and the record's; of one told of in a document by its words."""
     if seen.record is not None and seen.record.run.ended == "preempted":
         return "the record's run was preempted"
-    closed = [one for one in seen.events if isinstance(one, log.Closed)]
-    ended = next((one.said for one in closed if one.why == "machine"), None)
-    if ended is not None or seen.opened is None or seen.opened.source == "measured":
-        return ended
-    return next((one.said for one in closed if LOST.search(one.said)), None) or next(_failures(seen, LOST), None)
-
-
-def silent_work(seen: Seen, limits: Thresholds) -> str | None:
-    """A command of the session that printed nothing for too long. Between commands nobody knows who works or thinks."""
-    work = [one for one in seen.events if isinstance(one, log.GateAttempt | log.TriedChange)]
-    silent = [one for one in work if (one.silent_s or 0.0) >= limits.silent_s]
-    if not silent:
+    if seen.closed and seen.closed.why == "machine":
+        return seen.closed.said
+    if not any(isinstance(one, Opened) and one.source == "recorded" for one in seen.events):
         return None
-    most = max(silent, key=lambda one: one.silent_s or 0.0)
+    return seen.closed.said if seen.closed and LOST.search(seen.closed.said) else next(_failures(seen, LOST), None)
+
+
+def silent_work(seen: Seen) -> str | None:
+    """A command of the session that printed nothing for too long. Between commands nobody knows who works or thinks."""
+    most = max(_work(seen), key=lambda one: one.silent_s or 0.0, default=None)
+    if most is None or (most.silent_s or 0.0) < PATTERNS_SILENT_S:
+        return None
     return f"{_called(most)} printed nothing for {most.silent_s:.0f} s: {most.said}"
 
 
-def foreign_target(seen: Seen, _: Thresholds) -> str | None:
+def foreign_target(seen: Seen) -> str | None:
     """Compiled for other GPUs than the one at hand."""
     left_out = next((one for one in seen.findings if one.name == ARCH_LIST and "leaves out" in one.found), None)
     if left_out:
@@ -237,18 +313,8 @@ def foreign_target(seen: Seen, _: Thresholds) -> str | None:
     capabilities = [one.device.compute_capability for one in seen.record.environments]
     devices = [f"sm_{capability.replace('.', '')}" for capability in capabilities if capability]
     targets = sorted({target for one in seen.record.builds if one.side == "head" for target in one.targets})
-    native = {target.rstrip("af") for target in targets}
-    foreign = next((device for device in devices if device not in native), None)
-    return f"compiled for {_listed(targets)}, measured on {foreign}" if targets and foreign else None
-
-
-def speedup(gate: log.GateAttempt) -> float | None:
-    """Over the reference, from whichever figures the gate gives."""
-    seen = gate.figures
-    if seen.get("speedup"):
-        return seen["speedup"]
-    reference, ours = seen.get("reference_ms"), seen.get("ours_ms")
-    return reference / ours if reference and ours else None
+    foreign = next((device for device in devices if device not in {target.rstrip("af") for target in targets}), None)
+    return f"compiled for {', '.join(targets)}, measured on {foreign}" if targets and foreign else None
 
 
 SIGNALS: Final[dict[str, Signal]] = {
@@ -262,44 +328,42 @@ SIGNALS: Final[dict[str, Signal]] = {
 }  # fmt: skip
 
 
+def speedup(gate: GateAttempt) -> float | None:
+    """Over the reference, from whichever figures the gate gives."""
+    reference_ms, ours_ms = gate.figures.get("reference_ms"), gate.figures.get("ours_ms")
+    return gate.figures.get("speedup") or (reference_ms / ours_ms if reference_ms and ours_ms else None)
+
+
 def _failures(seen: Seen, words: re.Pattern[str]) -> Iterator[str]:
     """What the tools said of things that failed and have not been passed since, the last first, where it holds these
     words. What the environment says of itself is no matter of the kernel's sources."""
-    for event in reversed(seen.events):
-        if isinstance(event, log.GateAttempt) and not event.passed and event.gate != "environment":
-            said = None if _passed_after(seen, event) else event.said
+    passed: set[str] = {"environment"}
+    for event in reversed(_work(seen)):
+        if isinstance(event, TriedChange):
+            said = f"try {event.number}: {event.said}" if event.failed and event.number == seen.tries[-1].number else ""
+        elif event.passed:
+            passed.add(event.gate)
+            continue
         else:
-            is_last = isinstance(event, log.TriedChange) and event is seen.tries[-1] and event.failed
-            said = f"try {event.number}: {event.said}" if isinstance(event, log.TriedChange) and is_last else None
-        if said is not None and words.search(said):
+            said = "" if event.gate in passed else event.said
+        if words.search(said):
             yield said
 
 
-def _has_reference(timing: Timing) -> bool:
-    return "reference" in timing.samples_us or "reference" in timing.condensed
+def _work(seen: Seen) -> list[GateAttempt | TriedChange]:
+    return [one for one in seen.events if isinstance(one, GateAttempt | TriedChange)]
 
 
-def _checked(record: RunRecord) -> bool:
-    fuzzed = record.fuzz is not None and record.fuzz.status != "skipped"
-    return fuzzed or any(timing.errors for process in record.processes for timing in process.timings)
-
-
-def _is_proven(event: log.Event, gate: log.GateName) -> bool:
+def _is_proven(event: Event, gate: GateName) -> bool:
     """Whether a gate was passed by being tried."""
-    return isinstance(event, log.GateAttempt) and event.gate == gate and event.passed and not event.skipped
-
-
-def _skipped(seen: Seen, gate: log.GateName) -> str | None:
-    """Why a gate was passed over and never tried since."""
-    last = next(iter(reversed(seen.gates(gate))), None)
-    return last.skipped if last else None
+    return isinstance(event, GateAttempt) and event.gate == gate and event.passed and not event.skipped
 
 
 def _is_of_cpu(seen: Seen) -> bool:
-    return seen.opened is not None and seen.opened.gpu == "cpu"
+    return any(isinstance(one, Opened) and one.gpu == "cpu" for one in seen.events)
 
 
-def _last_timed(seen: Seen) -> tuple[log.GateAttempt | None, float | None]:
+def _last_timed(seen: Seen) -> tuple[GateAttempt | None, float | None]:
     """The last performance gate with figures, and how many times as fast as the reference the kernel is now: with what
     was kept since."""
     last = next((one for one in reversed(seen.gates("performance")) if speedup(one)), None)
@@ -319,71 +383,18 @@ def _is_template(name: str) -> bool:
     return at < len(name)
 
 
-def _machine(event: log.Event) -> str | None:
-    return event.machine if isinstance(event, log.GateAttempt | log.TriedChange) else None
+def _called(event: GateAttempt | TriedChange) -> str:
+    return f"try {event.number}" if isinstance(event, TriedChange) else f"the gate {event.gate}"
 
 
-def _called(event: log.Event) -> str:
-    if isinstance(event, log.TriedChange):
-        return f"try {event.number}"
-    return f"the gate {event.gate}" if isinstance(event, log.GateAttempt) else "the session"
+def _slowest(speedups: Mapping[str, float]) -> str | None:
+    case, times = min(speedups.items(), key=lambda one: one[1], default=("", PROFILE_BELOW))
+    return f"{case} runs at {times:.2g}× the reference" if times < PROFILE_BELOW else None
 
 
-def _reverted(seen: Seen, tried: log.TriedChange) -> bool:
-    return any(isinstance(one, log.Decided) and one.number == tried.number and not one.kept for one in seen.events)
+def _numbered(tries: Sequence[TriedChange]) -> str:
+    return f"{'try' if len(tries) == 1 else 'tries'} {', '.join(str(one.number) for one in tries)}"
 
 
-def _passed(seen: Seen, gate: log.GateName) -> bool:
-    return any(one.passed for one in seen.gates(gate))
-
-
-def _passed_after(seen: Seen, failed: log.GateAttempt) -> bool:
-    attempts = seen.gates(failed.gate)
-    return any(one.passed for one in attempts[attempts.index(failed) + 1 :])
-
-
-def _profiled_after(seen: Seen, event: log.Event | None) -> bool:
-    """Whether the gate or a try, which profiles both sides, named a bottleneck since."""
-    later = seen.events[seen.events.index(event) + 1 :] if event else ()
-    return any(_is_proven(one, "profile") or (isinstance(one, log.TriedChange) and one.bottleneck) for one in later)
-
-
-def _closed(seen: Seen) -> bool:
-    return any(isinstance(one, log.Closed) for one in seen.events)
-
-
-def _place(seen: Seen, is_one: Callable[[log.Event], bool]) -> int | None:
-    return next((place for place, event in enumerate(seen.events) if is_one(event)), None)
-
-
-def _is_later_gate(event: log.Event) -> bool:
-    return isinstance(event, log.GateAttempt) and event.gate not in ("environment", "document")
-
-
-def _certain_gain(tried: log.TriedChange) -> bool:
-    return any(one.interval_pct[1] < 0 for one in tried.outcomes)
-
-
-def _slowest(seen: Seen, below: float) -> str | None:
-    return _slowest_of(dict(seen.times.speedups), below)
-
-
-def _slowest_of(speedups: dict[str, float], below: float) -> str | None:
-    slow = {case: times for case, times in speedups.items() if times < below}
-    if not slow:
-        return None
-    case, times = min(slow.items(), key=lambda one: one[1])
-    return f"{case} runs at {times:.2g}× the reference"
-
-
-def _counted_tries(seen: Seen) -> str:
-    count = len(seen.tries)
-    return f"{formatting.counted(count, 'change')} {'was' if count == 1 else 'were'} tried"
-
-
-def _numbered(numbers: list[int]) -> str:
-    return f"{'try' if len(numbers) == 1 else 'tries'} {_listed([str(one) for one in numbers])}"
-
-
-def _listed(names: list[str] | tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+def _named(key: CaseKey) -> str:
+    return f"{key.card}/{key.id}" if key.card else key.id

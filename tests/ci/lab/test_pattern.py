@@ -11,11 +11,9 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import folder, log, patterns, seen
+from kernelgate.ci.lab import folder, log, patterns
 from kernelgate.ci.lab.patterns import UsedBy
-from kernelgate.ci.lab.seen import Seen
-from kernelgate.ci.lab.signals import SIGNALS
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / patterns.FOLDER
@@ -124,9 +122,8 @@ def test_a_file_that_is_no_pattern_is_named(text: str, said: str, tmp_path: Path
 
 
 def test_a_signal_that_does_not_exist_is_named() -> None:
-    limits = seen.thresholds(Policy())
     with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
-        patterns.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen(), limits)
+        patterns.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen())
 
 
 def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import folder, log, patterns, seen
+from kernelgate.ci.lab import folder, log, patterns
 from kernelgate.ci.lab.prompt import prompt
-from kernelgate.ci.lab.seen import Seen
+from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +29,7 @@ EVENTS: tuple[log.Event, ...] = (
 
 def told(events: tuple[log.Event, ...]) -> str:
     known = patterns.read_all(ROOT / patterns.FOLDER)
-    return prompt(events, patterns.applying(known, Seen(events=events), seen.thresholds(Policy())), Policy())
+    return prompt(events, patterns.applying(known, Seen(events)), Policy())
 
 
 def test_it_says_objective_state_constraints_patterns_and_results() -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Note, Timing
-from kernelgate.ci.lab import folder, seen
+from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
-from kernelgate.ci.lab.seen import DoctorFinding, JudgedTimes, Seen
-from kernelgate.ci.lab.signals import SIGNALS
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.lab.signals import SIGNALS, DoctorFinding, Seen
 
-LIMITS = seen.thresholds(Policy())
 OPENED = Opened(name="s", objective="faster")
 RECORD = record.read(Path(__file__).parents[2] / "data/cards/swiglu_slower.json")
 
@@ -55,6 +51,12 @@ def timed(change: Callable[[Timing], dict[str, object]], **fields: object) -> Se
         for one in RECORD.processes
     ]
     return of_record(processes=tuple(processes), **fields)
+
+
+def proven(seen: Seen, **times: dict[str, float]) -> Seen:
+    """With times, in place of what the judge makes of the record."""
+    vars(seen).update(times)
+    return seen
 
 
 def without_reference() -> Seen:
@@ -111,8 +113,8 @@ CASES: list[tuple[str, Seen, Seen, str]] = [
     ("slow_without_profile", session(NEAR), session(TIMED), "0.9×"),
     (
         "slow_without_profile",
-        replace(of_record(profile=()), times=JudgedTimes({"swiglu/c": 0.4, "swiglu/d": 2.0})),
-        replace(Seen(record=RECORD), times=JudgedTimes({"swiglu/c": 0.4})),
+        proven(of_record(profile=()), speedups={"swiglu/c": 0.4, "swiglu/d": 2.0}),
+        proven(Seen(record=RECORD), speedups={"swiglu/c": 0.4}),
         "swiglu/c runs at 0.4×",
     ),
     ("slow_without_profile", session(SLOW, UNPROFILED), session(ON_CPU, SLOW, UNPROFILED), "no profile since: no ncu"),
@@ -123,7 +125,12 @@ CASES: list[tuple[str, Seen, Seen, str]] = [
     ("blind_tries", session(tried(bottleneck=None)), session(ON_CPU, tried(bottleneck=None)), "try 1 without"),
     ("below_reference", session(NEAR), session(SLOW), "0.9×"),
     ("below_reference", session(NEAR), session(NEAR, *KEPT), "0.9×"),
-    ("launch_heavy", Seen(times=JudgedTimes({}, {"c": 0.6})), Seen(times=JudgedTimes({}, {"c": 0.2})), "60% of a call"),
+    (
+        "launch_heavy",
+        proven(Seen(), launch_shares={"c": 0.6}),
+        proven(Seen(), launch_shares={"c": 0.2}),
+        "60% of a call",
+    ),
     ("wrong_results", of_record(checks=(FUZZ_FAILED,)), Seen(record=RECORD), "1 of 2 fuzz cases failed; .* S=65"),
     ("wrong_results", session(gate("correctness", False, "4.72 off")), session(RIGHT), "4.72 off"),
     ("wrong_results", session(tried(failed="correctness")), session(tried(failed="build")), "try 1"),
@@ -249,8 +256,8 @@ CASES: list[tuple[str, Seen, Seen, str]] = [
 
 @pytest.mark.parametrize(("name", "fires", "silent", "said"), CASES)
 def test_a_check_fires_on_its_case_and_on_no_other(name: str, fires: Seen, silent: Seen, said: str) -> None:
-    assert re.search(said, SIGNALS[name](fires, LIMITS) or "")
-    assert SIGNALS[name](silent, LIMITS) is None
+    assert re.search(said, SIGNALS[name](fires) or "")
+    assert SIGNALS[name](silent) is None
 
 
 def test_every_check_has_its_case() -> None:
@@ -261,20 +268,20 @@ def test_nothing_fires_where_nothing_was_looked_at_or_all_is_well() -> None:
     profiled = gate("profile", True)
     kept = Decided(number=1, kept=True, why="certain")
     well = session(VALID, BUILT, RIGHT, TIMED, profiled, tried(), kept, Closed(why="done", said="done"))
-    for looked in (Seen(), well, Seen(record=RECORD, times=seen.times(RECORD, Policy()))):
-        assert {name: check(looked, LIMITS) for name, check in SIGNALS.items() if check(looked, LIMITS)} == {}
+    for looked in (Seen(), well, Seen(record=RECORD)):
+        assert {name: check(looked) for name, check in SIGNALS.items() if check(looked)} == {}
 
 
 def test_a_record_whose_reference_cannot_be_timed_is_not_told_to_time_it() -> None:
     seen = without_reference()
     assert seen.record is not None
     noted = seen.record.model_copy(update={"notes": (Note(code="no_reference", text="no memory"),)})
-    assert SIGNALS["reference_unmeasured"](Seen(record=noted), LIMITS) is None
+    assert SIGNALS["reference_unmeasured"](Seen(record=noted)) is None
 
 
 def test_the_recorded_sessions_show_what_their_documents_say_of_them() -> None:
     fired = {
-        one.name: {signal for signal, check in SIGNALS.items() if check(Seen(events=one.events), LIMITS)}
+        one.name: {signal for signal, check in SIGNALS.items() if check(Seen(events=one.events))}
         for one in folder.every(Path(__file__).parents[3])
         if one.opened.source == "recorded"
     }
