@@ -19,6 +19,8 @@ from kernelgate.ci.lab.log import FILE, Closed, Event, Opened, event_of, line
 FOLDER = Path(".ci/sessions")
 WORK = "work"
 """In a session's folder: libraries, records, reports of the profiler. Git ignores it."""
+RECORD = "run.json"
+"""In a try's folder of that."""
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 

@@ -12,7 +12,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.ci.explain import analyze, recommend
 from kernelgate.ci.explain.analyze import Analysis
-from kernelgate.ci.lab import advice, coming, folder, measuring
+from kernelgate.ci.lab import advice, coming, folder
 from kernelgate.ci.lab.advice import Recommended
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, TriedChange, tries
@@ -94,7 +94,7 @@ def profile_of(session: Session) -> Path | None:
             return _of_try(work / f"try-{event.number}")
         if isinstance(event, GateAttempt) and event.gate == "profile" and not event.skipped:
             if event.passed and _is_of_kept(event, session):
-                return None if overwritten else _newest(work / PROFILE, "*.ncu-rep")
+                return None if overwritten else newest(work / PROFILE, "*.ncu-rep")
             overwritten = True  # what an earlier attempt left
     return None
 
@@ -106,7 +106,7 @@ def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float 
     """
     if action is None:
         return None
-    report = _newest(session.folder / folder.WORK / f"try-{number}" / PROFILE, "*.base.ncu-rep")
+    report = newest(session.folder / folder.WORK / f"try-{number}" / PROFILE, "*.base.ncu-rep")
     if report is None:
         return None
     try:
@@ -123,11 +123,11 @@ def _is_of_kept(attempt: GateAttempt, session: Session) -> bool:
 
 
 def _of_try(work: Path) -> Path | None:
-    report, path = _newest(work / PROFILE, "*.head.ncu-rep"), work / measuring.RECORD
+    report, path = newest(work / PROFILE, "*.head.ncu-rep"), work / folder.RECORD
     if report is not None or not path.exists():
         return report
     return path if any(one.side == "head" for one in record.read(path).profile) else None
 
 
-def _newest(at: Path, pattern: str) -> Path | None:
+def newest(at: Path, pattern: str) -> Path | None:
     return max(at.glob(pattern), key=lambda path: path.stat().st_mtime, default=None)

@@ -1,17 +1,24 @@
-"""One try: what changed since the last kept state, measured against it, and what certainty and policy make of it."""
+"""One try: what changed since the last kept state, measured against it, and what certainty and policy make of it.
+
+`python -m kernelgate.ci.lab.trying FOLDER` is the process that measures: FOLDER/try.json says what, FOLDER/run.json is
+its record; where there is nothing to judge, try.json says why. Its parent ends it when it falls silent, and loses
+nothing then.
+"""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 import shutil
+import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import git, lock
@@ -20,16 +27,20 @@ from kernelgate.ci.explain import budget
 from kernelgate.ci.explain.analyze import analyze_kernel
 from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
-from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
+from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import advice, coming, folder, measuring, profiled, state, steps, variables, watching
-from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.lab.log import Event, PatternUse, TriedChange, TryOutcome, tries
-from kernelgate.ci.lab.watching import Watch, Watched
-from kernelgate.ci.pipeline import prior
+from kernelgate.ci.lab import advice, coming, folder, log, profiled, state, steps, variables, watching
+from kernelgate.ci.lab.folder import RECORD, Session
+from kernelgate.ci.lab.log import Event, Opened, PatternUse, TriedChange, TryOutcome, tries
+from kernelgate.ci.lab.watching import Watch
+from kernelgate.ci.pipeline import local, prior
+from kernelgate.ci.policy import policy as policies
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import gpu, why
 
+TRY = "try.json"
+SESSION_FUZZ_S: Final = 10.0
+"""Of a try, for its fuzz trials, the riskiest first. Before a merge they are run in full."""
 LIMIT_S = 1800.0
 """Of a whole try; a wedged one falls silent long before."""
 STANDARD_ERRORS = 1.96
@@ -43,7 +54,10 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
     """
     known = tries(session.events)
     with steps.alone(session):
-        _gates_are_passed(session, policy)
+        speedup = state.figures(session.events, policy).speedup_before
+        if due := coming.due(state.gate_states(session.events), speedup):
+            first = f"`kernelgate session gate {due}`, or pass it over with --skip"
+            raise UsageError(f"{due} comes before any change: {first}")
         if known and known[-1].decision is None:
             raise UsageError(
                 f"try {known[-1].number} is neither kept nor reverted: `kernelgate session keep` or `revert`"
@@ -92,13 +106,6 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
     return asked.model_copy(update={"action": action, "recommended": recommended})
 
 
-def _gates_are_passed(session: Session, policy: Policy) -> None:
-    speedup = state.figures(session.events, policy).speedup_before
-    due = coming.due(state.gate_states(session.events), speedup)
-    if due is not None:
-        raise UsageError(f"{due} comes before any change: `kernelgate session gate {due}`, or pass it over with --skip")
-
-
 def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:
     """Patterns (docs/patterns) that the try went against, as a program can see it."""
     if warned := variables.warning(tried.variables):
@@ -134,79 +141,59 @@ def _measured(
     """With all that measuring says of it."""
     work = session.folder / folder.WORK / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
-    opened = session.opened
-    cases = tuple(f"{opened.card}/{case}" for case in opened.cases)
-    request = measuring.MeasuringRequest(
-        repo=root, base=asked.base or "", head=asked.head or "", card=opened.card or "", cases=cases
-    )
-    files.write(work / measuring.ASKED, request.model_dump_json() + "\n")
+    files.write(work / TRY, log.line(asked))
     expected = watching.expected_seconds(None, session, root, sessions)
-    watch = Watch(f"try {asked.number}", watching.REPORT_S, watching.SESSION_SILENT_S, LIMIT_S, expected)
-    done = watching.run("kernelgate.ci.lab.measuring", [str(work.absolute())], root, watch)
+    watch = Watch(f"try {asked.number}", LIMIT_S, expected)
+    done = watching.run("kernelgate.ci.lab.trying", [str(work.absolute())], root, watch)
+    tried = TriedChange.model_validate_json((work / TRY).read_text(encoding="utf-8"))
     told: dict[str, object] = {
         "at": folder.now(),
         "seconds": round(done.seconds, 1),
         "machine": lock.boot_identity(),
         "silent_s": done.silent_s,
+        "advised": "revert",
     }
-    path = work / measuring.RECORD
-    if done.code != 0:
-        told |= {**_failure(work, done), "advised": "revert"}
-    else:
-        told["record"] = hashlib.sha256(path.read_bytes()).hexdigest()
-        told |= _judged(session, record.read(path), policy, path)
-    return asked.model_copy(update=told)
+    if done.code == 0:
+        told["record"] = hashlib.sha256((work / RECORD).read_bytes()).hexdigest()
+        told |= _judged(session, record.read(work / RECORD), policy)
+    elif tried.failed is None:
+        told |= {"failed": "measurement", "said": done.ended or done.last.removeprefix("kernelgate: ")}
+    return tried.model_copy(update=told)
 
 
-def _failure(work: Path, done: Watched) -> dict[str, object]:
-    path = work / measuring.FAILURE
-    if not path.exists():
-        return {"failed": "measurement", "said": done.ended or done.last.removeprefix("kernelgate: ")}
-    told = measuring.MeasuringFailure.model_validate_json(path.read_text(encoding="utf-8"))
-    return {"failed": told.kind, "said": told.said}
-
-
-def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -> dict[str, object]:
+def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, object]:
     """The fields of a try that its record answers."""
-    fuzzed = {"fuzz_trials": measured.fuzz.run, "fuzz_failed": measured.fuzz.failed} if measured.fuzz else {}
-    common: dict[str, object] = {**fuzzed}
+    found: dict[str, object] = {}
+    if measured.fuzz:
+        found |= {"fuzz_trials": measured.fuzz.run, "fuzz_failed": measured.fuzz.failed}
     profiled_base = next((one.base for one in why.both_sides(measured) if one.base is not None), None)
     if profiled_base is not None:  # what held the kernel back before the change
-        diagnosis = analyze_kernel(profiled_base).bottleneck
-        common["bottleneck"] = diagnosis.bottleneck.value
+        found["bottleneck"] = analyze_kernel(profiled_base).bottleneck.bottleneck.value
     if measured.environment.device.compute_capability:
-        common["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
+        found["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
     wrong = next((one for check in measured.checks for one in check.results if not one.passed), None)
     if wrong is not None:
-        said = f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"
-        return {**common, "failed": "correctness", "said": said, "advised": "revert"}
-    verdict = judge(measured, policy, name=path.name, history=prior.past(say)(measured))
+        return {**found, "failed": "correctness", "said": f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"}
+    verdict = judge(measured, policy, name=RECORD, history=prior.past(say)(measured))
     if verdict.refused is not None:
-        return {**common, "failed": "measurement", "said": verdict.reason, "advised": "revert"}
-    outcomes = tuple(_outcome(case) for case in verdict.cases if case.change_pct is not None and case.interval_pct)
-    cause = _cause(measured, verdict)
-    speedup = state.figures(session.events, policy).speedup
-    return {
-        **common,
-        "outcomes": outcomes,
-        "said": verdict.reason,
-        "cause": cause,
-        "advised": advised(verdict, coming.is_tuning(speedup)),
-    }
-
-
-def _outcome(case: CaseVerdict) -> TryOutcome:
-    low, high = case.interval_pct or (0.0, 0.0)
-    return TryOutcome(
-        case=case.id,
-        status=case.status.name.lower(),
-        change_pct=case.change_pct or 0.0,
-        interval_pct=(low, high),
-        error_pct=(high - low) / 2 / STANDARD_ERRORS,
-        processes=case.processes,
-        base_us=case.base_us,
-        head_us=case.head_us,
+        return {**found, "failed": "measurement", "said": verdict.reason}
+    outcomes = tuple(
+        TryOutcome(
+            case=case.id,
+            status=case.status.name.lower(),
+            change_pct=case.change_pct,
+            interval_pct=case.interval_pct,
+            error_pct=(case.interval_pct[1] - case.interval_pct[0]) / 2 / STANDARD_ERRORS,
+            processes=case.processes,
+            base_us=case.base_us,
+            head_us=case.head_us,
+        )
+        for case in verdict.cases
+        if case.change_pct is not None and case.interval_pct
     )
+    tuning = coming.is_tuning(state.figures(session.events, policy).speedup)
+    told = {"outcomes": outcomes, "said": verdict.reason, "cause": _cause(measured, verdict)}
+    return {**found, **told, "advised": advised(verdict, tuning)}
 
 
 def advised(verdict: RecordVerdict, tuning: bool) -> Literal["keep", "revert"]:
@@ -227,3 +214,53 @@ def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
     if both is None:
         return None
     return " ".join(budget.sentences(why.budget_of(measured, both, changed[both.key])))
+
+
+# ---- the process that measures ---------------------------------------------------------------------------------------
+
+
+def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRecord:
+    """The record of a try: both sides are built, fuzzed, timed and profiled. Raises KernelgateError."""
+    from kernelgate.bench.check import trials
+    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system.worker import worker_pool
+
+    known = policies.load(root / policies.POLICY_FILE if (root / policies.POLICY_FILE).exists() else None)
+    gates = known.gates.model_copy(update={"sanitizer": "ignore"})  # before a merge, not at each try
+    card, cases = opened.card or "", tuple(f"{opened.card}/{case}" for case in opened.cases)
+    rules = local.MeasuringRules(
+        known.model_copy(update={"gates": gates}),
+        prior.past(say),
+        cases,
+        SESSION_FUZZ_S,
+        "full",  # what is recommended next goes by NVIDIA's rules, too
+    )
+    say("building")
+    with worker_pool() as processes, git.worktree(root, asked.base or "", cards.FOLDER) as tree:
+        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
+        sides = verbs.against(verbs.libraries(root, asked.head, None), verbs.bases(root, asked.base))
+        if card not in sides:
+            raise KernelgateError(f"the change leaves no card {card}: {cards.FOLDER}/{card}.py is gone")
+        about = compared.judged(cards.read(tree / cards.FOLDER), {card: sides[card]})
+        return local.measured(about, processes, into / RECORD, rules)
+
+
+def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that worktrees and workers are tidied away
+        signal.signal(number, lambda code, _: sys.exit(128 + code))
+    work = Path(sys.argv[1])
+    asked = TriedChange.model_validate_json((work / TRY).read_text(encoding="utf-8"))
+    try:
+        opened = folder.read(work.parent.parent).opened
+        record.write(measure(Path.cwd(), opened, asked, work), work / RECORD)
+    except KernelgateError as error:
+        of_sources = isinstance(error, BuildError) and not isinstance(error, CannotCompileError)
+        failed = {"failed": "build" if of_sources else "measurement", "said": str(error)}
+        files.write(work / TRY, log.line(asked.model_copy(update=failed)))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

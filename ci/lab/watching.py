@@ -40,12 +40,12 @@ class Watch:
 
     what: str
     """Such as "gate build"."""
-    report_s: float
-    silent_s: float
-    """After so long without output it is ended."""
     total_s: float
     expected_s: float | None = None
     """By earlier runs; None where there was none."""
+    report_s: float = REPORT_S
+    silent_s: float = SESSION_SILENT_S
+    """After so long without output it is ended."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.lab import gating, watching
 from kernelgate.ci.lab.folder import Session
-from kernelgate.ci.lab.watching import Watch, Watched
+from kernelgate.ci.lab.watching import Watched
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 from tests.runs import case, process, run_record
@@ -32,11 +32,14 @@ def test_the_performance_gate_says_which_band_it_is(
 
     def ran(_: str, words: list[str], *__: object) -> Watched:
         made_up = run_record([case("n4", [process(times) for _ in range(3)])])
-        record.write(made_up, Path(words[words.index("--output") + 1]))
+        path = Path(words[words.index("--output") + 1])
+        if words[0] == "build":
+            (path / "toy").mkdir(parents=True)
+        else:
+            record.write(made_up, path)
         return Watched(0, (), 1.0, None, None)
 
     monkeypatch.setattr(watching, "run", ran)
-    asked = gating._GateAsked(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), Watch("gate", 30, 180, 900))
-    attempt = gating._timed(asked, tmp_path)
+    attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance", ())
     assert attempt.passed
     assert attempt.said.endswith(said)
