@@ -6,6 +6,7 @@ other capability has.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 from typing import Literal
@@ -37,6 +38,16 @@ def parse(arch_list: str) -> tuple[Target, ...]:
     """The targets of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0a", sorted. Raises UsageError for what is no target."""
     words = [word for word in re.split(r"[;,\s]+", arch_list) if word]
     return tuple(sorted({_parse_word(word) for word in words}))
+
+
+def asked() -> tuple[Target, ...]:
+    """What TORCH_CUDA_ARCH_LIST asks for; nothing where it is not set."""
+    return parse(os.environ.get(ARCH_LIST, ""))
+
+
+def at_hand() -> tuple[Capability, ...]:
+    """What is compiled for where nothing is asked for: the L4 and the GPUs of this machine."""
+    return tuple(sorted({L4, *gpus_at_hand()}))
 
 
 def _parse_word(word: str) -> Target:

@@ -101,8 +101,8 @@ def export(built: Library, folder: Path) -> Library:
 
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
     """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible."""
-    wanted = archs.parse(os.environ.get(ARCH_LIST, ""))
-    wanted_here = wanted or tuple(sorted({archs.L4, *archs.gpus_at_hand()}))
+    wanted = archs.asked()
+    wanted_here = wanted or archs.at_hand()
     available = sources.available(wanted_here)
     install = cuda_tools.TOOLS["nvcc"].install
     if wanted:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,6 +110,13 @@ def adopt(given: Library) -> Library:
     if not _KEY.fullmatch(given.manifest.key):
         raise KernelgateError(f"{given.folder} has no key that a cache could find it by")
     return replace(cached(given.manifest.key, copy), cached=True)
+
+
+def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Files by their names below the folder."""
+    for name, data in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
 
 
 def not_writable(error: OSError) -> KernelgateError:

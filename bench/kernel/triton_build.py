@@ -19,23 +19,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build import cache as build_cache
-from kernelgate.bench.build.archs import Target, sm
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
 from kernelgate.bench.build.machine_code import Disassembler, MachineCode
 from kernelgate.bench.build.sources import PackageSpec
-from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError, KernelgateError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
 from kernelgate.bench.record import KernelFacts
-from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
@@ -48,7 +46,6 @@ SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
 same for every build. Unlike the current folder, a package cannot change it, and ptxas, which would note when a source
 was changed, has none.
 """
-SILENCE_S = 5.0
 IMPORT_S = 120.0
 """For a package to be imported where nothing is compiled."""
 FUZZ_SEED = 0
@@ -91,7 +88,6 @@ class CompileRequest(Message):
 class PackageKernel(Message):
     """One Triton kernel, compiled for one target and one kind of arguments."""
 
-    kind: Literal["kernel"] = "kernel"
     name: str
     """Unique among the timed kernels of a target: the kernel's, with the case where an earlier case has another one."""
     function: str
@@ -117,31 +113,20 @@ class SkippedCases(Message):
 
 
 class TargetReport(Message):
-    """What a target's process has to say so far."""
+    """What a target's process has to say anew: reports are added up."""
 
-    kind: Literal["report"] = "report"
-    target: str
+    target: str = ""
     operators: tuple[str, ...] = ()
     """What the package registered with torch, as "my_ops::scale"; where another side registers one of them too, the two
     cannot share a process."""
-    skipped: tuple[SkippedCases, ...] = ()
-    error: tuple[str, str] | None = None
+    kernels: tuple[PackageKernel, ...] = ()
+    skipped: SkippedCases | None = None
+    error: str | None = None
     """Place and text: a kernel that a timed case launches has an error, or the package cannot be imported."""
     done: bool = False
 
 
-_ANSWER: TypeAdapter[PackageKernel | TargetReport] = TypeAdapter(
-    Annotated[PackageKernel | TargetReport, Field(discriminator="kind")]
-)
 _KERNELS = TypeAdapter(tuple[PackageKernel, ...])
-
-
-class PackageError(BuildError):
-    """A package does not compile, or cannot be imported where there is no GPU."""
-
-    def __init__(self, target: str, place: str, text: str) -> None:
-        super().__init__(f"{place}: {text}" if place else text)
-        self.target = target
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -150,7 +135,7 @@ class PackageError(BuildError):
 
 
 def build_package(
-    files: Mapping[str, bytes], card: CardFacts, spec: PackageSpec, sha: str | None, limits: TimeLimits
+    sources: Mapping[str, bytes], card: CardFacts, spec: PackageSpec, sha: str | None, limits: TimeLimits
 ) -> Library:
     """The library of these files, compiled unless the cache holds it.
 
@@ -158,38 +143,43 @@ def build_package(
     CompileError at a kernel's first error, and another KernelgateError where it cannot be tried.
     """
     triton = triton_version()
-    targets: set[Target] = set()
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
-    else:
-        asked = archs.parse(os.environ.get(archs.ARCH_LIST, "")) or (archs.L4, *archs.gpus_at_hand())
-        targets = {(target[0], target[1]) for target in asked}
-    names = tuple(map(sm, sorted(targets)))
+    asked = (archs.asked() or archs.at_hand()) if triton else ()
+    targets = tuple(map(archs.sm, sorted({(target[0], target[1]) for target in asked})))
     decisive = {  # the card decides for which cases kernels are compiled
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in sources.items()},
         "card": [card.name, card.sha256],
         "package": spec.package,
-        "targets": names,
-        "triton": triton if targets else None,
+        "targets": targets,
+        "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if _changes_code(name)),
     }
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
 
     def make(work: Path) -> Manifest:
-        for name, contents in files.items():
-            (work / PACKAGE / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / PACKAGE / name).write_bytes(contents)
+        build_cache.write_all(work / PACKAGE, sources)
         (work / CACHE).mkdir()
         begun = time.monotonic()
-        operators = _compile(card, spec.package, names, work, limits)
-        code = facts(work / CACHE) if names else MachineCode((), "it was compiled for no GPU")
+        request = CompileRequest(
+            folder=(work / PACKAGE).absolute(),
+            package=spec.package,
+            card=card.file.absolute(),
+            cases=tuple(cases(card)),
+            targets=targets,
+            cache=(work / CACHE).absolute(),
+        )
+        operators, skipped = compile_package(request, limits) if targets else (probe(request), ())
+        for one in skipped:
+            say(f"not compiled beforehand: {', '.join(one.cases[:3])}: {one.place} {one.text}")
+        code = facts(work / CACHE) if targets else MachineCode((), "it was compiled for no GPU")
         return Manifest(
             card=card.name,
             kind="package",
             namespace=spec.package,
             operators=operators,
             sha=None,
-            targets=names,
+            targets=targets,
             key=key,
             seconds=time.monotonic() - begun,
             sha256=content_digest(work, "package"),
@@ -221,33 +211,6 @@ def _changes_code(variable: str) -> bool:
     return of_triton or variable in ("DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "NVPTX_ENABLE_DUMP")
 
 
-def _compile(
-    card: CardFacts, package: str, targets: tuple[str, ...], work: Path, limits: TimeLimits
-) -> tuple[str, ...]:
-    """Compiles the package in a work folder of the cache, and gives its operators."""
-    request = CompileRequest(
-        folder=(work / PACKAGE).absolute(),
-        package=package,
-        card=card.file.absolute(),
-        cases=tuple(cases(card)),
-        targets=targets,
-        cache=(work / CACHE).absolute(),
-    )
-    if not targets:
-        return probe(request)
-    say(f"compile {card.name} for {', '.join(targets)}")
-    try:
-        operators, skipped = compile_package(request, limits)
-    except PackageError as error:
-        log = work.parent.parent / build_cache.LOGS / f"{work.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"{error}\n", encoding="utf-8")
-        raise CompileError(f"the package {package}", error.target, str(error), log, (str(error),)) from None
-    for left_out in skipped:
-        say(f"not compiled beforehand: {', '.join(left_out.cases[:3])}: {left_out.place} {left_out.text}")
-    return operators
-
-
 def probe(request: CompileRequest) -> tuple[str, ...]:
     """What importing the package registers with torch; nothing where it cannot be imported here."""
     with WorkerProcess(f"{WORKER}:registered") as worker:
@@ -261,32 +224,33 @@ def probe(request: CompileRequest) -> tuple[str, ...]:
 def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[str, ...], tuple[SkippedCases, ...]]:
     """Fills the request's cache, which becomes that of a library; what the package registers, and what was left out.
 
-    Raises PackageError at the first error, and CannotCompileError past the time limit or where the worker is gone.
+    Raises CompileError at the first error, and CannotCompileError past the time limit or where the worker is gone.
     """
     kernels: list[PackageKernel] = []
     operators: set[str] = set()
     skipped: dict[tuple[str, str], dict[str, None]] = {}
-    waiting = set(request.targets)
-    begun = told = time.monotonic()
-    deadline = begun + limits.total_s
-    with WorkerProcess(f"{WORKER}:run") as worker:
+    waiting = [*request.targets]
+    deadline = time.monotonic() + limits.total_s
+    told = track(f"compile {request.package}", len(waiting), alike=False, limit_s=limits.total_s)
+    with told as advance, WorkerProcess(f"{WORKER}:run") as worker:
         try:
             worker.send(request)
             while waiting:
-                answer = worker.receive(_ANSWER, max(0.0, deadline - time.monotonic()))
-                if isinstance(answer, PackageKernel):
-                    kernels.append(answer)
-                    if time.monotonic() - told > SILENCE_S:
-                        told = time.monotonic()
-                        say(f"compile {request.package}: {told - begun:.0f} s, {answer.name} for {answer.target}")
-                    continue
-                if answer.error is not None:
-                    raise PackageError(answer.target, *answer.error)
-                operators.update(answer.operators)
-                for left_out in answer.skipped:
-                    skipped.setdefault((left_out.place, left_out.text), {}).update(dict.fromkeys(left_out.cases))
-                if answer.done:
-                    waiting.remove(answer.target)
+                report = worker.receive(TargetReport, max(0.0, deadline - time.monotonic()))
+                if report.error is not None:
+                    work = request.cache.parent
+                    log = work.parent.parent / build_cache.LOGS / f"{work.name}.log"
+                    log.parent.mkdir(parents=True, exist_ok=True)
+                    log.write_text(f"{report.error}\n", encoding="utf-8")
+                    name = f"the package {request.package}"
+                    raise CompileError(name, report.target, report.error, log, (report.error,))
+                kernels += report.kernels
+                operators.update(report.operators)
+                if one := report.skipped:
+                    skipped.setdefault((one.place, one.text), {}).update(dict.fromkeys(one.cases))
+                if report.done:
+                    waiting.remove(report.target)
+                    advance(", ".join(waiting))
         except WorkerError as error:
             if time.monotonic() >= deadline:
                 text = f"{request.package} took longer to compile than {limits.total_s:g} s"
@@ -367,16 +331,15 @@ def _facts(entry: Path, kernel: PackageKernel, tools: Disassembler) -> KernelFac
     cubin = entry / f"{kernel.function}.cubin"
     try:
         launch = json.loads((entry / f"{kernel.function}.json").read_bytes())
-        name = launch["name"]
         changed = {
             "target": kernel.target,  # for sm_90 Triton compiles sm_90a
             "name": kernel.name,
             "dynamic_shared_bytes": int(launch["shared"]),
             "threads": 32 * int(launch["num_warps"]),
         }
+        found = next((known for known in machine_code.read(cubin, tools) if known.name == launch["name"]), None)
     except (OSError, ValueError, KeyError) as error:
         raise KernelgateError(f"{entry} is not what Triton writes: {type(error).__name__}: {error}") from None
-    found = next((known for known in machine_code.read(cubin, tools) if known.name == name), None)
     if found is None:
-        raise KernelgateError(f"{cubin} has no kernel {name}")
+        raise KernelgateError(f"{cubin} has no kernel {launch['name']}")
     return found.model_copy(update=changed)

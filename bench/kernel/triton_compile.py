@@ -7,19 +7,19 @@ capability when it is imported, and keep what it hears.
 from __future__ import annotations
 
 import faulthandler
-import fcntl
 import gc
 import importlib.util
+import multiprocessing.process
 import os
 import re
 import signal
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import connection
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -44,7 +44,7 @@ from kernelgate.bench.kernel.triton_build import (
     TargetReport,
 )
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker import Leader, Message
+from kernelgate.bench.system.worker import Leader
 
 SIDE = "build"
 MAX_TEXT = 500
@@ -59,16 +59,13 @@ _DIAGNOSTIC = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):\d+: error: (?P<text>.*
 """Of the compiler behind the front end, which prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?error\s*: (?P<text>.*)$", re.MULTILINE)
 
-Send = Callable[[Message], None]
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # All targets
 # ----------------------------------------------------------------------------------------------------------------------
 
 
 def run(request: CompileRequest, leader: Leader) -> None:
-    """Fills the cache of a package."""
+    """Fills the cache of a package: as many targets at once as there are processors."""
     for name in DISABLED:
         os.environ.pop(name, None)
     os.environ |= {"TRITON_CACHE_DIR": str(request.cache), "TRITON_STORE_BINARY_ONLY": "1"}
@@ -80,61 +77,31 @@ def run(request: CompileRequest, leader: Leader) -> None:
 
         cache.triton_key()  # reads all of Triton once, not once in each fork
     os.dup2(os.open(request.folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
-    compile_targets(request.model_copy(update={"folder": SOURCES}), leader.send)
+    request = request.model_copy(update={"folder": SOURCES})
+    fork = multiprocessing.get_context("fork")
+    lock = fork.Lock()
 
+    def send(report: TargetReport) -> None:
+        with lock:  # several processes share the pipe; what is longer than its buffer is not written at once
+            leader.send(report)
 
-def compile_targets(request: CompileRequest, send: Send) -> None:
-    """As many targets at once as there are processors."""
     waiting = list(request.targets)
-    running: dict[int, tuple[str, IO[bytes]]] = {}
-    """By process: the target, and what the process prints."""
-    lock = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this process
-
-    def send_alone(message: Message) -> None:
-        """Several processes share the pipe; what is longer than its buffer is not written at once."""
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        try:
-            send(message)
-        finally:
-            fcntl.lockf(lock, fcntl.LOCK_UN)
-
+    running: dict[Any, tuple[multiprocessing.process.BaseProcess, TargetWork]] = {}
     while waiting or running:
         while waiting and len(running) < len(os.sched_getaffinity(0)):
-            target = waiting.pop(0)
-            output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this process
-            running[_fork(TargetWork(request, target, send_alone, output))] = target, output
-        pid, status = os.wait()
-        target, output = running.pop(pid)
-        code = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        printed = output.read().decode(errors="replace")
-        if code < 0:
-            skipped = _unmade(request, signal.Signals(-code).name, printed)
-            send_alone(TargetReport(target=target, skipped=(skipped,), done=True))
-        elif code > 0:
-            sys.exit(printed)
-
-
-def _fork(work: TargetWork) -> int:
-    leader = os.getpid()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        orphans.end_with_parent()
-        if os.getppid() == leader:  # else it died before the line above
-            for stream in (1, 2):
-                os.dup2(work.printed.fileno(), stream)
-            faulthandler.enable(work.printed)
-            work.send(work.run())
-            code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+            work = TargetWork(request, waiting.pop(0), send, tempfile.TemporaryFile())
+            process = fork.Process(target=work.apart, args=[os.getpid()], daemon=True)
+            process.start()
+            running[process.sentinel] = process, work
+        for sentinel in connection.wait(list(running)):
+            process, work = running.pop(sentinel)
+            process.join()
+            if code := process.exitcode:
+                printed = work.read_printed()
+                if code > 0:
+                    sys.exit(printed)
+                skipped = _unmade(request, signal.Signals(-code).name, printed)
+                send(TargetReport(target=work.target, skipped=skipped, done=True))
 
 
 def _unmade(request: CompileRequest, name: str, printed: str) -> SkippedCases:
@@ -144,10 +111,9 @@ def _unmade(request: CompileRequest, name: str, printed: str) -> SkippedCases:
     """
     started = re.findall(_CASE.format(r"(\d+)"), printed)
     cases = request.in_order[int(started[-1]) if started else 0 :]
-    frames = [(Path(file), line) for file, line in re.findall(r'File "(.+)", line (\d+)', printed)]
-    places = [f"{file.relative_to(request.folder)}:{line}" for file, line in frames if request.folder in file.parents]
+    places = re.findall(rf'File "{request.folder}/(.+)", line (\d+)', printed)
     text = f"the process that made this call was ended by {name}"
-    return SkippedCases(place=next(iter(places), ""), text=text, cases=tuple(case.id for case in cases))
+    return SkippedCases(place=":".join(places[0]) if places else "", text=text, cases=tuple(one.id for one in cases))
 
 
 def _mentions_triton(folder: Path) -> bool:
@@ -166,9 +132,9 @@ class TargetWork:
 
     request: CompileRequest
     target: str
-    send: Send
+    send: Callable[[TargetReport], None]
     printed: IO[bytes]
-    """What standard error goes to."""
+    """What standard output and error go to."""
     case: CompileCase = field(init=False)
     config: str | None = None
     """Of an autotuned kernel that is about to be launched."""
@@ -176,34 +142,49 @@ class TargetWork:
     """Errors of kernels in the present case, with the kernel; some are caught by who launched it."""
     entries: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
-    skipped: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
-    def run(self) -> TargetReport:
+    def apart(self, leader: int) -> None:
+        """In a fork of `leader`, whose file descriptors it has."""
+        orphans.end_with_parent()
+        if os.getppid() != leader:  # it died before the line above
+            return
+        for stream in (1, 2):
+            os.dup2(self.printed.fileno(), stream)
+        faulthandler.enable(self.printed)
+        error = None
+        try:
+            self._compile()
+        except _TimedCaseError as timed:
+            error = _said(*timed.args)
+        except PackageImportError as failed:
+            if isinstance(failed.__cause__, ImportError | SyntaxError):
+                error = _said(failed.place, failed.text)
+            else:  # it may be right where there is a GPU
+                self._skip(failed.place, failed.text, *self.request.cases)
+        except KernelgateError as failed:
+            error = str(failed)
+        self.send(TargetReport(target=self.target, error=error, done=True))
+
+    def _compile(self) -> None:
         request, alias = self.request, package_import.alias_of(self.request.package, SIDE)
         pretend(archs.target(self.target.removeprefix("sm_")), alias)
         operators = watch_operators(alias)
-        try:
-            kernel = loading.load(request.card)
-            card = type(kernel).__module__
-            package = package_import.load(request.folder, request.package, SIDE, importer=card)
-            self.send(TargetReport(target=self.target, operators=operators()))
-            if _mentions_triton(request.folder):
-                self._compile_instead_of_launching()
-                for number, case in enumerate(request.in_order):
-                    self._call(number, case, kernel, package)
-        except _TimedCaseError as error:
-            return TargetReport(target=self.target, error=error.args, done=True)
-        except PackageImportError as error:
-            if isinstance(error.__cause__, ImportError | SyntaxError):
-                return TargetReport(target=self.target, error=(error.place, error.text), done=True)
-            # It may be right where there is a GPU.
-            self.skipped[error.place, error.text] = [case.id for case in request.cases]
-        except KernelgateError as error:
-            return TargetReport(target=self.target, error=("", str(error)), done=True)
-        skipped = (
-            SkippedCases(place=place, text=text, cases=tuple(ids)) for (place, text), ids in self.skipped.items()
-        )
-        return TargetReport(target=self.target, operators=operators(), skipped=tuple(skipped), done=True)
+        kernel = loading.load(request.card)
+        package = package_import.load(request.folder, request.package, SIDE, importer=type(kernel).__module__)
+        self.send(TargetReport(operators=operators()))
+        if _mentions_triton(request.folder):
+            self._compile_instead_of_launching()
+            for number, case in enumerate(request.in_order):
+                self._call(number, case, kernel, package)
+        self.send(TargetReport(operators=operators()))
+
+    def read_printed(self, start: int = 0) -> str:
+        self.printed.seek(start)
+        return self.printed.read().decode(errors="replace")
+
+    def _skip(self, place: str, text: str, *cases: CompileCase) -> None:
+        ids = tuple(case.id for case in cases)
+        self.send(TargetReport(skipped=SkippedCases(place=place, text=text, cases=ids)))
 
     def _call(self, number: int, case: CompileCase, kernel: Kernel, package: ModuleType) -> None:
         """Timed calls compile all configurations that @triton.autotune would time, others the one that is fuzzed."""
@@ -216,19 +197,16 @@ class TargetWork:
             with tuning:
                 call(kernel, package, CaseAxes(case.axes))
         except (Exception, SystemExit) as error:
-            for failure, compiled in self.failures:
-                if failure in _causes(error):
-                    self.printed.seek(start)
-                    printed = self.printed.read().decode(errors="replace")
-                    place, text = explain(failure, compiled, self.request.folder, printed)
-                    if case.timed:
-                        raise _TimedCaseError(place, text) from None
-                    break
-            else:
+            causes = [*_causes(error)]
+            failed = next((failure for failure in self.failures if failure[0] in causes), None)
+            if failed is None:
                 place = package_import.place(error, self.request.folder)
                 place = place or package_import.place(error, self.request.card.parent)
-                text = f"{type(error).__name__}: {_short(str(error))}"
-            self.skipped.setdefault((place, text), []).append(case.id)
+                return self._skip(place, f"{type(error).__name__}: {_short(str(error))}", case)
+            place, text = explain(*failed, self.request.folder, self.read_printed(start))
+            if case.timed:
+                raise _TimedCaseError(place, text) from None
+            self._skip(place, text, case)
 
     def _next_config(self, config: str | None) -> None:
         self.config = config
@@ -264,21 +242,24 @@ class TargetWork:
                 number += 1
                 name = f"{here} #{number}"
             self.names.add(name)
-        self.send(
-            PackageKernel(
-                name=name,
-                function=file.name.partition(".")[0],
-                target=self.target,
-                entry=entry,
-                case=self.case.id,
-                timed=self.case.timed,
-                config=self.config,
-            )
+        made = PackageKernel(
+            name=name,
+            function=file.name.partition(".")[0],
+            target=self.target,
+            entry=entry,
+            case=self.case.id,
+            timed=self.case.timed,
+            config=self.config,
         )
+        self.send(TargetReport(kernels=(made,)))
 
 
 class _TimedCaseError(Exception):
     """A kernel that a timed case launches does not compile: place and text."""
+
+
+def _said(place: str, text: str) -> str:
+    return f"{place}: {text}" if place else text
 
 
 def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
@@ -331,7 +312,7 @@ def registered(request: CompileRequest) -> TargetReport:
     """What importing the package registers, where nothing is compiled."""
     operators = watch_operators(package_import.alias_of(request.package, SIDE))
     package_import.load(request.folder, request.package, SIDE)
-    return TargetReport(target="", operators=operators(), done=True)
+    return TargetReport(operators=operators())
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -18,21 +18,21 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.sources import package_sources
-from kernelgate.bench.core.errors import BuildError
+from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials, triton_build
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import LAYOUTS
 from kernelgate.bench.kernel.triton_build import (
     CompileCase,
     CompileRequest,
-    PackageError,
     PackageKernel,
     SkippedCases,
+    TargetReport,
     compile_package,
 )
 from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker import ROOT
+from kernelgate.bench.system.worker import ROOT, WorkerProcess
 from tests import registered
 from tests.processes import alive
 
@@ -261,9 +261,9 @@ def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: Comp
 def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
     """At the line of the function that it is in, for the first target that has it."""
     asked = request(library(tmp_path), [case("plain.scale"), case("faults.nested")], ("sm_90",))
-    with pytest.raises(PackageError) as caught:
+    with pytest.raises(CompileError) as caught:
         compiled(asked)
-    assert str(caught.value) == f"{place('nested', 'helpers')}: {FAULTS['nested']}"
+    assert caught.value.first == f"{place('nested', 'helpers')}: {FAULTS['nested']}"
     assert caught.value.target == "sm_90"
 
 
@@ -289,9 +289,9 @@ SOURCES = {
 def test_a_package_that_cannot_be_imported(tmp_path: Path, text: str) -> None:
     (tmp_path / "tree" / "my_kernels").mkdir(parents=True)
     (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(text)
-    with pytest.raises(PackageError) as caught:
+    with pytest.raises(CompileError) as caught:
         compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")], ("sm_90",)))
-    assert str(caught.value).startswith(SOURCES[text])
+    assert caught.value.first.startswith(SOURCES[text])
 
 
 def test_a_package_that_needs_a_real_gpu_to_be_imported_is_compiled_there(tmp_path: Path) -> None:
@@ -320,11 +320,13 @@ def test_the_time_limit(tmp_path: Path) -> None:
 def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request(library(tmp_path), [case("faults.endless")], ("sm_90",))
 
-    def stop(_: str) -> None:
-        raise KeyboardInterrupt
+    def stop(worker: WorkerProcess, kind: type[TargetReport], patience_s: float) -> TargetReport:
+        if (report := receive(worker, kind, patience_s)).kernels:
+            raise KeyboardInterrupt
+        return report
 
-    monkeypatch.setattr(triton_build, "SILENCE_S", -1.0)  # the first kernel is told of
-    monkeypatch.setattr(triton_build, "say", stop)
+    receive = WorkerProcess.receive
+    monkeypatch.setattr(WorkerProcess, "receive", stop)
     with pytest.raises(KeyboardInterrupt):
         compile_package(asked, TimeLimits())
     (compiler,) = (int(path.stem) for path in (tmp_path / "package").glob("*.pid"))
