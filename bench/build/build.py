@@ -56,7 +56,7 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
     found = cache.cached(how.key, lambda work: _compile(how, work, sha, limits))
     _keep_sources(how.sources, found.folder)
-    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+    return found.of_commit(sha)
 
 
 def describe(built: Library) -> str:

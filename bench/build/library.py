@@ -93,6 +93,10 @@ class Library:
         """The commit's own card; None in the cache, which knows contents alone."""
         return self.card_file or (card_in(self.folder, self.manifest) if self.manifest.card_sha256 else None)
 
+    def of_commit(self, sha: str | None) -> Library:
+        """The same, said to be of a commit: a cache knows contents alone."""
+        return replace(self, manifest=self.manifest.model_copy(update={"sha": sha}))
+
     def same_as(self, other: Library) -> bool:
         """Whether nothing that is measured differs: the card, and the sources with their recipe, or their binary.
 

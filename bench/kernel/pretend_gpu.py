@@ -48,7 +48,7 @@ def pretend(target: Target, alias: str) -> None:
 
         driver.set_active(_triton_driver(properties))
     claims = ClaimsCuda()
-    torch.library.Library.impl = _on_the_cpu(torch.library.Library.impl, claims, alias)  # type: ignore[method-assign]
+    torch.library.Library.impl = _on_the_cpu(claims, alias)  # type: ignore[method-assign]
     claims.__enter__()  # type: ignore[no-untyped-call]
 
 
@@ -98,11 +98,12 @@ def _is_cuda(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) is not None
 
 
-def _on_the_cpu(register: Callable[..., None], claims: ClaimsCuda, alias: str) -> Callable[..., None]:
+def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
     """Library.impl for operators that the package defines: what is meant for CUDA is called for the CPU's tensors.
 
     An operator's code runs where torch has left every mode, and is put back into this one.
     """
+    register: Callable[..., None] = torch.library.Library.impl
     for_cuda: set[tuple[str, str]] = set()
 
     def impl(library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
@@ -198,9 +199,7 @@ def _properties(target: Target) -> SimpleNamespace:
     """As torch.cuda.get_device_properties names them: of the first GPU in the table with this compute capability, or of
     the one that comes before it."""
     major, minor = target[0], target[1]
-    models: dict[Target, hardware.GpuModel] = {}
-    for model in hardware.GPUS.values():
-        models.setdefault(archs.target(model.limits.target.removeprefix("sm_"))[:2], model)
+    models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
     model = models[max((known for known in models if known <= (major, minor)), default=min(models))]
     return SimpleNamespace(
         name=f"NVIDIA {model.name}",

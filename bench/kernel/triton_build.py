@@ -16,11 +16,10 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build import cache as build_cache
@@ -39,7 +38,7 @@ from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 WORKER = "kernelgate.bench.kernel.triton_compile"
 INDEX = "kernels.json"
-"""In the cache: what was compiled, as `PackageKernel`s."""
+"""In the cache: the report of all kernels."""
 SOURCES_FD = 99
 SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
 """What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
@@ -74,15 +73,11 @@ class CompileRequest(Message):
     card: Path
     """The file of the commit's own card."""
     cases: tuple[CompileCase, ...]
+    """Timed ones first, so that what they launch is known as theirs."""
     targets: tuple[str, ...]
     """Such as ("sm_80", "sm_90")."""
     cache: Path
     """Becomes TRITON_CACHE_DIR; need not exist."""
-
-    @property
-    def in_order(self) -> list[CompileCase]:
-        """Timed cases first, so that what they launch is known as theirs."""
-        return sorted(self.cases, key=lambda case: not case.timed)
 
 
 class PackageKernel(Message):
@@ -103,15 +98,6 @@ class PackageKernel(Message):
     """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
 
 
-class SkippedCases(Message):
-    """Calls that failed otherwise than by a kernel's error in a timed case: what they launch is not in the cache."""
-
-    place: str
-    """File and line, such as "my_kernels/swiglu.py:12", from the folder that is on the import path; may be empty."""
-    text: str
-    cases: tuple[str, ...]
-
-
 class TargetReport(Message):
     """What a target's process has to say anew: reports are added up."""
 
@@ -120,18 +106,12 @@ class TargetReport(Message):
     """What the package registered with torch, as "my_ops::scale"; where another side registers one of them too, the two
     cannot share a process."""
     kernels: tuple[PackageKernel, ...] = ()
-    skipped: SkippedCases | None = None
+    skipped: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The ids of cases whose kernels are not in the cache, by what stopped their calls: file, line and text, such as
+    "my_kernels/swiglu.py:12: ValueError: …"."""
     error: str | None = None
-    """Place and text: a kernel that a timed case launches has an error, or the package cannot be imported."""
+    """A kernel that a timed case launches has an error, or the package cannot be imported."""
     done: bool = False
-
-
-_KERNELS = TypeAdapter(tuple[PackageKernel, ...])
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The library
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def build_package(
@@ -169,9 +149,9 @@ def build_package(
             targets=targets,
             cache=(work / CACHE).absolute(),
         )
-        operators, skipped = compile_package(request, limits) if targets else (probe(request), ())
-        for one in skipped:
-            say(f"not compiled beforehand: {', '.join(one.cases[:3])}: {one.place} {one.text}")
+        operators, skipped = compile_package(request, limits) if targets else (probe(request), {})
+        for why, ids in skipped.items():
+            say(f"not compiled beforehand: {', '.join(ids[:3])}: {why}")
         code = facts(work / CACHE) if targets else MachineCode((), "it was compiled for no GPU")
         return Manifest(
             card=card.name,
@@ -187,8 +167,7 @@ def build_package(
             facts_missing=code.missing,
         )
 
-    found = build_cache.cached(key, make)
-    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+    return build_cache.cached(key, make).of_commit(sha)
 
 
 def triton_version() -> str | None:
@@ -221,14 +200,14 @@ def probe(request: CompileRequest) -> tuple[str, ...]:
             return ()
 
 
-def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[str, ...], tuple[SkippedCases, ...]]:
+def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Fills the request's cache, which becomes that of a library; what the package registers, and what was left out.
 
     Raises CompileError at the first error, and CannotCompileError past the time limit or where the worker is gone.
     """
     kernels: list[PackageKernel] = []
     operators: set[str] = set()
-    skipped: dict[tuple[str, str], dict[str, None]] = {}
+    skipped: dict[str, tuple[str, ...]] = {}
     waiting = [*request.targets]
     deadline = time.monotonic() + limits.total_s
     told = track(f"compile {request.package}", len(waiting), alike=False, limit_s=limits.total_s)
@@ -246,8 +225,8 @@ def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[
                     raise CompileError(name, report.target, report.error, log, (report.error,))
                 kernels += report.kernels
                 operators.update(report.operators)
-                if one := report.skipped:
-                    skipped.setdefault((one.place, one.text), {}).update(dict.fromkeys(one.cases))
+                for why, ids in report.skipped.items():
+                    skipped[why] = tuple(dict.fromkeys((*skipped.get(why, ()), *ids)))
                 if report.done:
                     waiting.remove(report.target)
                     advance(", ".join(waiting))
@@ -257,13 +236,7 @@ def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[
                 raise CannotCompileError(text) from None
             raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
     finish(request.cache, sorted(kernels, key=lambda kernel: (kernel.target, kernel.name, kernel.entry)))
-    merged = (SkippedCases(place=place, text=text, cases=tuple(ids)) for (place, text), ids in skipped.items())
-    return tuple(sorted(operators)), tuple(merged)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What is compiled for
-# ----------------------------------------------------------------------------------------------------------------------
+    return tuple(sorted(operators)), skipped
 
 
 def cases(card: CardFacts) -> Iterator[CompileCase]:
@@ -291,18 +264,13 @@ def _kind(trial: Trial) -> tuple[object, ...]:
     return (*sorted(kinds.items()), trial.way == OFFSET)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What was compiled
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def finish(cache: Path, kernels: Sequence[PackageKernel]) -> None:
     """Makes a library's cache of the folder in which Triton has just compiled `kernels`."""
     cache.mkdir(parents=True, exist_ok=True)
     for listing in cache.glob("*/__grp__*.json"):
         names = json.loads(listing.read_bytes())["child_paths"]
         listing.write_text(json.dumps({"child_paths": {name: name for name in names}}), encoding="utf-8")
-    (cache / INDEX).write_bytes(_KERNELS.dump_json(tuple(kernels), indent=2))
+    (cache / INDEX).write_text(TargetReport(kernels=tuple(kernels)).model_dump_json(include={"kernels"}, indent=2))
 
 
 def facts(cache: Path) -> MachineCode:
@@ -312,7 +280,8 @@ def facts(cache: Path) -> MachineCode:
     and that another one spills is no fault.
     """
     try:
-        kernels = [kernel for kernel in _KERNELS.validate_json((cache / INDEX).read_bytes()) if kernel.timed]
+        report = TargetReport.model_validate_json((cache / INDEX).read_bytes())
+        kernels = [kernel for kernel in report.kernels if kernel.timed]
         wanted = [kernel for kernel in kernels if kernel.config is None]
         if not wanted:
             tuned = "@triton.autotune chooses the kernel when it measures"

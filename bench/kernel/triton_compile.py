@@ -9,7 +9,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import importlib.util
-import multiprocessing.process
+import multiprocessing
 import os
 import re
 import signal
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, count
 from multiprocessing import connection
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +41,6 @@ from kernelgate.bench.kernel.triton_build import (
     CompileCase,
     CompileRequest,
     PackageKernel,
-    SkippedCases,
     TargetReport,
 )
 from kernelgate.bench.system import orphans
@@ -58,10 +58,6 @@ _CASE = "kernelgate calls case {}"
 _DIAGNOSTIC = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
 """Of the compiler behind the front end, which prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?error\s*: (?P<text>.*)$", re.MULTILINE)
-
-# ----------------------------------------------------------------------------------------------------------------------
-# All targets
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def run(request: CompileRequest, leader: Leader) -> None:
@@ -86,10 +82,10 @@ def run(request: CompileRequest, leader: Leader) -> None:
             leader.send(report)
 
     waiting = list(request.targets)
-    running: dict[Any, tuple[multiprocessing.process.BaseProcess, TargetWork]] = {}
+    running: dict[Any, tuple[Any, TargetWork]] = {}
     while waiting or running:
         while waiting and len(running) < len(os.sched_getaffinity(0)):
-            work = TargetWork(request, waiting.pop(0), send, tempfile.TemporaryFile())
+            work = TargetWork(request, waiting.pop(0), send, tempfile.TemporaryFile())  # noqa: SIM115
             process = fork.Process(target=work.apart, args=[os.getpid()], daemon=True)
             process.start()
             running[process.sentinel] = process, work
@@ -100,30 +96,18 @@ def run(request: CompileRequest, leader: Leader) -> None:
                 printed = work.read_printed()
                 if code > 0:
                     sys.exit(printed)
-                skipped = _unmade(request, signal.Signals(-code).name, printed)
+                # By taking the CPU's memory for a GPU's, say; faulthandler has printed the lines that led there.
+                started = re.findall(_CASE.format(r"(\d+)"), printed)
+                places = re.findall(rf'File "{request.folder}/(.+)", line (\d+)', printed)
+                why = f"the process that made this call was ended by {signal.Signals(-code).name}"
+                ids = tuple(case.id for case in request.cases[int(started[-1]) if started else 0 :])
+                skipped = {said(":".join(places[0]) if places else "", why): ids}
                 send(TargetReport(target=work.target, skipped=skipped, done=True))
-
-
-def _unmade(request: CompileRequest, name: str, printed: str) -> SkippedCases:
-    """The call that ended its process, by taking the CPU's memory for a GPU's, say, and those that it had not made yet.
-
-    faulthandler has printed the lines that led there.
-    """
-    started = re.findall(_CASE.format(r"(\d+)"), printed)
-    cases = request.in_order[int(started[-1]) if started else 0 :]
-    places = re.findall(rf'File "{request.folder}/(.+)", line (\d+)', printed)
-    text = f"the process that made this call was ended by {name}"
-    return SkippedCases(place=":".join(places[0]) if places else "", text=text, cases=tuple(one.id for one in cases))
 
 
 def _mentions_triton(folder: Path) -> bool:
     """Whether there may be anything to compile: otherwise a call would compute on the CPU what is meant for a GPU."""
     return any(b"triton" in path.read_bytes() for path in folder.rglob("*.py"))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One target
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -151,19 +135,16 @@ class TargetWork:
         for stream in (1, 2):
             os.dup2(self.printed.fileno(), stream)
         faulthandler.enable(self.printed)
-        error = None
+        error, skipped = None, {}
         try:
             self._compile()
-        except _TimedCaseError as timed:
-            error = _said(*timed.args)
         except PackageImportError as failed:
-            if isinstance(failed.__cause__, ImportError | SyntaxError):
-                error = _said(failed.place, failed.text)
-            else:  # it may be right where there is a GPU
-                self._skip(failed.place, failed.text, *self.request.cases)
+            error = said(failed.place, failed.text)
+            if not isinstance(failed.__cause__, ImportError | SyntaxError):  # it may be right where there is a GPU
+                skipped, error = {error: tuple(case.id for case in self.request.cases)}, None
         except KernelgateError as failed:
             error = str(failed)
-        self.send(TargetReport(target=self.target, error=error, done=True))
+        self.send(TargetReport(target=self.target, error=error, skipped=skipped, done=True))
 
     def _compile(self) -> None:
         request, alias = self.request, package_import.alias_of(self.request.package, SIDE)
@@ -174,17 +155,13 @@ class TargetWork:
         self.send(TargetReport(operators=operators()))
         if _mentions_triton(request.folder):
             self._compile_instead_of_launching()
-            for number, case in enumerate(request.in_order):
+            for number, case in enumerate(request.cases):
                 self._call(number, case, kernel, package)
         self.send(TargetReport(operators=operators()))
 
     def read_printed(self, start: int = 0) -> str:
         self.printed.seek(start)
         return self.printed.read().decode(errors="replace")
-
-    def _skip(self, place: str, text: str, *cases: CompileCase) -> None:
-        ids = tuple(case.id for case in cases)
-        self.send(TargetReport(skipped=SkippedCases(place=place, text=text, cases=ids)))
 
     def _call(self, number: int, case: CompileCase, kernel: Kernel, package: ModuleType) -> None:
         """Timed calls compile all configurations that @triton.autotune would time, others the one that is fuzzed."""
@@ -202,11 +179,12 @@ class TargetWork:
             if failed is None:
                 place = package_import.place(error, self.request.folder)
                 place = place or package_import.place(error, self.request.card.parent)
-                return self._skip(place, f"{type(error).__name__}: {_short(str(error))}", case)
-            place, text = explain(*failed, self.request.folder, self.read_printed(start))
-            if case.timed:
-                raise _TimedCaseError(place, text) from None
-            self._skip(place, text, case)
+                why = said(place, f"{type(error).__name__}: {_short(str(error))}")
+            else:
+                why = said(*explain(*failed, self.request.folder, self.read_printed(start)))
+            if failed and case.timed:  # who reads this ends the process
+                self.send(TargetReport(target=self.target, error=why))
+            self.send(TargetReport(skipped={why: (case.id,)}))
 
     def _next_config(self, config: str | None) -> None:
         self.config = config
@@ -236,11 +214,9 @@ class TargetWork:
         self.entries.add(entry)
         if self.case.timed:
             name = f"{function}[{self.config}]" if self.config else function
-            here, number = f"{name} at {self.case.id}", 1
-            name = here if name in self.names else name
-            while name in self.names:
-                number += 1
-                name = f"{here} #{number}"
+            here = f"{name} at {self.case.id}"
+            names = chain((name, here), (f"{here} #{number}" for number in count(2)))
+            name = next(one for one in names if one not in self.names)
             self.names.add(name)
         made = PackageKernel(
             name=name,
@@ -254,11 +230,7 @@ class TargetWork:
         self.send(TargetReport(kernels=(made,)))
 
 
-class _TimedCaseError(Exception):
-    """A kernel that a timed case launches does not compile: place and text."""
-
-
-def _said(place: str, text: str) -> str:
+def said(place: str, text: str) -> str:
     return f"{place}: {text}" if place else text
 
 
@@ -280,11 +252,6 @@ def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
         inputs, outputs = (operands.changed_by_name(values, partial(off, name)) for values in (given, outs))
         with suppress(Exception):  # it may refuse that
             bound.prepared(case, inputs, outputs)()
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Operators
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
@@ -313,11 +280,6 @@ def registered(request: CompileRequest) -> TargetReport:
     operators = watch_operators(package_import.alias_of(request.package, SIDE))
     package_import.load(request.folder, request.package, SIDE)
     return TargetReport(operators=operators())
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Errors
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def explain(error: Any, kernel: Any, folder: Path, printed: str) -> tuple[str, str]:
