@@ -4,6 +4,7 @@ A card takes what it is written with from here: `from kernelgate import Extensio
 checkout `bench` and `ci` are links to the folders at the top of the repository; an installed copy has both inside.
 """
 
-from kernelgate.bench.kernel.card import Extension, Kernel, Output, Package, between
+from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.kernel.card import Kernel, Output, between
 
 __all__ = ["Extension", "Kernel", "Output", "Package", "between"]

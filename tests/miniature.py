@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.build.sources import ExtensionSpec, read_sources
+from kernelgate.bench.build.sources import Extension, read_sources
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -117,7 +117,7 @@ GPU_FILES = {
     "csrc/answer_sm89.cu": KERNEL,
 }
 CARD = "answer"
-SPEC = ExtensionSpec(sources=("csrc",))
+SPEC = Extension("csrc")
 
 
 def write(tree: Path, files: Mapping[str, str]) -> Path:
@@ -128,7 +128,7 @@ def write(tree: Path, files: Mapping[str, str]) -> Path:
     return tree
 
 
-def compiled(tree: Path, spec: ExtensionSpec = SPEC, sha: str | None = None, namespace: str | None = None) -> Library:
+def compiled(tree: Path, spec: Extension = SPEC, sha: str | None = None, namespace: str | None = None) -> Library:
     """The library of the sources that `spec` names."""
     return build.build(read_sources(tree, "here", CARD, spec), sha, namespace=namespace)
 

@@ -13,6 +13,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,4 +135,9 @@ def write_card(folder: Path, name: str, body: str) -> Path:
 
 def facts(path: Path) -> CardFacts:
     """What a card's file says."""
+    return _facts(path, path.read_bytes())
+
+
+@cache
+def _facts(path: Path, _: bytes) -> CardFacts:
     return cards.read(path.parent).without_mistakes()[path.stem]

@@ -13,7 +13,15 @@ from pathlib import Path
 
 from kernelgate.bench.build.archs import Target, sm
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.sources import HOST_UNITS, NAMESPACES, TARGET_UNIT, Sources, literal_namespace, registered
+from kernelgate.bench.build.sources import (
+    HOST_UNITS,
+    NAMESPACES,
+    TARGET_UNIT,
+    Extension,
+    Sources,
+    literal_namespace,
+    registered,
+)
 from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
 from kernelgate.bench.core.errors import UsageError
 
@@ -105,12 +113,12 @@ class Recipe:
             given = shlex.split(text)
         except ValueError as error:
             raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
-        known = replace(self.sources, spec=spec.model_copy(update={"nvcc_flags": (*spec.nvcc_flags, *given)}))
-        return _ninja_file(known, self.targets, toolchain, namespace)
+        spec = Extension(flags=spec.flags, nvcc_flags=(*spec.nvcc_flags, *given), torch=spec.torch)
+        return _ninja_file(replace(self.sources, spec=spec), self.targets, toolchain, namespace)
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
-        spec = self.sources.spec.model_copy(update={"flags": (), "nvcc_flags": ()})
+        spec = Extension(torch=self.sources.spec.torch)
         files = {"empty.cpp": b"", **({"empty.cu": b""} if self.targets else {})}
         return replace(self, sources=replace(self.sources, spec=spec, files=files))
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.archs import Target, sm, target, with_plain_code
 from kernelgate.bench.core.errors import BuildError, NoKernelError
@@ -32,28 +30,43 @@ NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
 
-class ExtensionSpec(BaseModel):
-    """CUDA and C++ sources that register operators with torch."""
+@dataclass(init=False)
+class Extension:
+    """CUDA and C++ sources that are compiled to a library which registers its operators with torch.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    `sources` are patterns below the repository's root, such as "csrc/rmsnorm*"; a folder stands for all in it. Headers
+    that they include with quotes come along. `flags` go to both compilers, `nvcc_flags` to nvcc alone. `torch`: the
+    version of torch, such as "2.11", for sources that include torch/extension.h; the others are compiled to the stable
+    ABI and run on every torch from 2.11 on.
+    """
 
-    kind: Literal["extension"] = "extension"
     sources: tuple[str, ...]
-    """Patterns below the repository's root; a folder stands for all in it."""
-    flags: tuple[str, ...] = ()
-    nvcc_flags: tuple[str, ...] = ()
-    torch: str | None = None
-    """The version of torch that sources with torch/extension.h are compiled for; None means the stable ABI."""
+    flags: tuple[str, ...]
+    nvcc_flags: tuple[str, ...]
+    torch: str | None
+    kind: Literal["extension"] = "extension"
+
+    def __init__(
+        self, *sources: str, flags: Sequence[str] = (), nvcc_flags: Sequence[str] = (), torch: str | None = None
+    ) -> None:
+        if isinstance(flags, str) or isinstance(nvcc_flags, str):
+            raise TypeError('flags are a list of words, such as ["-O3"]')
+        self.sources, self.flags, self.nvcc_flags, self.torch = sources, tuple(flags), tuple(nvcc_flags), torch
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (*self.sources, *self.flags, *self.nvcc_flags, self.torch or "")
 
 
-class PackageSpec(BaseModel):
-    """Python sources with Triton kernels."""
+@dataclass
+class Package:
+    """Python sources, such as Triton kernels: a module or package below the repository's root, or in its src/.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    It is copied; its Triton kernels are compiled for each target on the machine that builds.
+    """
 
+    name: str
     kind: Literal["package"] = "package"
-    package: str
-    """A module or package below the repository's root, or in its src/."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,7 @@ class Sources:
 
     card: str
     """The name of the card that they are of."""
-    spec: ExtensionSpec
+    spec: Extension
     files: Mapping[str, bytes]
 
     @property
@@ -107,7 +120,7 @@ class Sources:
         return replace(self, files={name: data for name, data in self.files.items() if name not in unwanted})
 
 
-def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sources:
+def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
     """A card's sources in a work tree, which errors call `name`, with the headers that they include.
 
     Raises BuildError where a pattern matches nothing or leads out of the tree, as an include does, where a name is no
@@ -253,7 +266,7 @@ def _candidates(includer: str, include: re.Match[bytes], folders: Iterable[str])
         yield posixpath.normpath(posixpath.join(folder, include[2].decode(errors="replace")))
 
 
-def _include_folders(spec: ExtensionSpec) -> tuple[str, ...]:
+def _include_folders(spec: Extension) -> tuple[str, ...]:
     """The folders of the repository in which the card's flags let compilers look for headers."""
     words = pairwise((*spec.flags, *spec.nvcc_flags, ""))
     named = ((INCLUDE_FOLDER.fullmatch(word), after) for word, after in words)

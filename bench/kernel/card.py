@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
+from kernelgate.bench.build.sources import Extension, Package
+
 if TYPE_CHECKING:
     from kernelgate.bench.kernel.operands import Draw
 
@@ -21,44 +23,6 @@ FUZZED = 32
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
 NONFINITE = "nonfinite"
 """The distribution of cards that say what NaN and Inf give: normal values, and a few of those."""
-
-
-class Extension:
-    """CUDA and C++ sources that are compiled to a library which registers its operators with torch.
-
-    `sources` are patterns below the repository's root, such as "csrc/rmsnorm*"; a folder stands for all in it. Headers
-    that they include with quotes come along. `flags` go to both compilers, `nvcc_flags` to nvcc alone. `torch`: the
-    version of torch, such as "2.11", for sources that include torch/extension.h; the others are compiled to the stable
-    ABI and run on every torch from 2.11 on.
-    """
-
-    kind = "extension"
-
-    def __init__(
-        self,
-        *sources: str,
-        flags: Sequence[str] = (),
-        nvcc_flags: Sequence[str] = (),
-        torch: str | None = None,
-    ) -> None:
-        if isinstance(flags, str) or isinstance(nvcc_flags, str):
-            raise TypeError('flags are a list of words, such as ["-O3"]')
-        self.sources = sources
-        self.flags = tuple(flags)
-        self.nvcc_flags = tuple(nvcc_flags)
-        self.torch = torch
-
-
-class Package:
-    """Python sources, such as Triton kernels: a module or package below the repository's root, or in its src/.
-
-    It is copied; its Triton kernels are compiled for each target on the machine that builds.
-    """
-
-    kind = "package"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
 
 @dataclass(frozen=True)

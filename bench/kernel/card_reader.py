@@ -1,68 +1,57 @@
-"""Reads every card of a folder in a process of its own, without torch, and prints what they say as JSON.
-
-python -m kernelgate.bench.kernel.card_reader FOLDER QUESTIONS
-
-QUESTIONS: JSON; `cases`: a card's name -> more cases (axes) to describe; `tiles`: what tile() is asked. The last line
-is the answer, those before it are the names of the files that were begun. Started and read by cards.py. Imports nothing
-slow.
-"""
+"""Reads every card of a folder, without torch: a worker's part, started by cards.py."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import json
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from kernelgate.bench.core.dtypes import known
+from kernelgate.bench.build.sources import Extension, Package
 from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import import_stubs
 from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import (
     DISTRIBUTIONS,
+    Between,
     CaseAxes,
-    Extension,
+    DeviceKind,
     Kernel,
     Output,
-    Package,
     by_name,
     call_by_name,
     call_needs,
 )
-from kernelgate.bench.kernel.card_ranges import drawn, extremes, is_real
+from kernelgate.bench.kernel.cards import CardFacts, CardMistake, CardQuestions, CardsAnswer, CaseFacts
 from kernelgate.bench.kernel.import_stubs import Shaped, ShapeDraw, Unknown
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
+from kernelgate.bench.system.worker import Doing, Leader
 
-SUITES = ("pr", "cpu")
-"""The names of `cases` and `cpu_cases` among the suites."""
-REQUIRED = ("inputs", "call", "oracle")
+LISTS = {"pr": "cases", "cpu": "cpu_cases"}
+"""The members that have suites of their own."""
+BEYOND = 2**31 + 2**27
+"""Bytes, or elements, of the largest tensor: a signed 32-bit offset does not reach its end."""
 
 
-def read(folder: Path, questions: Mapping[str, Any], begin: Callable[[Path], None]) -> dict[str, Any]:
-    """All cards of the folder, and the mistakes in those that cannot be used. `begin` is told each file."""
-    cards: list[dict[str, Any]] = []
-    mistakes: list[dict[str, Any]] = []
-    for path in sorted(folder.glob("*.py")):
-        if path.name.startswith("_"):
-            continue
-        begin(path)
+def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
+    """All cards of the folder, and the mistakes in those that cannot be used. The leader is told each file."""
+    import_stubs.install()
+    cards: list[CardFacts] = []
+    mistakes: list[CardMistake] = []
+    for path in sorted(asked.folder.glob("[!_]*.py")):
+        leader.send(Doing(doing=path.name))
         try:
-            reader = _Reader(path)
-            more = questions.get("cases", {}).get(path.stem, [])
-            cards.append(reader.describe(more) | {"tiles": [reader.tile(one) for one in questions.get("tiles", ())]})
-        except CardError as mistake:
-            mistakes.append(mistake.__dict__)
+            cards.append(_Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles))
         except (Exception, SystemExit) as error:
-            mistakes.append(mistake_of(path, "", error).__dict__)
-    return {"cards": cards, "mistakes": mistakes}
+            mistake = error if isinstance(error, CardError) else mistake_of(path, "", error)
+            mistakes.append(CardMistake(**vars(mistake)))
+    return CardsAnswer(cards=tuple(cards), mistakes=tuple(mistakes))
 
 
 class _Reader:
@@ -72,80 +61,76 @@ class _Reader:
         self.path = path
         self.kernel: Kernel = kernel_class(load_module(path), path)()
         self.tree = ast.parse(path.read_bytes())
-        listed = [self._case_list("cases"), self._case_list("cpu_cases"), self._case_list("sanitize")]
-        self.suites = {"pr": listed[0], "cpu": listed[1]}
+        self.suites = {name: self._case_list(member, getattr(self.kernel, member)) for name, member in LISTS.items()}
         for name, cases in self._mapping("suites", self.kernel.suites).items():
-            if name in SUITES:
-                raise self.mistake("suites", f"{name!r} is the name of {'cases' if name == 'pr' else 'cpu_cases'}")
+            if name in LISTS:
+                raise self.mistake("suites", f"{name!r} is the name of {LISTS[name]}")
             self.suites[name] = self._case_list("suites", cases)
-        self.sanitize = listed[2]
-        every = [case for cases in self.suites.values() for case in cases]
-        if not every:
+        self.every = [case for cases in self.suites.values() for case in cases]
+        if not self.every:
             raise self.mistake("cases", "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')")
-        self.target = every[0]
-        self.order = case_axes.order(every)
+        self.order = case_axes.order(self.every)
         fuzzed = self._mapping("fuzz", self.kernel.fuzz).items()
-        booleans = ({axis: values[0]} for axis, values in fuzzed if isinstance(values, tuple) and _all_booleans(values))
-        self.boolean = case_axes.booleans([*every, *booleans])
-        lower = [axis.lower() for axis in self.order]
-        twice = next((axis for axis in lower if lower.count(axis) > 1), None)
-        if twice:
+        choices = ((axis, values) for axis, values in fuzzed if isinstance(values, tuple) and values)
+        booleans = ({axis: values[0]} for axis, values in choices if all(isinstance(one, bool) for one in values))
+        self.boolean = case_axes.booleans([*self.every, *booleans])
+        if twice := _twice([axis.lower() for axis in self.order]):
             raise self.mistake("cases", f"two axes are called {twice!r} in ids, which are in lower case")
 
-    def describe(self, more: list[dict[str, Any]]) -> dict[str, Any]:
-        for member in REQUIRED:
-            if getattr(type(self.kernel), member) is getattr(Kernel, member):
+    def facts(self, more: Iterable[Mapping[str, Any]], tiles: Iterable[Mapping[str, int]]) -> CardFacts:
+        kernel = self.kernel
+        for member in ("inputs", "call", "oracle"):
+            if getattr(type(kernel), member) is getattr(Kernel, member):
                 raise self.mistake(member, f"the card has no {member}(): docs/cards.md says what it does")
-        if not call_by_name(self.kernel):
+        if not call_by_name(kernel):
             raise self.mistake("call", "call() must take self, ops, case, and its outputs and inputs by name")
-        suites = {name: [self.case(axes) for axes in cases] for name, cases in self.suites.items()}
+        suites = {name: tuple(map(self.case, cases)) for name, cases in self.suites.items()}
         for name, cases in suites.items():
-            ids = [case["id"] for case in cases]
-            twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
-            if twice is not None:
-                member = {"pr": "cases", "cpu": "cpu_cases"}.get(name, "suites")
-                raise self.mistake(member, f"two cases have the id {twice}")
+            if twice := _twice([case.id for case in cases]):
+                raise self.mistake(LISTS.get(name, "suites"), f"two cases have the id {twice}")
         limits = self._limits()
-        return {
-            "name": self.path.stem,
-            "label": type(self.kernel).__name__,
-            "file": str(self.path),
-            "sha256": hashlib.sha256(self.path.read_bytes()).hexdigest(),
-            "build": self._build(),
-            "suites": suites,
-            "sanitize": [self.case(axes) for axes in self.sanitize],
-            "asked": [self.case(axes) for axes in more],
-            "reference": self._word("reference_name", self.kernel.reference_name),
-            "kernel": self._pattern(),
-            "fuzz": {device: self._configurations(device) for device in ("cuda", "cpu")},
-            "limits": limits,
-            "extremes": [self.case(axes) for axes in extremes(self.target, limits, self._largest)],
-            "distributions": self._names("distributions"),
-            "nonfinite": self._nonfinite(),
-            "gives": self._gives(),
-            "call_needs": list(call_needs(self.kernel)),
-        }
+        return CardFacts(
+            name=self.path.stem,
+            label=type(kernel).__name__,
+            file=self.path,
+            sha256=hashlib.sha256(self.path.read_bytes()).hexdigest(),
+            build=self._build(),
+            suites=suites,
+            sanitize=tuple(map(self.case, self._case_list("sanitize", kernel.sanitize))),
+            asked=tuple(map(self.case, more)),
+            reference=self._word("reference_name", kernel.reference_name),
+            kernel=self._pattern(),
+            fuzz={device: self._configurations(device) for device in ("cuda", "cpu")},
+            limits=limits,
+            extremes=tuple(map(self.case, extremes(self.every[0], limits, self._largest))),
+            distributions=self._names("distributions"),
+            nonfinite=self._nonfinite(),
+            gives=self._gives(),
+            call_needs=call_needs(kernel),
+            tiles=tuple(map(self._tile, tiles)),
+        )
 
     # Cases ------------------------------------------------------------------------------------------------------------
 
-    def _case_list(self, member: str, cases: Any = None) -> list[dict[str, Any]]:
-        listed = getattr(self.kernel, member) if cases is None else cases
+    def _case_list(self, member: str, listed: Any) -> list[dict[str, Any]]:
         if not isinstance(listed, list | tuple) or not all(isinstance(case, Mapping) for case in listed):
             raise self.mistake(member, f"{member} is {_short(listed)}; it must be a list of dicts of axes")
         for case in listed:
             for axis, value in case.items():
-                why = case_axes.mistake(str(axis), value)
-                if why:
+                if why := case_axes.mistake(str(axis), value):
                     raise self.mistake(member, f"{_short(dict(case))}: {why}")
         return [dict(case) for case in listed]
 
-    def case(self, axes: Mapping[str, Any]) -> dict[str, Any]:
-        whole = case_axes.complete(axes, self.order, self.boolean)
-        case = CaseAxes(whole)
-        if not case_axes.case_id(whole):
+    def _axes(self, axes: Mapping[str, Any]) -> CaseAxes:
+        return CaseAxes(case_axes.complete(axes, self.order, self.boolean))
+
+    def case(self, axes: Mapping[str, Any]) -> CaseFacts:
+        case = self._axes(axes)
+        id_ = case_axes.case_id(case)
+        if not id_:
             raise self.mistake("cases", f"{_short(dict(axes))} has no axis that an id could be made of")
         tolerance = self._asked("tolerance", lambda: self.kernel.tolerance(case))
-        pair = isinstance(tolerance, tuple | list) and len(tolerance) == 2 and all(map(is_real, tolerance))
+        pair = isinstance(tolerance, tuple | list) and len(tolerance) == 2 and all(map(_is_real, tolerance))
         if tolerance is not None and not pair:
             raise self.mistake("tolerance", f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None")
         moved = self._asked("bytes", lambda: self.kernel.bytes(case))
@@ -153,22 +138,22 @@ class _Reader:
             tensors = self._given_and_made(case)
             moved = None if tensors is None else sum(tensor.bytes for tensor in tensors)
         label = self._asked("label", lambda: self.kernel.label(case))
-        return {
-            "id": case_axes.case_id(whole),
-            "axes": whole,
-            "label": self._word("label", label or case_axes.label(whole)),
-            "flops": self._number("flops", self._asked("flops", lambda: self.kernel.flops(case))),
-            "bytes": self._number("bytes", moved),
-            "tolerance": tolerance and [float(part) for part in tolerance],
-        }
+        return CaseFacts(
+            id=id_,
+            axes=dict(case),
+            label=self._word("label", label or case_axes.label(case)),
+            flops=self._number("flops", self._asked("flops", lambda: self.kernel.flops(case))),
+            bytes=self._number("bytes", moved),
+            tolerance=tolerance and (float(tolerance[0]), float(tolerance[1])),
+        )
 
     def _largest(self, axes: Mapping[str, Any]) -> tuple[float, float]:
         """The bytes of a case's largest tensor, and its elements; 0 where they are not known."""
-        tensors = self._given_and_made(CaseAxes(case_axes.complete(axes, self.order, self.boolean))) or ()
+        tensors = self._given_and_made(self._axes(axes)) or ()
         return max(((one.bytes, float(one.numel())) for one in tensors), default=(0.0, 0.0))
 
     def _given_and_made(self, case: CaseAxes) -> list[Shaped] | None:
-        inputs = self._shapes_of("inputs", lambda: self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case))))  # type: ignore[arg-type]
+        inputs = self._shapes_of("inputs", lambda: self._inputs(case))
         if inputs is None:
             return None
         if not isinstance(inputs, Mapping):
@@ -177,16 +162,20 @@ class _Reader:
         if None in tensors:
             return None
         said = self._shapes_of("outputs", lambda: self.kernel.outputs(case, **inputs))
-        if not isinstance(said, Output | Mapping | None):
+        if said is None:
+            return None
+        if not isinstance(said, Output | Mapping):
             raise self.mistake("outputs", f"outputs() gave {_short(said)}; write Output(M, N), or a dict of them")
-        outputs = None if said is None else by_name(said)
-        for name, output in (outputs or {}).items():
+        for name, output in by_name(said).items():
             if not isinstance(output, Output):
                 raise self.mistake("outputs", f"outputs() gave {_short(output)} for {name}; write Output(M, N)")
             if name not in self._names("in_place"):
-                shape, dtype = output.shape, output.dtype or case_axes.dtype(case)
-                tensors.append(self._shapes_of("outputs", partial(_shaped, shape, dtype)))
-        return None if outputs is None or None in tensors else [tensor for tensor in tensors if tensor]
+                shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
+                tensors.append(self._shapes_of("outputs", shaped))
+        return None if None in tensors else [tensor for tensor in tensors if tensor]
+
+    def _inputs(self, case: CaseAxes) -> dict[str, Any]:
+        return self.kernel.inputs(case, cast(Any, ShapeDraw(case_axes.dtype(case))))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
@@ -198,14 +187,7 @@ class _Reader:
                 return None
             raise self._at_fault(member, error) from None
 
-    def _number(self, member: str, given: Any) -> float | None:
-        if given is None:
-            return None
-        if not is_real(given) or given < 0:
-            raise self.mistake(member, f"{member}() gave {_short(given)}; it must give a number that is not negative")
-        return float(given)
-
-    def tile(self, asked: Mapping[str, int]) -> Any:
+    def _tile(self, asked: Mapping[str, int]) -> Any:
         """What the card says of a tile: numbers, or a sentence."""
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
         wanted = {"shared_bytes", "threads", "registers"}
@@ -215,7 +197,7 @@ class _Reader:
 
     # Fuzz -------------------------------------------------------------------------------------------------------------
 
-    def _configurations(self, device: Any) -> dict[str, dict[str, Any]]:
+    def _configurations(self, device: DeviceKind) -> dict[str, dict[str, Any]]:
         """Name -> axis -> what is drawn for it. Empty where the kernel has no path for the device."""
         for distribution in self._names("distributions"):
             if distribution not in (*DISTRIBUTIONS, "peaked"):
@@ -224,77 +206,60 @@ class _Reader:
         if not cases:
             return {}
         if not self.kernel.fuzz:  # then the timed cases are what is known to be allowed
-            whole = (case_axes.complete(case, self.order, self.boolean) for case in cases)
-            return {case_axes.case_id(case): case for case in whole}
+            return {case_axes.case_id(case): dict(case) for case in map(self._axes, cases)}
         dtypes = tuple(dict.fromkeys(case[DTYPE] for case in cases if DTYPE in case))
-        basis = {DTYPE: dtypes, **self.kernel.fuzz} if dtypes else dict(self.kernel.fuzz)
-        named = self._mapping(
-            "configurations", self._asked("configurations", lambda: self.kernel.configurations(device))
-        )
+        basis = {DTYPE: dtypes, **self.kernel.fuzz} if dtypes else self.kernel.fuzz
+        asked = self._asked("configurations", lambda: self.kernel.configurations(device))
+        named = self._mapping("configurations", asked).items()
         return {
-            str(name): {
-                axis: self._range(axis, values)
-                for axis, values in {**basis, **self._mapping("configurations", changed)}.items()
-            }
-            for name, changed in named.items()
+            str(name): self._drawn({**basis, **self._mapping("configurations", changed)}) for name, changed in named
         }
 
     def _limits(self) -> dict[str, Any]:
         given = self._mapping("limits", self.kernel.limits)
-        known = {*self.order, *self._mapping("fuzz", self.kernel.fuzz)}
+        listed = {*self.order, *self.kernel.fuzz}
         for axis in given:
-            if axis not in known:
-                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(known))}")
-        return {axis: self._range(axis, values) for axis, values in given.items()}
+            if axis not in listed:
+                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(listed))}")
+        return self._drawn(given)
 
-    def _range(self, axis: str, values: Any) -> Any:
+    def _drawn(self, axes: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return drawn(axis, values)
+            return {axis: drawn(axis, values) for axis, values in axes.items()}
         except ValueError as error:
             raise self.mistake("fuzz", str(error)) from None
 
-    def _nonfinite(self) -> list[str]:
+    def _nonfinite(self) -> tuple[str, ...]:
         """The names of inputs that may hold NaN or Inf in some case that is listed."""
         found: dict[str, None] = {}
-        for axes in (case for cases in self.suites.values() for case in cases):
-            case = CaseAxes(case_axes.complete(axes, self.order, self.boolean))
-            given = self._mapping("nonfinite", self._asked("nonfinite", lambda: self.kernel.nonfinite(case)))  # noqa: B023 - called here
+        for case in map(self._axes, self.every):
+            given = self._mapping("nonfinite", self._asked("nonfinite", partial(self.kernel.nonfinite, case)))
             for name, values in given.items():
                 wrong = next((one for one in values if not isinstance(one, float) or isfinite(one)), None)
                 if wrong is not None:
-                    raise self.mistake(
-                        "nonfinite", f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
-                    )
+                    text = f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
+                    raise self.mistake("nonfinite", text)
             found |= dict.fromkeys(map(str, given))
-        return list(found)
+        return tuple(found)
 
     # Build and call ---------------------------------------------------------------------------------------------------
 
-    def _build(self) -> dict[str, Any]:
+    def _build(self) -> Extension | Package:
         build = getattr(self.kernel, "build", None)
-        if isinstance(build, Package):
-            self._word("build", build.name)
-            return {"kind": "package", "package": build.name}
-        if not isinstance(build, Extension):
+        if not isinstance(build, Extension | Package):
             raise self.mistake("build", 'the card has no build: write Extension("csrc/name*") or Package("name")')
-        if not build.sources:
+        if isinstance(build, Extension) and not build.sources:
             raise self.mistake("build", "Extension() names no sources: write Extension('csrc/name*')")
-        for word in (*build.sources, *build.flags, *build.nvcc_flags, build.torch or ""):
+        for word in (build.name,) if isinstance(build, Package) else build.words:
             self._word("build", word)
-        return {
-            "kind": "extension",
-            "sources": list(build.sources),
-            "flags": list(build.flags),
-            "nvcc_flags": list(build.nvcc_flags),
-            "torch": build.torch,
-        }
+        return build
 
-    def _gives(self) -> list[str] | None:
+    def _gives(self) -> tuple[str, ...] | None:
         """The names of inputs and outputs; None where they cannot be known without torch."""
-        case = CaseAxes(case_axes.complete(self.target, self.order, self.boolean))
+        case = self._axes(self.every[0])
         try:
-            inputs = self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case)))  # type: ignore[arg-type]
-            return sorted({*inputs, *by_name(self.kernel.outputs(case, **inputs))})
+            inputs = self._inputs(case)
+            return tuple(sorted({*inputs, *by_name(self.kernel.outputs(case, **inputs))}))
         except Exception:
             return None
 
@@ -310,11 +275,16 @@ class _Reader:
             raise self.mistake(member, f"{member} has {_short(given)} where a string must stand")
         return given
 
-    def _names(self, member: str) -> list[str]:
+    def _names(self, member: str) -> tuple[str, ...]:
         given = getattr(self.kernel, member)
         if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
             raise self.mistake(member, f"{member} is {_short(given)}; it must be a list of names")
-        return list(given)
+        return tuple(given)
+
+    def _number(self, member: str, given: Any) -> float | None:
+        if given is not None and (not _is_real(given) or given < 0):
+            raise self.mistake(member, f"{member}() gave {_short(given)}; it must give a number that is not negative")
+        return None if given is None else float(given)
 
     def _pattern(self) -> str | None:
         given = self.kernel.kernel
@@ -342,10 +312,6 @@ class _Reader:
         return CardError(str(self.path), line_of(self.tree, member), member, text)
 
 
-def _shaped(shape: tuple[int, ...], dtype: str) -> Shaped:
-    return Shaped(shape, known(dtype))
-
-
 def _tensors(values: Any) -> Iterator[Shaped | None]:
     """The tensors among inputs; None for one whose shape is unknown."""
     for value in values:
@@ -357,8 +323,8 @@ def _tensors(values: Any) -> Iterator[Shaped | None]:
             yield None
 
 
-def _all_booleans(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(value, bool) for value in values)
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def _short(value: Any) -> str:
@@ -366,17 +332,49 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def main() -> None:
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a card prints must not mix with the answer
-    import_stubs.install()
-
-    def begin(path: Path) -> None:
-        print(path.name, file=out, flush=True)
-
-    json.dump(read(Path(sys.argv[1]), json.loads(sys.argv[2]), begin), out)
-    out.close()
+def _is_real(value: Any) -> bool:
+    """Whether it is a number, and neither NaN nor a truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
-if __name__ == "__main__":
-    main()
+def drawn(axis: str, values: Any) -> Any:
+    """What `fuzz` or `limits` has for an axis, as fuzz_trials.draw reads it: a value, or an object with one key that
+    says what is drawn. Raises ValueError saying what is wrong."""
+    if isinstance(values, range):
+        if not values:
+            raise ValueError(f"the range of {axis} is empty")
+        return {"range": [values.start, values.stop, values.step]}
+    if isinstance(values, Between):
+        if not (_is_real(values.low) and _is_real(values.high) and values.low <= values.high):
+            raise ValueError(f"{axis} is between({values.low!r}, {values.high!r}), which holds no number")
+        return {"between": [values.low, values.high]}
+    if isinstance(values, tuple | list):
+        if not values:
+            raise ValueError(f"there is nothing to choose from for {axis}")
+        return {"choice": [drawn(axis, value) for value in values]}
+    if why := case_axes.mistake(axis, values):
+        raise ValueError(why)
+    return values
+
+
+def extremes(
+    target: Mapping[str, Any], limits: Mapping[str, Any], largest: Callable[[Mapping[str, Any]], tuple[float, float]]
+) -> Iterator[dict[str, Any]]:
+    """For each axis with a range, cases with that axis at its largest and the others only as large as BEYOND asks for:
+    once for bytes, once for elements. There 32-bit offsets and grid dimensions overflow.
+
+    `largest`: the bytes of a case's largest tensor, and its elements. Nothing for an axis where BEYOND is out of reach.
+    """
+    with_range = ((axis, limit) for axis, limit in limits.items() if isinstance(limit, Mapping) and "range" in limit)
+    ranges = {axis: range(*limit["range"]) for axis, limit in with_range}
+    made: list[dict[str, Any]] = []
+    for unit in (0, 1):
+        for axis in ranges:
+            case = {**target, **{other: whole[0] for other, whole in ranges.items()}, axis: ranges[axis][-1]}
+            for other in (other for other in reversed(ranges) if other != axis):
+                whole = ranges[other]  # as small as makes the largest tensor exceed BEYOND, else at its largest
+                enough = bisect_left(whole, True, key=lambda size: largest({**case, other: size})[unit] >= BEYOND)
+                case[other] = whole[min(enough, len(whole) - 1)]
+            if largest(case)[unit] >= BEYOND and case not in made:
+                made.append(case)
+                yield case

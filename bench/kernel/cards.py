@@ -1,31 +1,27 @@
 """The cards of a repository as plain data: what there is to build, to time and to fuzz.
 
-Cards are read in a process of its own (card_reader.py), without torch: the process that orchestrates never runs their
-code, and listing them takes a fraction of a second.
+Cards are read by a worker (card_reader.py), without torch: the process that orchestrates never runs their code, and
+listing them takes a fraction of a second.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field
 
 from kernelgate.bench import record
-from kernelgate.bench.build.sources import ExtensionSpec, PackageSpec
-from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, faults, one_line
+from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, one_line
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import DeviceKind
+from kernelgate.bench.kernel.card import AxisValue, DeviceKind
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import git
-from kernelgate.bench.system.worker import child_environment
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 FOLDER = ".ci/kernels"
 """Where a repository has its cards."""
@@ -33,33 +29,30 @@ PATIENCE_S = 30.0
 PLANNED_CHECKS: tuple[record.CheckKind, ...] = ("fuzz", "witness")
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
 
-
 Words = Annotated[str, AfterValidator(one_line)]
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CaseFacts(_Facts):
+class CaseFacts(Message):
     """One shape and dtype of a kernel."""
 
     id: str
-    axes: dict[str, bool | int | float | str]
+    axes: dict[str, AxisValue]
     label: str
     flops: float | None
     bytes: float | None
     tolerance: tuple[float, float] | None
 
 
-class CardFacts(_Facts):
+class CardFacts(Message):
     """What one card says."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     name: str
     label: str
     file: Path
     sha256: str
-    build: Annotated[ExtensionSpec | PackageSpec, Field(discriminator="kind")]
+    build: Annotated[Extension | Package, Field(discriminator="kind")]
     suites: dict[str, tuple[CaseFacts, ...]]
     """By name; "pr" is what a GPU times by default, "cpu" what a CPU does."""
     sanitize: tuple[CaseFacts, ...]
@@ -114,7 +107,7 @@ class CardFacts(_Facts):
         )
 
 
-class CardMistake(_Facts):
+class CardMistake(Message):
     """As CardError has it; the words are a card's, which may hold anything."""
 
     file: Words
@@ -123,8 +116,18 @@ class CardMistake(_Facts):
     text: Words
 
 
-class CardsAnswer(_Facts):
-    """What the process that reads cards writes."""
+class CardQuestions(Message):
+    """What the worker that reads cards is asked."""
+
+    folder: Path
+    cases: dict[str, tuple[dict[str, AxisValue], ...]]
+    """More cases to describe, by card."""
+    tiles: tuple[dict[str, int], ...]
+    """What each card is asked about tiles."""
+
+
+class CardsAnswer(Message):
+    """What it says; a card can make it say anything."""
 
     cards: tuple[CardFacts, ...]
     mistakes: tuple[CardMistake, ...]
@@ -166,7 +169,7 @@ class ChosenCase:
 
 def read(
     folder: Path,
-    more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    more: Mapping[str, tuple[dict[str, AxisValue], ...]] | None = None,
     tiles: Sequence[Mapping[str, int]] = (),
 ) -> Cards:
     """The cards in a folder; none where there is no such folder.
@@ -177,42 +180,19 @@ def read(
     """
     if not folder.is_dir():
         return Cards(folder, ())
-    # -P: a folder named `torch` or `kernelgate` in the current directory must not stand in for the real one.
-    words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.card_reader", str(folder)]
-    words.append(json.dumps({"cases": more or {}, "tiles": tiles}))
-    env = child_environment()
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
-    except subprocess.TimeoutExpired as error:
-        begun, last = (_last(said.decode(errors="replace") if said else "") for said in (error.stdout, error.stderr))
-        text = f"reading the card took longer than {PATIENCE_S:g} s{f'; last line: {last}' if last else ''}"
-        raise KernelgateError(f"{folder / begun}: {text}") from None
-    if done.returncode != 0:
-        begun = _last(done.stdout)
-        code = done.returncode
-        ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-        complaint = _last(done.stderr) or "no word"
-        raise KernelgateError(f"{folder / begun}: the process that read the card {ended}: {complaint}")
-    return answered(folder, _last(done.stdout), _last(done.stderr))
-
-
-def answered(folder: Path, line: str, complaint: str = "") -> Cards:
-    """What the process that read the cards says of them; a card can make it say anything. Raises KernelgateError."""
-    try:
-        said = CardsAnswer.model_validate_json(line)
-    except ValidationError as error:
-        raise KernelgateError(f"{folder}: the cards cannot be read: {complaint or faults(error)}") from None
+    with WorkerProcess("kernelgate.bench.kernel.card_reader:read") as worker:
+        try:
+            asked = CardQuestions(folder=folder, cases=dict(more or {}), tiles=tuple(map(dict, tiles)))
+            said = worker.ask(asked, CardsAnswer, PATIENCE_S)
+        except WorkerError as error:
+            at = folder if worker.doing.loading else folder / worker.doing.doing
+            raise KernelgateError(f"{at}: the card cannot be read: {error}") from None
     return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
 
 
 def of_checkout(repo: Path, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
     """Those of the checkout that the folder is in: in a workflow the default branch's. `tiles` is as for `read`."""
     return read(git.root(repo) / FOLDER, tiles=tiles)
-
-
-def _last(text: str | None) -> str:
-    """The last line; empty where there is none."""
-    return ((text or "").strip().splitlines() or [""])[-1]
 
 
 def select(
@@ -249,8 +229,8 @@ def sources(known: Cards) -> dict[str, tuple[str, ...]]:
 
 
 def _sources(card: CardFacts) -> Iterator[str]:
-    if isinstance(card.build, PackageSpec):
-        inside = card.build.package.replace(".", "/")
+    if isinstance(card.build, Package):
+        inside = card.build.name.replace(".", "/")
         yield from (inside, f"src/{inside}")
     else:
         yield from (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
@@ -303,9 +283,9 @@ def _by_id(cards: Cards, wanted: Sequence[str]) -> tuple[ChosenCase, ...]:
     return tuple(ChosenCase(again[card.name], again[card.name].cases[case_axes.case_id(axes)]) for card, axes in parsed)
 
 
-def with_cases(card: CardFacts, more: Sequence[Mapping[str, Any]]) -> CardFacts:
+def with_cases(card: CardFacts, more: Iterable[dict[str, AxisValue]]) -> CardFacts:
     """The card with facts about cases that no suite of it has."""
-    return read(card.file.parent, {card.name: more}).without_mistakes()[card.name]
+    return read(card.file.parent, {card.name: tuple(more)}).without_mistakes()[card.name]
 
 
 def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
-from kernelgate.bench.build.sources import ExtensionSpec, PackageSpec, Sources, package_sources, read_sources
+from kernelgate.bench.build.sources import Extension, Package, Sources, package_sources, read_sources
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import card_check, cards, triton_build
@@ -109,7 +109,7 @@ def build_card(
     how = how or HowToBuild()
     at = SourceTree(tree, name, sha)
     spec = card.build
-    library = _extension(at, card, spec, how) if isinstance(spec, ExtensionSpec) else _package(at, card, spec, how)
+    library = _extension(at, card, spec, how) if isinstance(spec, Extension) else _package(at, card, spec, how)
     library = builder.with_card(library, card.file)
     card_check.check_operators(library, card)
     return library
@@ -143,7 +143,7 @@ class SourceTree:
         return found, self.sha or git.unchanged_head(self.path, [*places, *found, own], alike)
 
 
-def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToBuild) -> Library:
+def _extension(at: SourceTree, card: CardFacts, spec: Extension, how: HowToBuild) -> Library:
     def files(tree: Path) -> Files:
         return read_sources(tree, at.name, card.name, spec).files
 
@@ -151,14 +151,14 @@ def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToB
     return builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
 
 
-def _package(at: SourceTree, card: CardFacts, spec: PackageSpec, how: HowToBuild) -> Library:
+def _package(at: SourceTree, card: CardFacts, spec: Package, how: HowToBuild) -> Library:
     def files(tree: Path) -> Files:
         try:
-            return package_sources(tree, spec.package)
+            return package_sources(tree, spec.name)
         except NoKernelError as error:
             raise NoKernelError(f"the card {card.name}: {error}") from None
 
-    places = [f"{root}{spec.package}{end}" for root in ("", "src/") for end in ("", ".py")]
+    places = [f"{root}{spec.name}{end}" for root in ("", "src/") for end in ("", ".py")]
     found, sha = at.read(card, files, places)
     return triton_build.build_package(found, card, spec, sha, how.limits)
 

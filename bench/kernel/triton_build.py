@@ -25,7 +25,7 @@ from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
 from kernelgate.bench.build.machine_code import Disassembler, MachineCode
-from kernelgate.bench.build.sources import PackageSpec
+from kernelgate.bench.build.sources import Package
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
@@ -115,7 +115,7 @@ class TargetReport(Message):
 
 
 def build_package(
-    sources: Mapping[str, bytes], card: CardFacts, spec: PackageSpec, sha: str | None, limits: TimeLimits
+    sources: Mapping[str, bytes], card: CardFacts, spec: Package, sha: str | None, limits: TimeLimits
 ) -> Library:
     """The library of these files, compiled unless the cache holds it.
 
@@ -130,7 +130,7 @@ def build_package(
     decisive = {  # the card decides for which cases kernels are compiled
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sources.items()},
         "card": [card.name, card.sha256],
-        "package": spec.package,
+        "package": spec.name,
         "targets": targets,
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if _changes_code(name)),
@@ -143,7 +143,7 @@ def build_package(
         begun = time.monotonic()
         request = CompileRequest(
             folder=(work / PACKAGE).absolute(),
-            package=spec.package,
+            package=spec.name,
             card=card.file.absolute(),
             cases=tuple(cases(card)),
             targets=targets,
@@ -156,7 +156,7 @@ def build_package(
         return Manifest(
             card=card.name,
             kind="package",
-            namespace=spec.package,
+            namespace=spec.name,
             operators=operators,
             sha=None,
             targets=targets,

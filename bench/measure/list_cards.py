@@ -9,7 +9,7 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.build.sources import ExtensionSpec
+from kernelgate.bench.build.sources import Extension
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, CardMistake
@@ -83,10 +83,10 @@ def listed(repo: Path, *, check: bool) -> ListedCards:
 def described(card: CardFacts, root: Path) -> Iterator[str]:
     """A card for people: how it is built, its cases by suite, and what is fuzzed."""
     yield f"{card.name} ({card.label}), {_below(str(card.file), root)}"
-    if isinstance(card.build, ExtensionSpec):
+    if isinstance(card.build, Extension):
         yield f"  build: Extension, {', '.join(card.build.sources)}"
     else:
-        yield f"  build: Package, {card.build.package}"
+        yield f"  build: Package, {card.build.name}"
     for name, suite in card.suites.items():
         title = f"  {name}: "
         words = " ".join([case.id for case in suite] or ["no cases"])

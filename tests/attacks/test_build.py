@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.sources import ExtensionSpec, package_sources, read_sources
+from kernelgate.bench.build.sources import Extension, package_sources, read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import git
 from kernelgate.ci.commands import cli
@@ -50,7 +50,7 @@ def test_a_file_of_a_package_with_an_odd_name(tmp_path: Path, name: str) -> None
 
 def test_what_steers_a_build_is_no_source(tmp_path: Path) -> None:
     files = ("build.ninja", "a.cpp", "sitecustomize.py", "torch.py", ".ninja_log", "ccache.conf", "nvcc.profile")
-    found = read_sources(write(tmp_path, dict.fromkeys(files, "")), "here", "gemm", ExtensionSpec(sources=(".",)))
+    found = read_sources(write(tmp_path, dict.fromkeys(files, "")), "here", "gemm", Extension("."))
     assert set(found.files) == {"a.cpp"}
 
 

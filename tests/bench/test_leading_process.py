@@ -15,7 +15,7 @@ LITTLE = """
 import subprocess
 class Little(subprocess.Popen):
     def __init__(self, words, *rest, **more):  # git and the reader of cards: neither a compiler nor a worker
-        assert words[0] == "git" or "kernelgate.bench.kernel.card_reader" in words, words
+        assert words[0] == "git" or "kernelgate.bench.kernel.card_reader:read" in words, words
         super().__init__(words, *rest, **more)
 subprocess.Popen = Little
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build.library import LIBRARY, Library
-from kernelgate.bench.build.sources import ExtensionSpec, read_sources
+from kernelgate.bench.build.sources import Extension, read_sources
 from tests import registered
 
 HERE = Path(__file__).parent
@@ -30,14 +30,14 @@ _numbers = itertools.count(1)
 @functools.cache
 def compiled() -> Library:
     """The library that all others are copies of; in kernelgate's cache."""
-    sources = read_sources(HERE, "tests/cheats", CARD, ExtensionSpec(sources=("native", "common")))
+    sources = read_sources(HERE, "tests/cheats", CARD, Extension("native", "common"))
     return build.build(sources, None, namespace=NAMESPACE)
 
 
 @functools.cache
 def compiled_for_gpu() -> Library:
     """The same of tests/gpu/cheats, for the GPU at hand, or for TORCH_CUDA_ARCH_LIST."""
-    spec = ExtensionSpec(sources=("gpu/cheats", "cheats/common"))
+    spec = Extension("gpu/cheats", "cheats/common")
     return build.build(read_sources(HERE.parent, "tests", CARD, spec), None, namespace=NAMESPACE)
 
 

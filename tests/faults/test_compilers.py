@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench.build import build, ninja, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.sources import ExtensionSpec, read_sources
+from kernelgate.bench.build.sources import Extension, read_sources
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
@@ -69,7 +69,7 @@ def test_a_flag_of_the_card_that_the_compiler_refuses(tree: Path, compiler: Call
     """The compiler works, as it compiles empty sources without the card's flags."""
     compiler(ONLY_WITHOUT_A_FLAG + 'exec $GXX "$@"')
     with pytest.raises(CompileError, match="unrecognized option -DWRONG"):
-        compiled(tree, ExtensionSpec(sources=("csrc",), flags=("-DWRONG",)))
+        compiled(tree, Extension("csrc", flags=("-DWRONG",)))
 
 
 def test_a_broken_ccache(tree: Path, compiler: Callable[[str], Path]) -> None:

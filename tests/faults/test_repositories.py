@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.build.sources import ExtensionSpec
+from kernelgate.bench.build.sources import Extension
 from kernelgate.bench.core.errors import BuildError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject
@@ -45,7 +45,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str | None]:
         )
         at = commits.SourceTree(tree, "here", None)
         try:
-            commits._extension(at, card, ExtensionSpec(sources=("csrc/scale*",)), commits.HowToBuild())
+            commits._extension(at, card, Extension("csrc/scale*"), commits.HowToBuild())
         except ReachedBuildError as reached:
             sha: str | None = reached.args[0]
             return sha

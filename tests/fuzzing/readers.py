@@ -15,6 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.core.errors import KernelgateError
@@ -116,7 +118,11 @@ def read_manifest(data: bytes) -> None:
 
 
 def read_cards(data: bytes) -> None:
-    found = cards.answered(Path("cards"), data.decode("utf-8", "replace"))
+    try:
+        said = cards.CardsAnswer.model_validate_json(data)
+    except ValidationError:  # no message, and so nobody's cards
+        return
+    found = cards.Cards(Path("cards"), said.cards)
     cards.paths(found)
     cards.planned(found, processes=5)
 

@@ -17,7 +17,7 @@ import pytest
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
-from kernelgate.bench.build.sources import ExtensionSpec, read_sources
+from kernelgate.bench.build.sources import Extension, read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError, UsageError
 from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
@@ -104,7 +104,7 @@ def test_max_jobs_must_be_a_number_of_jobs(tree: Path, monkeypatch: pytest.Monke
 
 
 def test_headers_and_sources_in_other_folders_come_along(tree: Path, no_compiling: Callable[[], None]) -> None:
-    spec = ExtensionSpec(sources=("csrc/binding.cpp",), flags=("-Iinclude",))
+    spec = Extension("csrc/binding.cpp", flags=("-Iinclude",))
     header = "#pragma once\n#include <detail/answer.h>\n"
     write(tree, {"csrc/answer.h": header, "include/detail/answer.h": ANSWER, "csrc/broken.cpp": "#error not named"})
     first = compiled(tree, spec)

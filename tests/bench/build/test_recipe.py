@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.recipe import Recipe
-from kernelgate.bench.build.sources import ExtensionSpec, Sources, read_sources
+from kernelgate.bench.build.sources import Extension, Sources, read_sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write
 
-SPEC = ExtensionSpec(sources=("csrc",))
+SPEC = Extension("csrc")
 
 
 def sources(files: dict[str, bytes], **spec: object) -> Sources:
@@ -148,7 +148,7 @@ def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
     tree = write(tmp_path, {**named, "other/other.cpp": "", "csrc/notes.md": ""})
 
     def key() -> str:
-        return replace(BOTH, sources=read_sources(tree, "here", "gemm", ExtensionSpec(sources=("csrc/gemm.cu",)))).key
+        return replace(BOTH, sources=read_sources(tree, "here", "gemm", Extension("csrc/gemm.cu"))).key
 
     before = key()
     write(tree, {"other/other.cpp": "changed", "csrc/binding.cpp": "changed", "csrc/notes.md": "changed"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.recipe import namespace_of
-from kernelgate.bench.build.sources import ExtensionSpec, literal_namespace, read_sources
+from kernelgate.bench.build.sources import Extension, literal_namespace, read_sources
 from kernelgate.bench.core.errors import BuildError
 from tests.bench.build.test_recipe import BOTH, SPEC, sources
 from tests.miniature import write
@@ -20,7 +20,7 @@ from tests.miniature import write
 
 
 def read(tree: Path, *patterns: str, **spec: object) -> dict[str, str]:
-    found = read_sources(tree, "here", "gemm", ExtensionSpec(sources=patterns, **spec))  # type: ignore[arg-type]
+    found = read_sources(tree, "here", "gemm", Extension(*patterns, **spec))  # type: ignore[arg-type]
     return {path: contents.decode() for path, contents in found.files.items()}
 
 

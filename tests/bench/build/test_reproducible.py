@@ -10,7 +10,7 @@ import pytest
 
 from kernelgate.bench.build import archs, toolchain
 from kernelgate.bench.build import cache as build_cache
-from kernelgate.bench.build.sources import ExtensionSpec
+from kernelgate.bench.build.sources import Extension
 from tests.miniature import CPU_FILES, GPU_FILES, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -48,7 +48,7 @@ def built(place: Path, files: dict[str, str], *flags: str) -> bytes:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(toolchain, "find", lambda: replace(real, torch=torch))
         patched.setenv(build_cache.CACHE_VARIABLE, str(place / "cache"))
-        library = compiled(write(place / "checkout", files), ExtensionSpec(sources=("csrc",), flags=flags))
+        library = compiled(write(place / "checkout", files), Extension("csrc", flags=flags))
     assert not library.cached
     return library.path.read_bytes()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.kernel import card_ranges, fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import card_reader, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.environment import DeviceKind
@@ -135,6 +135,6 @@ def test_elements_overflow_later_than_bytes() -> None:
     def largest(axes: Mapping[str, int]) -> tuple[float, float]:
         return 2.0 * axes["M"] * axes["N"], float(axes["M"] * axes["N"])
 
-    found = [one["M"] * one["N"] for one in card_ranges.extremes({"M": 8, "N": 8}, limits, largest)]
-    assert sum(count < card_ranges.BEYOND for count in found) == 2, "of bytes"
-    assert sum(count >= card_ranges.BEYOND for count in found) == 2, "of elements"
+    found = [one["M"] * one["N"] for one in card_reader.extremes({"M": 8, "N": 8}, limits, largest)]
+    assert sum(count < card_reader.BEYOND for count in found) == 2, "of bytes"
+    assert sum(count >= card_reader.BEYOND for count in found) == 2, "of elements"
