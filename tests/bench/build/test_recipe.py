@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,9 @@ from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write
 
-SPEC = Extension("csrc")
 
-
-def sources(files: dict[str, bytes], **spec: object) -> Sources:
-    return Sources("gemm", SPEC.model_copy(update=spec), files)
+def sources(files: dict[str, bytes], **spec: Any) -> Sources:
+    return Sources("gemm", Extension("csrc", **spec), files)
 
 
 SOURCES = sources(
@@ -54,9 +53,8 @@ def edited(recipe: Recipe, path: str, contents: bytes) -> Recipe:
     return replace(recipe, sources=replace(recipe.sources, files={**recipe.sources.files, path: contents}))
 
 
-def with_spec(recipe: Recipe, **spec: object) -> Recipe:
-    changed = recipe.sources.spec.model_copy(update=spec)
-    return replace(recipe, sources=replace(recipe.sources, spec=changed))
+def with_spec(recipe: Recipe, pattern: str = "csrc", **spec: Any) -> Recipe:
+    return replace(recipe, sources=replace(recipe.sources, spec=Extension(pattern, **spec)))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -128,7 +126,7 @@ DIFFERENT = {
 EQUAL = {
     "a machine with other folders": replace(BOTH, toolchain=toolchain("/home/someone/.venv")),
     "ccache": replace(BOTH, toolchain=replace(toolchain(), ccache=Path("/usr/bin/ccache"))),
-    "another pattern for the same files": with_spec(BOTH, sources=("csrc/*",)),
+    "another pattern for the same files": with_spec(BOTH, "csrc/*"),
 }
 
 

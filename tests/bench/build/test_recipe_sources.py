@@ -11,7 +11,7 @@ import pytest
 from kernelgate.bench.build.recipe import namespace_of
 from kernelgate.bench.build.sources import Extension, literal_namespace, read_sources
 from kernelgate.bench.core.errors import BuildError
-from tests.bench.build.test_recipe import BOTH, SPEC, sources
+from tests.bench.build.test_recipe import BOTH, sources
 from tests.miniature import write
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) 
         "csrc/gemm_sm90.cu": '#include "impl.cu"\n',
         "csrc/gemm_sm90a.cu": '#include "gemm_sm90.cu"\n',
     }
-    found = read_sources(write(tmp_path, files), "here", "gemm", SPEC)
+    found = read_sources(write(tmp_path, files), "here", "gemm", Extension("csrc"))
     assert (found.plain_units, found.host_units) == (("csrc/gemm.cu",), ("csrc/binding.cpp",))
     assert found.target_units == {(9, 0): ("csrc/gemm_sm90.cu",), (9, 0, "a"): ("csrc/gemm_sm90a.cu",)}
     recipe = replace(BOTH, sources=found.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))

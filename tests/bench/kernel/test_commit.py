@@ -204,7 +204,7 @@ ABSENT_BASES = {
     ),
     "ends what reads it": (
         {".ci/kernels/scale.py": "import os\nos._exit(3)\n"},
-        ".ci/kernels/scale.py: the process that read the card exited with code 3",
+        ".ci/kernels/scale.py: the card cannot be read: the process exited early with code 3",
     ),
 }
 
