@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.build.occupancy import with_occupancy
+from kernelgate.bench.build.machine_code import with_occupancy
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernelgate.bench.build.occupancy import MAX_REGISTERS, WARP, Occupancy, occupancy
+from kernelgate.bench.build.machine_code import MAX_REGISTERS, WARP, Occupancy, occupancy
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.core.hardware import GpuModel
 

@@ -13,7 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.build.occupancy import Occupancy
+from kernelgate.bench.build.machine_code import Occupancy
 from kernelgate.bench.check import accuracy
 from kernelgate.bench.core import files, hardware
 from kernelgate.bench.core.errors import UsageError

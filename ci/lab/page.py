@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from kernelgate.bench.build import occupancy
+from kernelgate.bench.build import machine_code
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import tile
@@ -282,13 +282,13 @@ def _places(answers: Sequence[TileAnswer]) -> dict[str, Any]:
 
 
 RULES = {
-    "warp": occupancy.WARP,
-    "registers_per_warp_unit": occupancy.REGISTERS_PER_WARP_UNIT,
-    "max_registers": occupancy.MAX_REGISTERS,
-    "schedulers": occupancy.SCHEDULERS,
-    "shared_unit": occupancy.SHARED_UNIT,
-    "system_shared": occupancy.SYSTEM_SHARED,
-    "max_threads": occupancy.MAX_THREADS,
+    "warp": machine_code.WARP,
+    "registers_per_warp_unit": machine_code.REGISTERS_PER_WARP_UNIT,
+    "max_registers": machine_code.MAX_REGISTERS,
+    "schedulers": machine_code.SCHEDULERS,
+    "shared_unit": machine_code.SHARED_UNIT,
+    "system_shared": machine_code.SYSTEM_SHARED,
+    "max_threads": machine_code.MAX_THREADS,
     "registers_beside": tile.BESIDE,
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import build, ninja, toolchain
+from kernelgate.bench.build import build, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import Extension, read_sources
@@ -161,14 +161,14 @@ def test_much_output_is_cut_off_and_the_error_found(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ninja, "MAX_LOG", 1 << 20)
+    monkeypatch.setattr(build, "MAX_LOG", 1 << 20)
     warning = "csrc/binding.cpp:1:1: warning: 'unused' was declared and never used by anybody at all"
     compiler(f"yes \"{warning}\" | head -c 4000000; echo; echo 'csrc/binding.cpp:7:1: error: the one'; exit 1")
     with pytest.raises(CompileError) as caught:
         compiled(tree)
     assert caught.value.first == "csrc/binding.cpp:7: error: the one"
     assert caught.value.excerpt == ("csrc/binding.cpp:7:1: error: the one",)
-    assert len(capfd.readouterr().err.splitlines()) < ninja.MAX_SHOWN + 20
+    assert len(capfd.readouterr().err.splitlines()) < build.MAX_SHOWN + 20
     assert caught.value.log.stat().st_size <= 1 << 20
 
 
@@ -186,7 +186,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (tree / LIBRARY).write_bytes(b"a library")
         return ()  # no warnings
 
-    monkeypatch.setattr(ninja, "compile_in", made)
+    monkeypatch.setattr(build, "compile_in", made)
 
 
 @pytest.mark.usefixtures("quick")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import machine_code
-from kernelgate.bench.build.machine_code import Disassembler
-from kernelgate.bench.build.occupancy import with_occupancy
+from kernelgate.bench.build.machine_code import Disassembler, with_occupancy
 from kernelgate.bench.build.toolchain import find as find_toolchain
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import cuda_tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.build.occupancy import occupancy, with_occupancy
+from kernelgate.bench.build.machine_code import occupancy, with_occupancy
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.core.hardware import SM_89, gpu
 from kernelgate.bench.record import KernelFacts

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.build.occupancy import Occupancy, occupancy
+from kernelgate.bench.build.machine_code import Occupancy, occupancy
 from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
