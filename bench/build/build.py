@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench.build import archs, cache, machine_code, toolchain
@@ -33,11 +33,20 @@ from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, target_of
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CannotCompileError, CompileError, UsageError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, OutputError, UsageError
 from kernelgate.bench.record import CompilerWarning
 from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+
+MAX_SHOWN = 400
+"""Lines of compilers' output that are shown; all are in the log, …"""
+MAX_LOG = 64 << 20
+"""… of at most so many characters."""
+TREE = "tree"
+"""In the folder where a library is made: the sources, and what compilers make of them."""
+SOURCE_TIME_S = 946_684_800
+"""When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
 
 
 def build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
@@ -56,9 +65,7 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     chosen = _targets(sources, tools)
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
-    found = cache.cached(how.key, lambda work: _compile(how, work, sha, limits))
-    _keep_sources(how.sources, found.folder)
-    return found.of_commit(sha)
+    return cache.cached(how.key, lambda work: _compile(how, work, sha, limits)).of_commit(sha)
 
 
 def describe(built: Library) -> str:
@@ -75,11 +82,8 @@ def with_card(built: Library, card: Path) -> Library:
     kept = cache.cache_folder() / "cards" / digest / card.name
     if not kept.exists() or kept.read_bytes() != data:
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = kept.with_name(f".{card.name}.{os.getpid()}")
-            unfinished.write_bytes(data)
-            unfinished.replace(kept)
-        except OSError as error:
+            files.write(kept, data)
+        except OutputError as error:
             raise cache.not_writable(error) from None
     return replace(built, manifest=built.manifest.model_copy(update={"card_sha256": digest}), card_file=kept)
 
@@ -104,8 +108,7 @@ def export(built: Library, folder: Path) -> Library:
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
     """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible."""
     wanted = archs.asked()
-    wanted_here = wanted or archs.at_hand()
-    available = sources.available(wanted_here)
+    available = sources.available(wanted or archs.at_hand())
     install = cuda_tools.TOOLS["nvcc"].install
     if wanted:
         if not available:
@@ -120,21 +123,20 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
             )
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
-    gpus = [(target[0], target[1]) for target in wanted_here]
-    has = ", ".join(map(sm, available))
-    for major, minor in gpus:
-        if available and not archs.serving([(major, minor)], available):
-            say(f"no target of {sources.card} runs on compute capability {major}.{minor}; it has: {has}")
+    gpus = archs.at_hand()
+    for gpu in gpus if available else ():
+        if not archs.serving([gpu], available):
+            has = ", ".join(map(sm, available))
+            say(f"no target of {sources.card} runs on compute capability {gpu[0]}.{gpu[1]}; it has: {has}")
     return archs.serving(gpus, available)
 
 
 def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Manifest:
-    tree = work / TREE
-    log = work.parent.parent / cache.LOGS / f"{work.name}.log"
+    """In `work`, a folder of which nothing is there yet."""
     start = time.monotonic()
-    subject = _subject(how.sources.card, sha, [*map(sm, how.targets)])
-    warnings = compile_in(tree, how, CompileJob(subject, _name(sha), log), limits)
-    (tree / LIBRARY).rename(work / LIBRARY)
+    warnings = compile_in(work / TREE, how, sha, limits)
+    (work / TREE / LIBRARY).rename(work / LIBRARY)
+    cache.write_all(work / SOURCES, how.sources.files)
     digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
     seconds = time.monotonic() - start
     on_cpu_alone = MachineCode((), "it was compiled for the CPU alone")
@@ -156,19 +158,6 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     )
 
 
-def _keep_sources(sources: Sources, entry: Path) -> None:
-    """Beside the library in the cache. The entry's name is a hash over them: what is there already is the same."""
-    if (entry / SOURCES).exists():
-        return
-    unfinished = entry / f".{SOURCES}.{os.getpid()}"
-    with suppress(OSError):  # a cache that only others may write, or one where another process was first
-        for name, contents in sources.files.items():
-            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
-            (unfinished / name).write_bytes(contents)
-        unfinished.rename(entry / SOURCES)
-    shutil.rmtree(unfinished, ignore_errors=True)
-
-
 def _name(sha: str | None) -> str:
     return sha[:7] if sha else "the working tree"
 
@@ -177,42 +166,21 @@ def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
     return f"{card} of {_name(sha)} for {', '.join(names) or 'the CPU alone'}"
 
 
-MAX_SHOWN = 400
-"""Lines of compilers' output that are shown; all are in the log, …"""
-MAX_LOG = 64 << 20
-"""… of at most so many characters."""
-TREE = "sources"
-"""In the folder where a library is made: the sources, and what compilers make of them."""
-SOURCE_TIME_S = 946_684_800
-"""When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
-
-
-@dataclass(frozen=True)
-class CompileJob:
-    """What messages call a compile, and where everything that is printed goes."""
-
-    label: str
-    """Such as "gemm of a1b2c3d for sm_89"."""
-    name: str
-    """Of the commit, such as "a1b2c3d"."""
-    log: Path
-
-
-def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
-    """Compiles in `tree`, a folder of which nothing is there yet. Returns when tree/kernel.so is there, with what the
-    compilers warn of.
+def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
+    """Returns when tree/kernel.so is there, with what the compilers warn of.
 
     Raises CompileError, and CannotCompileError where it is the machine's.
     """
+    name, log = _name(sha), cache.log_of(tree.parent)
     _write_sources(recipe, tree)
-    toolchain.link(recipe.toolchain, tree.parent)
     start = time.monotonic()
     unfinished = [*recipe.units, LIBRARY]
-    job.log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
     search = ErrorSearch(recipe.sources.files.keys())
     warned = WarningSearch(recipe.sources.files.keys(), recipe.namespace, recipe.sources.card)
-    told = track(f"compile {job.label}", len(unfinished), alike=False, limit_s=limits.total_s)
-    with job.log.open("w", encoding="utf-8") as file, told as advance:
+    label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
+    told = track(label, len(unfinished), alike=False, limit_s=limits.total_s)
+    with log.open("w", encoding="utf-8") as file, told as advance:
         shown, kept = 0, 0
 
         def on_line(line: str) -> None:
@@ -228,7 +196,7 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
                 advance(" ".join(unfinished))
             elif line and shown < MAX_SHOWN:
                 shown += 1
-                more = f" … (what follows is in {job.log})" if shown == MAX_SHOWN else ""
+                more = f" … (what follows is in {log})" if shown == MAX_SHOWN else ""
                 say(f"{time.monotonic() - start:6.1f} s  {line[:MAX_LINE]}{more}")
 
         def on_silence(seconds: float) -> None:
@@ -238,22 +206,22 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
             code = _ninja(recipe, tree, limits, on_line, on_silence)
         except TimeoutError as overdue:
             raise CannotCompileError(
-                f"{job.name} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
+                f"{name} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
                 f"unfinished: {' '.join(unfinished)}; {overdue} "
-                f"(output so far: {job.log}); `build --time-limit` allows more"
+                f"(output so far: {log}); `build --time-limit` allows more"
             ) from None
     if code < 0:
-        raise CannotCompileError(f"{job.name} could not be compiled: ninja was ended by {signal.Signals(-code).name}")
+        raise CannotCompileError(f"{name} could not be compiled: ninja was ended by {signal.Signals(-code).name}")
     error = search.result()
     if code == 0 and not (tree / LIBRARY).is_file():
         error = FirstError(LIBRARY, f"{LIBRARY}: error: the compilers ended without an error, and made nothing", False)
     elif code == 0:
         return warned.result()
     if error.broken:
-        raise CannotCompileError(f"{job.name} could not be compiled: {error.text} (all of it: {job.log})")
+        raise CannotCompileError(f"{name} could not be compiled: {error.text} (all of it: {log})")
     if not error.in_sources:
         _check_machine(recipe, tree, limits)
-    raise CompileError(job.name, target_of(error.source), error.text, job.log, error.excerpt)
+    raise CompileError(name, target_of(error.source), error.text, log, error.excerpt)
 
 
 def _ninja(
@@ -289,7 +257,6 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
     empty = tree.parent / "empty" / TREE
     plain = recipe.without_contents()
     _write_sources(plain, empty)
-    toolchain.link(plain.toolchain, empty.parent)
     search = ErrorSearch(plain.sources.files.keys())
     with suppress(TimeoutError):
         if _ninja(plain, empty, limits, search.read, lambda _: None) == 0 and (empty / LIBRARY).is_file():
@@ -302,8 +269,9 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
 
 
 def _write_sources(recipe: Recipe, tree: Path) -> None:
-    for path, contents in recipe.sources.files.items():
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_bytes(contents)
+    """And what compiles them."""
+    cache.write_all(tree, recipe.sources.files)
+    for path in recipe.sources.files:
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
     (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+    toolchain.link(recipe.toolchain, tree.parent)

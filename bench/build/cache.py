@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelgate.bench.build import library, machine_code
-from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, SOURCES, Library, Manifest
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
 
@@ -28,7 +29,7 @@ LOCKS = "locks"
 LOGS = "logs"
 USED = ".used"
 """Ends the name of an entry's lock, whose time says when the entry was last taken. It stays when the entry goes."""
-PARTS = {"extension": (LIBRARY,), "package": (PACKAGE, CACHE)}
+PARTS = {"extension": (LIBRARY, SOURCES), "package": (PACKAGE, CACHE)}
 """What an entry holds beside its manifest, by the kind of library."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 """Of sources, recipe and compilers: also the name of a folder."""
@@ -112,6 +113,11 @@ def adopt(given: Library) -> Library:
     return replace(cached(given.manifest.key, copy), cached=True)
 
 
+def log_of(work: Path) -> Path:
+    """Where what compilers print is kept, of the folder in which a library is made."""
+    return work.parent.parent / LOGS / f"{work.name}.log"
+
+
 def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Files by their names below the folder."""
     for name, data in contents.items():
@@ -119,10 +125,8 @@ def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
         (folder / name).write_bytes(data)
 
 
-def not_writable(error: OSError) -> KernelgateError:
-    return KernelgateError(
-        f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE_VARIABLE} to a folder that can be"
-    )
+def not_writable(error: Exception) -> KernelgateError:
+    return KernelgateError(f"the cache cannot be written: {error}; set {CACHE_VARIABLE} to a folder that can be")
 
 
 def _read(entry: Path) -> Library | None:
@@ -137,7 +141,7 @@ def _read(entry: Path) -> Library | None:
     known = found.manifest
     if known.kind == "package":
         return found
-    if known.warnings is None:
+    if known.warnings is None or not (entry / SOURCES).is_dir():
         return None
     if known.facts_missing is None or not known.targets:
         return found
@@ -145,7 +149,7 @@ def _read(entry: Path) -> Library | None:
     if code.missing == known.facts_missing:
         return found
     manifest = known.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
-    with suppress(OSError):  # a cache that only others may write
+    with suppress(OutputError):  # a cache that only others may write
         _write_manifest(manifest, entry)
     return replace(found, manifest=manifest)
 
@@ -192,10 +196,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write_manifest(manifest: Manifest, folder: Path) -> None:
-    # Renamed into place, because another process may be reading the old one.
-    unfinished = folder / f".{MANIFEST}.{os.getpid()}"
-    unfinished.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    unfinished.replace(folder / MANIFEST)
+    files.write(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
 def _remove(path: Path) -> None:

@@ -217,8 +217,7 @@ def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[
             while waiting:
                 report = worker.receive(TargetReport, max(0.0, deadline - time.monotonic()))
                 if report.error is not None:
-                    work = request.cache.parent
-                    log = work.parent.parent / build_cache.LOGS / f"{work.name}.log"
+                    log = build_cache.log_of(request.cache.parent)
                     log.parent.mkdir(parents=True, exist_ok=True)
                     log.write_text(f"{report.error}\n", encoding="utf-8")
                     name = f"the package {request.package}"
