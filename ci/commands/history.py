@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,14 +17,13 @@ from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits as confirmed
-from kernelgate.ci.history import database, facts, index, keep, nights, recent, retention, sessions, tonight
+from kernelgate.ci.history import database, facts, index, keep, nights, recent, retention, tonight
 from kernelgate.ci.history import series as measured
 from kernelgate.ci.history import store as stores
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import moment
+from kernelgate.ci.history.entry import KeptSession, SeriesEvent, moment
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.history.sessions import KeptSession
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.lab import session_entries
 from kernelgate.ci.pipeline import prior
@@ -127,7 +125,7 @@ def add(places: Places, records: tuple[Path, ...], as_json: bool) -> int:
             failed[str(path)] = str(error)
             progress.say(str(error))
     _place_commits(archive.database)
-    _keep_sessions(archive, _sessions_of_checkout())
+    keep.add_sessions(archive, _sessions_of_checkout())
     known = len(records) - new - len(failed)
     parts = [f"{counted(new, 'record')} added"]
     parts += [f"{known} known already"] if known else []
@@ -225,16 +223,40 @@ def culprits(places: Places, as_json: bool, output: Path | None) -> None:
 @answers(facts.RebuiltIndex)
 @click.pass_obj
 def rebuild(places: Places, if_needed: bool, as_json: bool) -> None:
-    """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""
+    """Make the index again from the store. Others may read meanwhile; if it is ended early, run it again."""
     if if_needed and database.is_there(places.index):
         return
     archive = places.archive(renew=True)
-    count = keep.rebuild(archive, progress.say)
+    count = keep.rebuild(archive, progress.say, _sessions_of_checkout())
     _place_commits(archive.database)
-    read = session_entries.entry
-    sessions.rebuild(archive, _sessions_of_checkout(), lambda one: read(one, archive.policy), progress.say)
     made = facts.RebuiltIndex(index=archive.database.name, measurements=count)
     click.echo(answer.shown(made) if as_json else f"{made.index} holds {counted(count, 'measurement')}")
+
+
+@history.command()
+@click.argument("kind", type=click.Choice(["accepted", "excluded"]))
+@click.argument("commit")
+@card_option
+@case_option
+@gpu_option
+@click.option("--why", required=True, help="The reason, for whoever reads it.")
+@click.option("--by", envvar=["GITHUB_ACTOR", "USER"], required=True, help="Who decided. Default: the user's login.")
+@answers(facts.DecidedCases)
+@click.pass_obj
+def decide(places: Places, /, kind: facts.Decision, commit: str, as_json: bool, **options: str) -> None:
+    """Accept that cases take another time since COMMIT, or let what was measured of COMMIT count for nothing.
+
+    What was accepted is no longer an issue, and its old records need not keep their samples. It is said of all cases
+    that the options leave.
+    """
+    archive, sha = places.archive(), git.resolve(Path.cwd(), commit)
+    with database.reading(archive.database) as connection:
+        cases = measured.cases_at(connection, Wanted(options["card"], options["case"], options["gpu"]), sha)
+    about = {"made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "who": options["by"], "why": options["why"]}
+    for case in cases:
+        keep.add_event(archive, SeriesEvent(kind=kind, sha=sha, **about, **asdict(case)))
+    text = f"{kind}: {sha[:12]} in {counted(len(cases), 'case')}"
+    click.echo(answer.shown(facts.DecidedCases(kind, sha, cases)) if as_json else text)
 
 
 @history.command()
@@ -264,7 +286,8 @@ def condense(places: Places, release: str | None, as_json: bool) -> int:
 def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
     """Print all points, comparisons, events, costs and sessions for other tools, as one JSON object."""
     with database.reading(places.existing) as connection:
-        for piece in measured.as_json(connection):
+        rows = session_entries.rows(measured.sessions(connection), places.rules, progress.say)
+        for piece in measured.as_json(connection, rows):
             click.echo(piece, nl=False)
 
 
@@ -274,8 +297,8 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 @click.pass_obj
 def import_(places: Places, exported: Path, as_json: bool) -> None:
     """Take the sessions from the file of another history's `export`. What is there already is left alone."""
-    carried = sessions.of_export(exported)
-    made = facts.ImportedSessions(len(carried), _keep_sessions(places.archive(), carried))
+    carried = keep.sessions_of_export(exported)
+    made = facts.ImportedSessions(len(carried), keep.add_sessions(places.archive(), carried))
     whole = "measurements come by `history add`, or with their store"
     text = f"{counted(made.sessions, 'session')}, {made.new_sessions} new; {whole}"
     click.echo(answer.shown(made) if as_json else text)
@@ -292,10 +315,9 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None, 
     library, rules = dashboard_write.chart_library(uplot), places.rules
     files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
-    index = places.existing
-    with database.reading(index) as connection:
+    with database.reading(places.existing) as connection:
         shown = dashboard_load.dashboard(connection, rules, yardstick)
-    listed = session_entries.of_index(sessions.listed(index), rules)
+        listed = session_entries.of_index(measured.sessions(connection), rules, progress.say)
     dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = facts.WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
     click.echo(answer.shown(made) if as_json else f"{made.index}: {counted(made.cases, 'case')}")
@@ -306,11 +328,6 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _keep_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
-    """How many of them are new to the history, or went on."""
-    return sessions.keep(archive, found, lambda one: session_entries.entry(one, archive.policy), progress.say)
 
 
 def _sessions_of_checkout() -> list[KeptSession]:

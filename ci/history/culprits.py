@@ -1,25 +1,25 @@
 """Which commits made a case slower, certainly enough to tell people, and what became of each since.
 
 A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, they are
-searched first: by halves (`confirm.narrowed`), or by `kernelgate bisect`, which leaves an event `found`.
+searched first, by halves (`nights.narrowed`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import sqlalchemy as sa
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.history import confirm, nights, series
 from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.database import COMMIT, COMPARISON, RECORD, SERIES
 from kernelgate.ci.history.facts import CaseName, Change, CommitSearch, Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
 
 LONGEST = 300
 """Characters of a name or a reason that is told."""
@@ -30,7 +30,6 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     asked = sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None))
     places: dict[str, int] = {row.sha: row.place for row in connection.execute(asked)}
     line = {place: sha for sha, place in places.items()}
-    searched = connection.execute(sa.select(EVENT).filter_by(kind="found")).all()
     groups: dict[tuple[str, str, str], list[CulpritCase]] = {}
     searches = []
     for one in found:
@@ -38,16 +37,13 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
         for at, change in enumerate(one.changes):
             if change.state not in ("confirmed", "accepted") or change.change_pct <= 0:
                 continue
-            ends = _searched(name, change, searched, places)
-            if ends is None:
-                measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
-                left = confirm.narrowed(change, measured)
-                good, bad = line.get(left.low, change.previous), line.get(left.high, change.commit)
-                if left.middle:
-                    where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
-                    searches.append(CommitSearch(**where, base=change.previous, middle=left.middle))
-                    continue
-                ends = good, bad
+            measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
+            left = confirm.narrowed(change, measured)
+            good, bad = ends = line.get(left.low, change.previous), line.get(left.high, change.commit)
+            if left.middle:
+                where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
+                searches.append(CommitSearch(**where, base=change.previous, middle=left.middle))
+                continue
             state, by = _since(change, one.changes[at + 1 :])
             case = CulpritCase(
                 card=name.card[:LONGEST],
@@ -67,18 +63,6 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     )
     oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
     return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(oldest_first), searches=tuple(searches))
-
-
-def _searched(
-    name: CaseName, change: Change, searched: Iterable[Any], places: Mapping[str, int]
-) -> tuple[str, str] | None:
-    """The commits that `kernelgate bisect` came down to; None where nobody asked it."""
-    for event in searched:
-        mine = (event.card, event.case, event.gpu) == (name.card, name.case, name.gpu)
-        place = places.get(event.sha)
-        if mine and event.previous and place is not None and change.previous_place < place <= change.place:
-            return event.previous, event.sha
-    return None
 
 
 def _measured(connection: sa.Connection, name: CaseName, places: Mapping[str, int]) -> list[PairMeasured]:

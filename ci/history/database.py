@@ -12,14 +12,140 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy import exc
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, exc
 from sqlalchemy.engine import URL, make_url
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
-from kernelgate.ci.history.tables import METADATA, REMOVED, REVISION, VERSION
 
 WAIT_S = 60
 """For another writer of a SQLite file."""
+
+# ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
+
+REVISION = "0008"
+METADATA = MetaData()
+
+
+VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
+"""One row, which every writer locks. Its name may stand in a database beside another project's."""
+
+RECORD = Table(
+    "record",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),  # sha256 of what was measured
+    Column("rules", Text, nullable=False),  # that judged it
+    Column("made", Text),  # ISO 8601, UTC, as `entry.moment` writes it
+    Column("repository", Text, nullable=False),
+    Column("producer", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("base_sha", Text),
+    Column("head_sha", Text),
+    Column("gpu", Text, nullable=False),  # the kind
+    Column("outcome", Text),
+    Column("reason", Text),
+    Column("cards", Text, nullable=False),  # a JSON list
+    Column("environment", Text, nullable=False),  # the one of its series
+    Index("ix_record_made", "made"),
+    Column("condensed", Text),  # the name of what is kept in the record's place, once its samples are not
+)
+
+COMMIT = Table(
+    "commit",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("sha", Text, nullable=False, unique=True),
+    Column("place", Integer),  # in first-parent order of the default branch, from 0; null where it is not on it
+)
+
+SERIES = Table(
+    "series",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),  # of all that follows: that may be too long for an index
+    Column("repository", Text, nullable=False),
+    Column("card", Text, nullable=False),
+    Column("case", Text, nullable=False),
+    Column("gpu", Text, nullable=False),
+    Column("driver", Text, nullable=False),
+    Column("torch", Text, nullable=False),
+    Column("triton", Text, nullable=False),
+    Column("cuda", Text, nullable=False),
+    Column("clock_policy", Text, nullable=False),
+    Column("producer", Text, nullable=False),  # such as "kernelgate 0.1.0"
+    Column("newest", Text, nullable=False),  # when its newest record was made, …
+    Column("reference", Text),  # … and what that one's card calls its reference
+    Column("environment", Text, nullable=False),  # names all but card and case, in short
+    Index("ix_series_environment", "environment"),
+)
+
+# Both lie in the order of series, which is that of `show`; without rowids SQLite keeps them once instead of twice.
+POINT = Table(
+    "point",
+    METADATA,
+    Column("series_id", ForeignKey("series.id"), primary_key=True),
+    Column("record_id", ForeignKey("record.id"), primary_key=True),
+    Column("side", Text, primary_key=True),
+    Column("commit_id", ForeignKey("commit.id")),
+    Column("us", Double, nullable=False),
+    Column("error", Double),  # of the logarithm
+    Column("processes", Integer, nullable=False),
+    Column("rounds", Integer, nullable=False),
+    Column("finding", Text),
+    sqlite_with_rowid=False,
+)
+
+COMPARISON = Table(
+    "comparison",
+    METADATA,
+    Column("series_id", ForeignKey("series.id"), primary_key=True),
+    Column("record_id", ForeignKey("record.id"), primary_key=True),
+    Column("base_id", ForeignKey("commit.id"), primary_key=True),
+    Column("number", SmallInteger, primary_key=True),  # a commit may be base and pinned at once
+    Column("head_id", ForeignKey("commit.id")),
+    Column("effect", Double, nullable=False),
+    Column("error", Double),
+    Column("spread_pct", Double),
+    Column("noise_pct", Double),
+    Column("processes", Integer, nullable=False),
+    Column("status", Text),
+    Column("low_pct", Double),
+    Column("high_pct", Double),
+    Column("finding", Text),
+    sqlite_with_rowid=False,
+)
+
+EVENT = Table(
+    "event",
+    METADATA,
+    Column("name", Text, primary_key=True),  # sha256 of its file
+    Column("made", Text, nullable=False),
+    *(
+        Column(name, Text, nullable=False)
+        for name in ("kind", "repository", "card", "case", "gpu", "sha", "who", "why")
+    ),
+)
+
+COST = Table(
+    "cost",
+    METADATA,
+    Column("record_id", ForeignKey("record.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("phase", Text, nullable=False),
+    Column("gpu_seconds", Double, nullable=False),
+    Column("retried", Boolean, nullable=False),
+)
+
+SESSION = Table(
+    "session",
+    METADATA,
+    Column("repository", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("log", Text, nullable=False),  # all of it, as it stands in the store
+)
+
+
+# ---- where it is -----------------------------------------------------------------------------------------------------
 
 
 class HistoryIndexError(KernelgateError):
@@ -41,8 +167,7 @@ def at(where: str | Path, renew: bool = False) -> Database:
     """
     found = _opened(where, make=True)
     try:
-        with reading(found) as connection:
-            revision = _revision(connection)
+        revision = _revision(found)
         if revision is None or (renew and revision != REVISION):
             _make(found)
         else:
@@ -56,8 +181,7 @@ def at(where: str | Path, renew: bool = False) -> Database:
 def existing(where: str | Path) -> Database:
     """As `at`, to be read alone: nothing is made or changed there. Raises HistoryIndexError where it is not there."""
     found = _opened(where, make=False)
-    with reading(found) as connection:
-        _require(found, _revision(connection))
+    _require(found, _revision(found))
     return found
 
 
@@ -115,12 +239,13 @@ def _opened(where: str | Path, make: bool) -> Database:
     return Database(name, sa.create_engine(url.set(drivername="postgresql+psycopg")))
 
 
-def _revision(connection: sa.Connection) -> str | None:
+def _revision(database: Database) -> str | None:
     """Of the index's tables; None where there are none."""
-    if not sa.inspect(connection).has_table(VERSION.name):
-        return None
-    found: str | None = connection.execute(sa.select(VERSION.c.version_num)).scalar()
-    return found
+    with reading(database) as connection:
+        if not sa.inspect(connection).has_table(VERSION.name):
+            return None
+        found: str | None = connection.execute(sa.select(VERSION.c.version_num)).scalar()
+        return found
 
 
 def _require(database: Database, revision: str | None) -> None:
@@ -131,22 +256,19 @@ def _require(database: Database, revision: str | None) -> None:
 
 def _make(database: Database) -> None:
     """Gives the database this version's tables, all of them empty."""
+    tables = [table for table in METADATA.sorted_tables if table is not VERSION]
     try:
         with _faults(database), database.engine.begin() as connection:
             connection.execute(sa.schema.CreateTable(VERSION, if_not_exists=True))
             _lock(connection)
-            if _revision(connection) == REVISION:
-                return  # another process was faster
-            old = sa.MetaData()
-            names = {*METADATA.tables, *REMOVED}
-            old.reflect(connection, only=lambda name, _: name in names)
-            old.drop_all(connection)
-            METADATA.create_all(connection)
-            connection.execute(sa.insert(VERSION).values(version_num=REVISION))
+            if connection.execute(sa.select(VERSION.c.version_num)).scalar() != REVISION:  # else another was faster
+                METADATA.drop_all(connection, tables)
+                METADATA.create_all(connection, tables)
+                connection.execute(sa.delete(VERSION))
+                connection.execute(sa.insert(VERSION).values(version_num=REVISION))
     except HistoryIndexError:
-        with reading(database) as connection:
-            if _revision(connection) != REVISION:  # as where another process has made them meanwhile
-                raise
+        if _revision(database) != REVISION:  # as where another process has made them meanwhile
+            raise
 
 
 @contextmanager

@@ -101,49 +101,42 @@ class CondensedRecord(Model):
 
 
 class SeriesEvent(Model):
-    """What was found or decided of a case at a commit."""
+    """What somebody decided of a case at a commit: its time is accepted, or what was measured there does not count."""
 
     made: str
     """As `moment` writes it."""
     repository: str = ""
-    """Empty where it is not known, as of old events: they count in every repository that has the case."""
-    kind: Literal["found", "confirmed", "refuted", "accepted", "excluded"]
+    """Empty where it is not known: it counts in every repository that has the case."""
+    kind: Literal["accepted", "excluded"]
     card: str = ""
     case: str
     gpu: str
     sha: str
-    previous: str | None = None
-    """The commit before, where that is known."""
     who: str
-    """A login, or what decided it, such as "kernelgate"."""
     why: str
 
 
-def to_json(entry: Entry) -> bytes:
-    return entry.model_dump_json(by_alias=True, exclude_none=True).encode()
+class KeptSession(Model):
+    """The log of an optimisation session."""
+
+    schema_: Annotated[Literal["kernelgate.kept-session/1"], Field(alias="schema")] = "kernelgate.kept-session/1"
+    repository: Annotated[str, Field(pattern=r"^[^\x00-\x1f]{0,200}$")] = ""
+    """Empty where it is not known."""
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+    log: str
+    """JSON lines, docs/sessions.md."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.repository, self.name
 
 
-def from_json(data: bytes, name: str) -> Entry:
-    """Raises RecordError where `data` is no entry."""
-    return _parsed(Entry, data, name, f"a {SCHEMA}")
-
-
-def condensed(data: bytes, name: str) -> CondensedRecord:
-    """Raises RecordError where `data` is no condensed record."""
-    return _parsed(CondensedRecord, data, name, f"a {CONDENSED}")
-
-
-def event(data: bytes, name: str) -> SeriesEvent:
-    """Raises RecordError where `data` is no event."""
-    return _parsed(SeriesEvent, data, name, "an event")
-
-
-def _parsed(form: type[StoreFile], data: bytes, name: str, what: str) -> StoreFile:
-    """A file of the store. Raises RecordError, which says that `name` is not `what`."""
+def parsed(form: type[StoreFile], data: bytes, name: str) -> StoreFile:
+    """A file of the store. Raises RecordError where `data` is not of this form."""
     try:
         return form.model_validate_json(data)
     except ValidationError as error:
-        raise RecordError(f"{name} is not {what}: {faults(error)}") from None
+        raise RecordError(f"{name} is no {form.__name__}: {faults(error)}") from None
 
 
 def moment(text: str | None) -> str | None:

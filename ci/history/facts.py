@@ -17,6 +17,7 @@ from kernelgate.bench.record import Model
 Interval = tuple[float, float]
 """95%, in percent of time."""
 FlatRow = dict[str, str | int | float | bool | None]
+Decision = Literal["accepted", "excluded"]
 State = Literal["suspected", "confirmed", "refuted", "accepted"]
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 Name = Annotated[str, Field(max_length=300)]
@@ -287,6 +288,15 @@ class AddedRecords:
     """That the history had already."""
     not_added: dict[str, str]
     """Files that cannot be read, and why; exit code 3."""
+
+
+@dataclass(frozen=True)
+class DecidedCases:
+    """The answer of `history decide`."""
+
+    kind: Decision
+    commit: str
+    cases: tuple[CaseName, ...]
 
 
 @dataclass(frozen=True)

@@ -7,30 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import one_line
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 
 SHARED = ("repository", "gpu", "driver", "torch", "triton", "cuda", "clock_policy", "producer")
 """Columns that the series of a record have in common."""
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
-
-
-def holds(connection: sa.Connection, name: str, rules: str) -> bool:
-    """Whether the index has this measurement, as these rules judge it."""
-    return connection.execute(sa.select(RECORD.c.id).filter_by(name=name, rules=rules)).first() is not None
-
-
-def condensed(connection: sa.Connection, names: Iterable[str]) -> set[str]:
-    """Those of these records that are kept without their samples."""
-    asked = sa.select(RECORD.c.name, RECORD.c.id).where(RECORD.c.condensed.is_not(None))
-    return set(_ids(connection, asked, RECORD.c.name, list(names)))
 
 
 def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -> None:
@@ -58,25 +47,10 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     _renew(connection, entry, [series[key] for key in keys])
 
 
-def remove(connection: sa.Connection, names: Iterable[str]) -> None:
-    """Forgets these measurements."""
-    for name in names:
-        record = connection.execute(sa.select(RECORD.c.id).filter_by(name=name)).scalar()
-        if record is not None:
-            _forget(connection, record)
-            connection.execute(sa.delete(RECORD).where(RECORD.c.id == record))
-
-
-def remove_events(connection: sa.Connection, names: Iterable[str]) -> None:
-    """Forgets these events."""
-    for name in names:
-        connection.execute(sa.delete(EVENT).where(EVENT.c.name == name))
-
-
-def known(connection: sa.Connection) -> tuple[set[str], set[str]]:
-    """The names of all measurements and of all events that the index has."""
-    measured, decided = (connection.execute(sa.select(table.c.name)).scalars() for table in (RECORD, EVENT))
-    return set(measured), set(decided)
+def clear(connection: sa.Connection) -> None:
+    """Forgets all but the commits, whose places only checkouts know."""
+    for table in (POINT, COMPARISON, COST, EVENT, SESSION, SERIES, RECORD):
+        connection.execute(sa.delete(table))
 
 
 def unplaced(connection: sa.Connection) -> bool:
@@ -99,9 +73,8 @@ def place(connection: sa.Connection, line: Sequence[str]) -> None:
 
 def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
     """Puts in what was decided, which is known by the name of its file."""
-    if connection.execute(sa.select(EVENT.c.id).filter_by(name=name)).first() is None:
-        row = {key: None if value is None else text(value) for key, value in event.model_dump().items()}
-        insert(connection, EVENT, [{"name": name, **row}])
+    if connection.execute(sa.select(EVENT.c.name).filter_by(name=name)).first() is None:
+        insert(connection, EVENT, [{"name": name, **{key: text(value) for key, value in event.model_dump().items()}}])
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:

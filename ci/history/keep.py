@@ -1,4 +1,4 @@
-"""Adds measurements to the history, and makes its index again: store and index together.
+"""Adds measurements, decisions and sessions to the history, and makes its index again: store and index together.
 
 The store is written before the index. Whoever is killed between the two has lost nothing: adding the same again, or
 `rebuild`, brings the index up to what the store holds.
@@ -6,19 +6,24 @@ The store is written before the index. Whoever is killed between the two has los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.history import database, entry, index, judging, store
-from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import Entry, SeriesEvent
-from kernelgate.ci.history.store import Store
+from kernelgate.bench.core.errors import KernelgateError, RecordError, faults
+from kernelgate.ci.history import database, entry, index, judging, series, store
+from kernelgate.ci.history.database import RECORD, SESSION, Database
+from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
+from kernelgate.ci.history.series import EXPORT
+from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
-BATCH = 50
-"""Measurements of one transaction of a rebuild: one at a time takes five times as long."""
 Say = Callable[[str], None]
 
 
@@ -39,25 +44,22 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
     """Keeps a run record, given as its file's bytes. False where the history had it. Raises RecordError."""
     name = store.name_of(data)
     with database.reading(archive.database) as connection:
-        if name in index.condensed(connection, [name]):
-            return False
+        known = connection.execute(sa.select(RECORD.c.rules, RECORD.c.condensed).filter_by(name=name)).first()
+    if known and known.condensed:
+        return False
     judged = _kept_judgement(archive, name)
-    if judged is None:
-        made = record.from_json(data, source)  # before anything is kept
-        store.put(archive.store, "records", name, data)
-        judged = _judge(archive, name, made)
-    else:
-        store.put(archive.store, "records", name, data)  # it may have been removed since
-    with database.reading(archive.database) as connection:
-        if index.holds(connection, name, judged.rules):
-            return False
+    made = None if judged else record.from_json(data, source)  # before anything is kept
+    store.put(archive.store, "records", name, data)  # also where it was judged: it may have been removed since
+    judged = judged or judgement(archive, name, made)
+    if known and known.rules == judged.rules:
+        return False
     with database.writing(archive.database) as connection:
         index.add(connection, judged)
     return True
 
 
 def add_event(archive: Archive, event: SeriesEvent) -> None:
-    """Keeps what was found or decided; the same again changes nothing."""
+    """Keeps what was decided; the same again changes nothing."""
     data = event.model_dump_json(exclude_none=True).encode()
     name = store.name_of(data)
     store.put(archive.store, "events", name, data)
@@ -65,94 +67,114 @@ def add_event(archive: Archive, event: SeriesEvent) -> None:
         index.add_event(connection, name, event)
 
 
-def rebuild(archive: Archive, say: Say) -> int:
+def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:
     """Makes the index hold exactly what the store does, and returns how many measurements that are.
 
-    Others may add and read meanwhile; killed, it is simply run again. A file that is damaged is said and left out.
+    Others may read meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is
+    damaged is said and left out. `here`: sessions of the checkout, which need not be in the store.
     """
-    with database.reading(archive.database) as connection:
-        known, decided = index.known(connection)  # before the store is listed: what is added after that is not gone
-    names = [*store.names(archive.store, "records")]
-    replaced = [*store.names(archive.store, "condensed")]  # after the records, one of which may be replaced meanwhile
-    old: set[str] = set()
-    for batch in _batches(replaced):
-        made = dict(_condensed(archive, batch, say))
-        with database.writing(archive.database) as connection:
-            for found in made.values():
-                index.add(connection, *found)
-        old |= made.keys()
+    for name in store.names(archive.store, "records"):
+        with suppress(KernelgateError):
+            judgement(archive, name)  # what takes long, before others have to wait
     with database.writing(archive.database) as connection:
-        index.remove(connection, index.condensed(connection, known) - old)
-    failed = 0
-    for batch in _batches([name for name in names if name not in old]):
-        entries = dict(_entries(archive, batch, say))
-        with database.writing(archive.database) as connection:
-            gone = index.condensed(connection, batch)  # meanwhile, so that they are there in another form
-            for name in entries.keys() - gone:
-                index.add(connection, entries[name])
-        failed += len(set(batch) - entries.keys() - gone)
-    events = dict(_events(archive, say))
-    with database.writing(archive.database) as connection:
-        for name, event in events.items():
-            index.add_event(connection, name, event)
-        index.remove_events(connection, decided - events.keys())
-        index.remove(connection, known - {*names, *old})
-    return len({*names, *old}) - failed
-
-
-def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + BATCH] for start in range(0, len(names), BATCH))
-
-
-def _condensed(archive: Archive, names: Sequence[str], say: Say) -> Iterator[tuple[str, tuple[Entry, str]]]:
-    """By the names of the records that they were: what was made of them, and their own names."""
-    for name in names:
-        try:
-            found = entry.condensed(store.get(archive.store, "condensed", name) or b"", name)
-            yield found.raw, (found.entry, name)
-        except KernelgateError as error:
-            say(f"left out: {error}")
-
-
-def _entries(archive: Archive, names: Sequence[str], say: Say) -> Iterator[tuple[str, Entry]]:
-    for name in names:
-        try:
-            yield name, judgement(archive, name)
-        except KernelgateError as error:
-            with database.reading(archive.database) as connection:
-                gone = index.condensed(connection, [name])
-            if not gone:
+        index.clear(connection)
+        names = set(store.names(archive.store, "records"))
+        replaced = set()
+        for own, short in _read(archive, "condensed", CondensedRecord, say):  # a record may become one meanwhile
+            index.add(connection, short.entry, own)
+            replaced.add(short.raw)
+        count = len(replaced)
+        for name in sorted(names - replaced):
+            try:
+                index.add(connection, judgement(archive, name))
+                count += 1
+            except KernelgateError as error:
                 say(f"left out: {error}")
+        for name, event in _read(archive, "events", SeriesEvent, say):
+            index.add_event(connection, name, event)
+        kept = sorted((one for _, one in _read(archive, "sessions", KeptSession, say)), key=lambda one: len(one.log))
+        newest = {one.key: one for one in kept}
+        for one in here:
+            if one.key not in newest or not newest[one.key].log.startswith(one.log):
+                newest[one.key] = one
+        index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest.values()])
+    return count
 
 
-def _events(archive: Archive, say: Say) -> Iterator[tuple[str, SeriesEvent]]:
-    for name in store.names(archive.store, "events"):
+def _read(archive: Archive, kind: Kind, form: type[StoreFile], say: Say) -> Iterator[tuple[str, StoreFile]]:
+    """All files of a kind, with their names."""
+    for name in store.names(archive.store, kind):
         try:
-            yield name, entry.event(store.get(archive.store, "events", name) or b"", name)
+            yield name, entry.parsed(form, store.get(archive.store, kind, name) or b"", name)
         except KernelgateError as error:
             say(f"left out: {error}")
 
 
 def judgement(archive: Archive, name: str, made: record.RunRecord | None = None) -> Entry:
     """What the judge makes of the record, which is kept. `made`: the record, where it was read already."""
-    known = _kept_judgement(archive, name)
-    if known is None:
-        made = made or record.from_json(store.get(archive.store, "records", name) or b"", name)
-        known = _judge(archive, name, made)
-    return known
+    if made is None and (known := _kept_judgement(archive, name)) is not None:
+        return known
+    made = made or record.from_json(store.get(archive.store, "records", name) or b"", name)
+    judged = judging.judged(name, made, archive.policy)
+    data = judged.model_dump_json(by_alias=True, exclude_none=True).encode()
+    store.write(archive.store, "judgements", f"{name}-{archive.rules}", data)
+    return judged
 
 
 def _kept_judgement(archive: Archive, name: str) -> Entry | None:
     """What was made of the record; None where it was not judged by these rules, or the file of it is damaged."""
     try:
         data = store.get(archive.store, "judgements", f"{name}-{archive.rules}")
-        found = entry.from_json(data, name) if data is not None else None
+        found = entry.parsed(Entry, data, name) if data is not None else None
     except KernelgateError:
         return None
     return found if found and (found.name, found.rules) == (name, archive.rules) else None
 
 
-def _judge(archive: Archive, name: str, made: record.RunRecord) -> Entry:
-    judged = judging.judged(name, made, archive.policy)
-    store.write(archive.store, "judgements", f"{name}-{archive.rules}", entry.to_json(judged))
-    return judged
+# ---- sessions --------------------------------------------------------------------------------------------------------
+#
+# Logs only grow, so that of two logs of a session the one that goes on from the other is the newer. What a session
+# comes to is no matter of the history's: its logs are kept, also those that only another kernelgate can read.
+
+
+def add_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
+    """Brings these sessions into the history, and returns how many of them are new to it, or went on. None takes the
+    place of one that goes on from it.
+    """
+    new = 0
+    with database.writing(archive.database) as connection:
+        before = {one.key: one for one in series.sessions(connection)}
+        for one in found:
+            known = before.get(one.key)
+            if known and known.log != one.log and known.log.startswith(one.log):
+                continue
+            data = _data(one)
+            store.put(archive.store, "sessions", store.name_of(data), data)
+            if known is None or known.log != one.log:
+                mine = SESSION.c.repository == one.repository, SESSION.c.name == one.name
+                connection.execute(sa.delete(SESSION).where(*mine))
+                index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"})])
+                before[one.key] = one
+                new += 1
+            if known and known.log != one.log and one.log.startswith(known.log):
+                store.remove(archive.store, "sessions", store.name_of(_data(known)))
+    return new
+
+
+def sessions_of_export(path: Path) -> tuple[KeptSession, ...]:
+    """The sessions in the file of a `history export`. Raises RecordError of anything else."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if f'"{EXPORT}"' not in text[:100]:
+            raise RecordError(f"{path} is no export of a history: write one with `kernelgate history export`")
+        rows = json.loads(text).get("sessions", [])
+        kept = [{key: row[key] for key in ("repository", "name", "log")} for row in rows]
+        return TypeAdapter(tuple[KeptSession, ...]).validate_python(kept)
+    except ValidationError as error:
+        raise RecordError(f"{path}: its sessions are damaged: {faults(error)}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordError(f"{path} is no whole export of a history: {type(error).__name__}: {error}") from None
+
+
+def _data(one: KeptSession) -> bytes:
+    return one.model_dump_json(by_alias=True).encode()

@@ -24,9 +24,9 @@ from kernelgate.ci.document.model import Code, Column, Line, Table
 from kernelgate.ci.history import changes, confirm, series
 from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.database import COMMIT, EVENT, POINT
 from kernelgate.ci.history.facts import CaseName, Change, HistoryComparison, MeasuredSeries
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.history.tables import COMMIT, EVENT, POINT
 
 HEADS = series.POINTS.where(POINT.c.side == "head")
 LEAST_TIMES = 4

@@ -17,10 +17,9 @@ import sqlalchemy as sa
 
 from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord
 from kernelgate.ci.history import database
-from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.database import COMMIT, COMPARISON, POINT, RECORD, SERIES, Database
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD, SERIES
 from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KEPT_DAYS, MOST_PCT, History, KnownSpread, joined
 
 FORGOTTEN = 0.001

@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from kernelgate.ci.document import formatting, terminal
 from kernelgate.ci.document.model import Code, Column, Line, Table
 from kernelgate.ci.history import series
+from kernelgate.ci.history.database import COMMIT, COMPARISON, POINT, RECORD
 from kernelgate.ci.history.facts import HistoryComparison, HistoryPoint, MeasuredSeries, pct
 from kernelgate.ci.history.series import COMPARISONS, ENVIRONMENT, POINTS, Wanted
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD
 
 ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""

@@ -19,12 +19,12 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Condensed, RunRecord, Timing
 from kernelgate.ci.history import database, index, keep, nights, store
+from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import CONDENSED, CondensedRecord, Entry
 from kernelgate.ci.history.facts import CondensedRecords
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.judge import validity
 
 RAW_DAYS: Final = 90
@@ -115,7 +115,7 @@ def _any(connection: sa.Connection) -> bool:
 
 def _regressed(connection: sa.Connection) -> Iterator[str]:
     """Records of a regression on the default branch that nobody has accepted."""
-    accepted = sa.select(EVENT.c.id).where(
+    accepted = sa.select(EVENT.c.name).where(
         EVENT.c.kind == "accepted",
         EVENT.c.sha == COMMIT.c.sha,
         EVENT.c.card == SERIES.c.card,

@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.history.facts import HistoryComparison, HistoryPoint, MeasuredSeries, pct
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.entry import KeptSession
+from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
 
 ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
 EXPORT = "kernelgate.history-export/1"
@@ -50,11 +51,10 @@ _NAMES = tuple(SERIES.c[key] for key in ("repository", "card", "case", "gpu", *E
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
     "comparisons": COMPARISONS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == COMPARISON.c.series_id),
-    "events": sa.select(*(column for column in EVENT.c if column.name != "id")),
+    "events": sa.select(EVENT),
     "costs": sa.select(RECORD.c.name.label("record"), RECORD.c.made, COST.c.phase, COST.c.gpu_seconds, COST.c.retried)
     .join(RECORD, RECORD.c.id == COST.c.record_id)
     .order_by(RECORD.c.name, COST.c.number),
-    "sessions": sa.select(SESSION).order_by(SESSION.c.repository, SESSION.c.name),
 }
 """What an export holds, by its name; rows of points and comparisons name their series."""
 
@@ -116,6 +116,16 @@ def chosen(connection: sa.Connection, wanted: Wanted) -> list[dict[str, Any]]:
     raise KernelgateError(f"the history has nothing of that on a {gpu!r}; it has: {_names(row['gpu'] for row in rows)}")
 
 
+def cases_at(connection: sa.Connection, wanted: Wanted, sha: str) -> tuple[CaseName, ...]:
+    """The cases with these names that were measured at a commit. Raises KernelgateError where there are none."""
+    measured = sa.select(POINT.c.series_id).join(COMMIT, COMMIT.c.id == POINT.c.commit_id).where(COMMIT.c.sha == sha)
+    there = set(connection.execute(measured).scalars())
+    rows = [row for row in chosen(connection, wanted) if row["id"] in there]
+    if not rows:
+        raise KernelgateError(f"the history has no measurement of that at {sha[:12]}")
+    return tuple(sorted({CaseName(row["repository"], row["card"], row["case"], row["gpu"]) for row in rows}))
+
+
 def _names(values: Iterator[str], most: int = 8) -> str:
     names = sorted({value or "(no name)" for value in values})
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -137,6 +147,11 @@ def _order(one: MeasuredSeries) -> tuple[str, str, str, str]:
     return one.card, one.case, one.gpu, min(made, default="")
 
 
+def sessions(connection: sa.Connection) -> list[KeptSession]:
+    asked = sa.select(SESSION).order_by(SESSION.c.repository, SESSION.c.name)
+    return [KeptSession.model_validate(row, from_attributes=True) for row in connection.execute(asked)]
+
+
 def exported(connection: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
     """The rows of one part of an export, as flat data; effects and errors in percent of time."""
     for row in connection.execution_options(yield_per=AT_ONCE).execute(EXPORTED[name]):
@@ -148,12 +163,12 @@ def exported(connection: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
         yield flat
 
 
-def as_json(connection: sa.Connection) -> Iterator[str]:
-    """One object: `schema`, and a list of flat rows for each of `EXPORTED`, a row a line. In pieces, as it is read."""
+def as_json(connection: sa.Connection, sessions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """One object: `schema`, and a list of flat rows for each of `EXPORTED` and for the sessions, a row a line."""
     yield json.dumps({"schema": EXPORT})[:-1]
-    for name in EXPORTED:
+    for name, rows in (*((name, exported(connection, name)) for name in EXPORTED), ("sessions", sessions)):
         yield f',\n"{name}": ['
-        for number, row in enumerate(exported(connection, name)):
+        for number, row in enumerate(rows):
             yield f"{',' if number else ''}\n{json.dumps(row, ensure_ascii=False)}"
         yield "]"
     yield "}\n"

@@ -16,10 +16,11 @@ from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.history import culprits, entry, store
 from kernelgate.ci.history.changes import NIGHTS
 from kernelgate.ci.history.confirm import CONFIRM_P
+from kernelgate.ci.history.database import COMMIT, COST, POINT, RECORD, SERIES
+from kernelgate.ci.history.entry import Entry
 from kernelgate.ci.history.facts import CaseName, Change, NightPlan, PlannedPair, PostponedCase
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.store import Store
-from kernelgate.ci.history.tables import COMMIT, COST, POINT, RECORD, SERIES
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import POWER
@@ -223,7 +224,7 @@ def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) ->
     asked = sa.select(RECORD.c.name, RECORD.c.rules).where(RECORD.c.gpu == gpu)
     for row in connection.execute(asked.order_by(RECORD.c.made.desc(), RECORD.c.id.desc()).limit(LOOKED_AT)):
         data = store.get(kept, "judgements", f"{row.name}-{row.rules}")
-        label = entry.from_json(data, row.name).run.gpu if data else None
+        label = entry.parsed(Entry, data, row.name).run.gpu if data else None
         if label is not None:
             return next((one for one in policy.measure.gpus if one.label == label), None)
     return None

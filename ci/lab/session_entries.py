@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from kernelgate.bench.core.errors import faults
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.history.entry import moment
+from kernelgate.ci.history.entry import KeptSession, moment
+from kernelgate.ci.history.facts import FlatRow
 from kernelgate.ci.history.index import text
-from kernelgate.ci.history.sessions import KeptSession, SessionEntry
 from kernelgate.ci.lab import coming, drawings, folder, log, metrics
 from kernelgate.ci.lab.folder import SessionError
 from kernelgate.ci.lab.log import Event, Opened
@@ -29,9 +28,9 @@ def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list
         try:
             lines = path.read_text(encoding="utf-8")
             kept = KeptSession(repository=repository, name=path.parent.name, log=lines)
-            if not _is_whole(kept):
-                events(kept, str(path))  # says what is broken
-            found.append(kept)
+            if _is_whole(kept):
+                found.append(kept)
+            events(kept, str(path))  # says what is broken, or not known here
         except SessionError as error:
             say(f"left out: {error}")
         except (OSError, UnicodeDecodeError) as error:
@@ -59,45 +58,53 @@ def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
     return found
 
 
-def entry(kept: KeptSession, policy: Policy) -> SessionEntry:
-    """What it came to. Raises SessionError."""
-    found = events(kept)
-    row = coming.summary(found, policy, until(found))
-    opened, numbers = row.opened, row.figures
-    low, high = numbers.speedup_interval or (None, None)
-    return SessionEntry(
-        name=kept.name,
-        repository=kept.repository,
-        source=opened.source,
-        opened=moment(opened.at),
-        objective=text(opened.objective),
-        card=opened.card and text(opened.card),
-        gpu=opened.gpu and text(opened.gpu),
-        closed=row.closed,
-        minutes=row.minutes,
-        speedup=numbers.speedup,
-        speedup_low=low,
-        speedup_high=high,
-        gain_kept_pct=numbers.gain_kept_pct,
-        tries=numbers.tries,
-        kept=numbers.kept,
-        blind=numbers.blind,
-        usd=numbers.usd,
-        log=kept.log,
-    )
+def rows(found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]) -> Iterator[FlatRow]:
+    """Each with what it came to, as flat data for other tools."""
+    for kept, row in summaries(found, policy, say):
+        opened, numbers = row.opened, row.figures
+        low, high = numbers.speedup_interval or (None, None)
+        yield {
+            "name": kept.name,
+            "repository": kept.repository,
+            "source": opened.source,
+            "opened": moment(opened.at),
+            "objective": text(opened.objective),
+            "card": opened.card and text(opened.card),
+            "gpu": opened.gpu and text(opened.gpu),
+            "closed": row.closed,
+            "minutes": row.minutes,
+            "speedup": numbers.speedup,
+            "speedup_low": low,
+            "speedup_high": high,
+            "gain_kept_pct": numbers.gain_kept_pct,
+            "tries": numbers.tries,
+            "kept": numbers.kept,
+            "blind": numbers.blind,
+            "usd": numbers.usd,
+            "log": kept.log,
+        }
+
+
+def summaries(
+    found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]
+) -> Iterator[tuple[KeptSession, SessionSummary]]:
+    """In the order in which they were opened. A log that this kernelgate cannot read is said and left out."""
+    read = []
+    for kept in found:
+        try:
+            of_log = events(kept)
+            read.append((kept, coming.summary(of_log, policy, until(of_log))))
+        except SessionError as error:
+            say(f"left out: {error}")
+    yield from sorted(read, key=lambda one: (moment(one[1].opened.at) or "", one[0].key))
 
 
 # ---- on the dashboard ------------------------------------------------------------------------------------------------
 
 
-def of_index(entries: Iterable[SessionEntry], policy: Policy) -> SiteSessions:
-    """The index's sessions as the dashboard shows them, in the order in which they were opened."""
-    rows = []
-    for one in entries:
-        with suppress(SessionError):  # a log that another kernelgate has put into the index
-            found = events(session_of(one))
-            rows.append(coming.summary(found, policy, until(found)))
-    return shown(rows)
+def of_index(found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]) -> SiteSessions:
+    """The index's sessions as the dashboard shows them."""
+    return shown([row for _, row in summaries(found, policy, say)])
 
 
 def shown(rows: Sequence[SessionSummary]) -> SiteSessions:
@@ -127,10 +134,6 @@ def _shown(row: SessionSummary) -> SiteSession:
         cost=metrics.usd_words(row),
         ended=row.closed or "open",
     )
-
-
-def session_of(one: SessionEntry) -> KeptSession:
-    return KeptSession(repository=one.repository, name=one.name, log=one.log)
 
 
 def until(found: Sequence[Event]) -> str:

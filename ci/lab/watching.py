@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
 from kernelgate.bench.system.worker import ROOT
 from kernelgate.ci.document import formatting
-from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.folder import Session, SessionError
 from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange
 from kernelgate.ci.lab.state import is_timed, opened_of
 from kernelgate.ci.pipeline import prior
@@ -173,15 +174,18 @@ def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
     if where is None:
         return
     try:
-        from kernelgate.ci.history import database, sessions
+        from kernelgate.ci.history import database, series
         from kernelgate.ci.lab import session_entries
 
-        found = database.existing(where)
-        for one in sessions.listed(found):
-            if (one.card, one.gpu) == (like.card, like.gpu):
-                events = session_entries.events(session_entries.session_of(one))
-                base = opened_of(events).base
-                if formatting.is_commit(base or "") and git.is_here(root, base or "") and any(map(is_timed, events)):
+        with database.reading(database.existing(where)) as connection:
+            kept = series.sessions(connection)
+        for one in kept:
+            with suppress(SessionError):  # of a log that another kernelgate wrote
+                events = session_entries.events(one)
+                opened = opened_of(events)
+                base = opened.base or ""
+                alike = (opened.card, opened.gpu) == (like.card, like.gpu) and any(map(is_timed, events))
+                if alike and formatting.is_commit(base) and git.is_here(root, base):
                     yield events
     except (KernelgateError, ModuleNotFoundError):
         return

@@ -13,10 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.ci.history import nights
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.series import ENVIRONMENT, Wanted
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
@@ -89,7 +89,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
     decided = (
         sa.select(EVENT)
         .where(EVENT.c.kind.in_(("accepted", "excluded")))
-        .order_by(EVENT.c.made.desc(), EVENT.c.id.desc())
+        .order_by(EVENT.c.made.desc(), EVENT.c.name.desc())
     )
     return Dashboard(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
-from kernelgate.ci.history import database, sessions, tables
+from kernelgate.ci.history import database
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed
 from tests.ci.history.entries import H200, a_record
@@ -87,7 +87,7 @@ def test_an_index_of_another_version_is_made_again_where_it_is_needed(
     assert run(capsys, "rebuild", "--if-needed") == (0, "", "")
     opened = database.at(checkout / ".kernelgate/history/index.sqlite")
     with database.writing(opened) as connection:
-        connection.execute(sa.update(tables.VERSION).values(version_num="0006"))
+        connection.execute(sa.update(database.VERSION).values(version_num="0006"))
     opened.engine.dispose()
     for words in (["show"], ["add", "a.json"]):
         code, _, err = run(capsys, *words)
@@ -182,14 +182,25 @@ def test_sessions_stand_beside_the_measurements(checkout: Path, capsys: pytest.C
     assert code == 0
     assert "left out: " in said
     assert "broken/log.jsonl:1 is no event" in said
-    found = sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite"))
-    assert [(one.name, one.source, one.minutes, one.speedup, one.closed) for one in found] == [
+    found = json.loads(run(capsys, "export")[1])["sessions"]
+    assert [(one["name"], one["source"], one["minutes"], one["speedup"], one["closed"]) for one in found] == [
         ("old", "recorded", 0.0, None, None),
         ("one", "measured", 30.0, 0.8, "done"),
     ]
     shutil.rmtree(broken.folder.parent)
     assert run(capsys, "rebuild") == (0, f"{checkout}/.kernelgate/history/index.sqlite holds 0 measurements\n", "")
-    assert sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite")) == [], "none was added"
+    assert json.loads(run(capsys, "export")[1])["sessions"] == [], "none was added"
+
+
+def test_what_was_decided_is_told(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "add", measured(checkout / "a.json"))
+    words = ("--why", "needed", "--by", "maria")
+    code, out, _ = run(capsys, "decide", "accepted", "HEAD", "--card", "", *words)
+    assert (code, out) == (0, f"accepted: {git('rev-parse', 'HEAD')[:12]} in 1 case\n")
+    [event] = json.loads(run(capsys, "export")[1])["events"]
+    assert (event["sha"], event["kind"], event["who"]) == (git("rev-parse", "HEAD"), "accepted", "maria")
+    code, _, err = run(capsys, "decide", "excluded", "HEAD~1", *words)
+    assert (code, "the history has no measurement of that at" in err) == (3, True)
 
 
 def test_an_export_carries_the_sessions_to_another_history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,10 +223,11 @@ def test_an_export_carries_the_sessions_to_another_history(checkout: Path, capsy
     assert json.loads(run(capsys, *there, "export")[1]) == exported
     assert [(row["name"], row["speedup"], row["closed"]) for row in exported["sessions"]] == [("one", 0.8, None)]
 
-    code, _, said = run(capsys, "--database", "new.sqlite", "rebuild")
-    assert (code, said.count("left out")) == (0, 1), "what a later kernelgate may read is in the store"
+    assert run(capsys, "--database", "new.sqlite", "rebuild")[0] == 0
+    _, out, said = run(capsys, "--database", "new.sqlite", "export")
+    assert json.loads(out) == exported
+    assert said.count("left out") == 1, "what a later kernelgate may read is in the store"
     assert "later/log.jsonl:2" in said
-    assert json.loads(run(capsys, "--database", "new.sqlite", "export")[1]) == exported
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord
-from kernelgate.ci.history import database, entry, index, nights, series, store
+from kernelgate.ci.history import database, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import an_entry
@@ -93,7 +93,7 @@ def remember(project: Project, slower_from: int, line: list[str]) -> None:
             )
             made = an_entry(f"{place}", environment=L4, cases=(case,), run=run)
             index.add(connection, made)
-            store.write(kept, "judgements", f"{made.name}-r", entry.to_json(made))
+            store.write(kept, "judgements", f"{made.name}-r", made.model_dump_json(by_alias=True).encode())
         index.place(connection, ["f" * 40, *line])  # all of them, or the checkout's own line would count
     opened.engine.dispose()
     main = {"event": "schedule", "head_branch": "main", "head_sha": project.repository.main}

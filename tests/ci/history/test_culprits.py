@@ -55,18 +55,11 @@ def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) ->
 
 
 def test_of_several_commits_one_is_searched_for_first(index_at: Database) -> None:
-    """And what the search came down to is told from then on, whether that is one commit or a few."""
     nightly(index_at, "one")
     put(index_at, a_pair(STEP - 3, STEP, 2.0))
     [search] = told(index_at).searches
     assert (told(index_at).culprits, search.good, search.bad) == ((), sha(STEP - 3), sha(STEP))
     assert (search.base, set(search.middle)) == (sha(STEP - 3), {STEP - 2, STEP - 1})
-    searched = event("found", STEP - 1).model_copy(update={"previous": sha(STEP - 2)})
-    elsewhere = searched.model_copy(update={"case": "two", "sha": sha(STEP), "previous": sha(STEP - 1)})
-    decide(index_at, elsewhere, searched)
-    [culprit] = told(index_at).culprits
-    assert (told(index_at).searches, culprit.previous, culprit.commit) == ((), sha(STEP - 2), sha(STEP - 1))
-    assert culprit.cases[0].record == named(f"pair {STEP - 3} {STEP}")
 
 
 def test_a_confirmed_change_back_fixes_it_and_one_by_half_does_not(index_at: Database) -> None:

@@ -34,7 +34,7 @@ def test_an_entry_says_what_the_verdict_says() -> None:
 
 def test_an_entry_comes_back_as_it_was() -> None:
     made = judging.judged("n", a_record(), QUICK)
-    assert entry.from_json(entry.to_json(made), "n") == made
+    assert entry.parsed(entry.Entry, made.model_dump_json(by_alias=True).encode(), "n") == made
 
 
 def test_a_commit_that_ran_beside_is_compared_round_by_round() -> None:

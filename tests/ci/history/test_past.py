@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from kernelgate.bench.record import CaseKey, Run
-from kernelgate.ci.history import database, past, tables
+from kernelgate.ci.history import database, past
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.past import AskedCases
@@ -141,7 +141,7 @@ def _older(path: Path) -> None:
     database.at(path).engine.dispose()
     opened = database.at(path)
     with database.writing(opened) as connection:
-        connection.execute(sa.update(tables.VERSION).values(version_num="0001"))
+        connection.execute(sa.update(database.VERSION).values(version_num="0001"))
     opened.engine.dispose()
 
 

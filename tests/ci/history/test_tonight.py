@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.record import Cost, Run
-from kernelgate.ci.history import database, entry, nights, store, tonight
+from kernelgate.ci.history import database, nights, store, tonight
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry
 from kernelgate.ci.history.facts import CaseName, Change, NightPlan
@@ -146,7 +146,7 @@ def labelled(index_at: Database, kept: Store, gpu: str = "l4", day: int = 19) ->
     """The newest record of the kind of GPU says on which runners it is."""
     made = an_entry(f"of {gpu}", run=Run(gpu=gpu, created_at=f"2026-08-{day}T00:00:00Z"), cases=())
     put(index_at, made)
-    store.write(kept, "judgements", f"{made.name}-{made.rules}", entry.to_json(made))
+    store.write(kept, "judgements", f"{made.name}-{made.rules}", made.model_dump_json(by_alias=True).encode())
 
 
 def spent(index_at: Database, name: str, run: Run) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.history import database, sessions, store
+from kernelgate.ci.history import database, keep, store
+from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.keep import Archive
-from kernelgate.ci.history.sessions import KeptSession
-from kernelgate.ci.lab import log, session_entries, watching
+from kernelgate.ci.lab import log, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event
 from kernelgate.ci.pipeline import prior
@@ -53,7 +53,7 @@ def test_the_history_says_it_of_this_repository_alone(tmp_path: Path, monkeypatc
     assert watching.expected_seconds("build", NEW, tmp_path, ()) is None, "nothing is there to be read"
     archive = Archive(store.at(str(tmp_path / "store")), database.at(index), Policy())
     found = [KeptSession(name=name, log="".join(map(log.line, one.events))) for name, one in logs.items()]
-    sessions.keep(archive, found, lambda one: session_entries.entry(one, Policy()), pytest.fail)
+    keep.add_sessions(archive, found)
 
     assert watching.expected_seconds("build", NEW, tmp_path, ()) == 40
     mine = of("mine", made.gate("build", 2, seconds=30.0))
