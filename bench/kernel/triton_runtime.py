@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.library import CACHE
-from kernelgate.bench.system import temporary
+from kernelgate.bench.system import lock
 
 VARIABLE = "TRITON_CACHE_DIR"
 Configs = Sequence[Any]
@@ -53,7 +53,7 @@ def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
         yield SharedCache(None)
         return
     before = os.environ.get(VARIABLE)
-    with temporary.folder("kernelgate-triton-") as folder:
+    with lock.temporary_folder("kernelgate-triton-") as folder:
         filled = fill(folder, caches)
         os.environ[VARIABLE] = str(folder)
         try:

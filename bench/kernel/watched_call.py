@@ -20,7 +20,7 @@ from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import why
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import isolation, supervise, temporary
+from kernelgate.bench.system import isolation, lock, supervise
 from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker import ROOT, child_environment
 
@@ -108,7 +108,7 @@ class WarmProcesses:
 @contextmanager
 def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
     """Starts the first ones. All end with the block."""
-    with temporary.folder("kernelgate-gates-") as folder, ExitStack() as stack:
+    with lock.temporary_folder("kernelgate-gates-") as folder, ExitStack() as stack:
         processes = WarmProcesses(watching, folder, stack, [])
         processes.prepare(AHEAD)
         yield processes

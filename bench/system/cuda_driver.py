@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -46,32 +45,16 @@ class _DeviceBytes:
         self.__cuda_array_interface__ = {"version": 2, "typestr": "|u1", "shape": (size,), "data": (pointer, False)}
 
 
-@dataclass(frozen=True)
-class _DriverCalls:
-    get_context: DriverCall
-    set_context: DriverCall
-    get_device: DriverCall
-    retain_primary_context: DriverCall
-    allocate: DriverCall
-    free: DriverCall
-    get_ipc_handle: DriverCall
-    open_ipc_handle: DriverCall
-    close_ipc_handle: DriverCall
-    load_module: DriverCall
-    get_function: DriverCall
-    launch: DriverCall
-
-
 class Module:
     """Kernels of a PTX text, compiled by the driver for the current device. It stays loaded while the process lives."""
 
     def __init__(self, ptx: str) -> None:
         self._handle = ctypes.c_void_p()
-        _driver().load_module(ctypes.byref(self._handle), ptx.encode() + b"\0")
+        _call("cuModuleLoadData", ctypes.byref(self._handle), ptx.encode() + b"\0")
 
     def function(self, name: str) -> ctypes.c_void_p:
         found = ctypes.c_void_p()
-        _driver().get_function(ctypes.byref(found), self._handle, name.encode())
+        _call("cuModuleGetFunction", ctypes.byref(found), self._handle, name.encode())
         return found
 
 
@@ -87,37 +70,37 @@ def launch(
     `blocks` are those in x and y. The driver copies the arguments before this returns.
     """
     addresses = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-    _driver().launch(function, *blocks, 1, threads, 1, 1, 0, stream, addresses, None)
+    _call("cuLaunchKernel", function, *blocks, 1, threads, 1, 1, 0, stream, addresses, None)
 
 
 def allocate(size: int) -> int:
     """The address of at least `size` new bytes: whole blocks of IPC, so that sharing them shares nothing else."""
     pointer = ctypes.c_uint64()
-    _driver().allocate(ctypes.byref(pointer), -(-size // SHARED_BLOCK) * SHARED_BLOCK)
+    _call("cuMemAlloc_v2", ctypes.byref(pointer), -(-size // SHARED_BLOCK) * SHARED_BLOCK)
     return pointer.value
 
 
 def free(pointer: int) -> None:
     """Gives back what `allocate` gave; where other processes have it open, they must have closed it before."""
-    _driver().free(pointer)
+    _call("cuMemFree_v2", pointer)
 
 
 def ipc_handle(pointer: int) -> bytes:
     """What another process opens the memory with, of an address that `allocate` gave."""
     handle = _IpcHandle()
-    _driver().get_ipc_handle(ctypes.byref(handle), pointer)
+    _call("cuIpcGetMemHandle", ctypes.byref(handle), pointer)
     return bytes(handle)
 
 
 def open_ipc(handle: bytes) -> int:
     """The address, in this process, of another one's memory. The process that allocated it cannot open it."""
     pointer = ctypes.c_uint64()
-    _driver().open_ipc_handle(ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), _LAZY_PEER_ACCESS)
+    _call("cuIpcOpenMemHandle_v2", ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), _LAZY_PEER_ACCESS)
     return pointer.value
 
 
 def close_ipc(pointer: int) -> None:
-    _driver().close_ipc_handle(pointer)
+    _call("cuIpcCloseMemHandle", pointer)
 
 
 def as_tensor(pointer: int, size: int) -> torch.Tensor:
@@ -129,52 +112,54 @@ def as_tensor(pointer: int, size: int) -> torch.Tensor:
 # The library and the context
 # ----------------------------------------------------------------------------------------------------------------------
 
+_UNSIGNED, _ADDRESS, _POINTER = ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p
+_FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "cuInit": (_UNSIGNED,),
+    "cuCtxGetCurrent": (_POINTER,),
+    "cuCtxSetCurrent": (_POINTER,),
+    "cuDeviceGet": (_POINTER, ctypes.c_int),
+    "cuDevicePrimaryCtxRetain": (_POINTER, ctypes.c_int),
+    "cuMemAlloc_v2": (_POINTER, ctypes.c_size_t),
+    "cuMemFree_v2": (_ADDRESS,),
+    "cuIpcGetMemHandle": (_POINTER, _ADDRESS),
+    "cuIpcOpenMemHandle_v2": (_POINTER, _IpcHandle, _UNSIGNED),
+    "cuIpcCloseMemHandle": (_ADDRESS,),
+    "cuModuleLoadData": (_POINTER, ctypes.c_char_p),
+    "cuModuleGetFunction": (_POINTER, _POINTER, ctypes.c_char_p),
+    "cuLaunchKernel": (_POINTER, *[_UNSIGNED] * 7, _POINTER, _POINTER, _POINTER),
+}
 _thread = threading.local()
 
 
-def _driver() -> _DriverCalls:
-    """The driver, with a context current in this thread."""
+def _call(name: str, *arguments: Any) -> None:
+    """Calls a function of the driver, with a context current in this thread. Raises CudaDriverError where it fails."""
     driver = _opened()
     if not hasattr(_thread, "context"):
         _thread.context = _current_context(driver)
-    return driver
+    driver[name](*arguments)
 
 
 @cache
-def _opened() -> _DriverCalls:
+def _opened() -> Mapping[str, DriverCall]:
     torch.cuda.init()  # type: ignore[no-untyped-call]
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise CudaDriverError(f"the CUDA driver cannot be loaded: {error}") from None
-    integer, unsigned, size, address = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64
-    pointer, text = ctypes.c_void_p, ctypes.c_char_p
-    _bound(library, "cuInit", unsigned)(0)
-    return _DriverCalls(
-        get_context=_bound(library, "cuCtxGetCurrent", pointer),
-        set_context=_bound(library, "cuCtxSetCurrent", pointer),
-        get_device=_bound(library, "cuDeviceGet", pointer, integer),
-        retain_primary_context=_bound(library, "cuDevicePrimaryCtxRetain", pointer, integer),
-        allocate=_bound(library, "cuMemAlloc_v2", pointer, size),
-        free=_bound(library, "cuMemFree_v2", address),
-        get_ipc_handle=_bound(library, "cuIpcGetMemHandle", pointer, address),
-        open_ipc_handle=_bound(library, "cuIpcOpenMemHandle_v2", pointer, _IpcHandle, unsigned),
-        close_ipc_handle=_bound(library, "cuIpcCloseMemHandle", address),
-        load_module=_bound(library, "cuModuleLoadData", pointer, text),
-        get_function=_bound(library, "cuModuleGetFunction", pointer, pointer, text),
-        launch=_bound(library, "cuLaunchKernel", pointer, *[unsigned] * 7, pointer, pointer, pointer),
-    )
+    found = {name: _bound(library, name, *types) for name, types in _FUNCTIONS.items()}
+    found["cuInit"](0)
+    return found
 
 
-def _current_context(driver: _DriverCalls) -> int:
+def _current_context(driver: Mapping[str, DriverCall]) -> int:
     """This thread's context; where it has none, from now on the one that torch has on its current device."""
     context = ctypes.c_void_p()
-    driver.get_context(ctypes.byref(context))
+    driver["cuCtxGetCurrent"](ctypes.byref(context))
     if not context.value:
         device = ctypes.c_int()
-        driver.get_device(ctypes.byref(device), torch.cuda.current_device())
-        driver.retain_primary_context(ctypes.byref(context), device)
-        driver.set_context(context)
+        driver["cuDeviceGet"](ctypes.byref(device), torch.cuda.current_device())
+        driver["cuDevicePrimaryCtxRetain"](ctypes.byref(context), device)
+        driver["cuCtxSetCurrent"](context)
     return context.value or 0
 
 
@@ -186,7 +171,12 @@ def _bound(library: ctypes.CDLL, name: str, *types: Any) -> DriverCall:
     def call(*arguments: Any) -> None:
         status = function(*arguments)
         if status != 0:
-            raise CudaDriverError(f"{name} failed: {_described(status, describe)}")
+            # Such as "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; a number that the driver does not know stays one.
+            texts = [ctypes.c_char_p(), ctypes.c_char_p()]
+            for described, text in zip(describe, texts, strict=True):
+                described(status, ctypes.byref(text))
+            words = ": ".join(text.value.decode() for text in texts if text.value)
+            raise CudaDriverError(f"{name} failed: {words or f'error {status}'}")
 
     return call
 
@@ -196,13 +186,3 @@ def _function(library: ctypes.CDLL, name: str, *types: Any) -> Callable[..., int
         return ctypes.CFUNCTYPE(ctypes.c_int, *types)((name, library))
     except AttributeError:
         raise CudaDriverError(f"the CUDA driver has no {name}: it is too old") from None
-
-
-def _described(status: int, describe: Sequence[Callable[..., int]]) -> str:
-    """Such as "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; a number that the driver does not know stays one."""
-    words = []
-    for function in describe:
-        text = ctypes.c_char_p()
-        function(status, ctypes.byref(text))
-        words.append((text.value or b"").decode())
-    return ": ".join(filter(None, words)) or f"error {status}"

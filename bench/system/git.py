@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import temporary
+from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
 
 PATIENCE_S = 600.0
@@ -36,15 +36,16 @@ def toplevel(path: Path) -> Path | None:
     """The root of the checkout that `path` lies in; None outside of one, and where there is no git."""
     if shutil.which("git") is None:
         return None
-    found = _git(path, "rev-parse", "--show-toplevel")
-    return Path(found.stdout.removesuffix("\n")) if found.returncode == 0 else None
+    found = _answer(path, "rev-parse", "--show-toplevel")
+    return None if found is None else Path(found)
 
 
 def resolve(repo: Path, ref: str) -> str:
     """The full sha of the commit that `ref` names. Raises KernelgateError saying what to do where there is none."""
-    found = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    if found.returncode == 0:
-        return found.stdout.strip()
+    if (
+        found := _answer(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    ) is not None:
+        return found
     if is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
@@ -57,26 +58,25 @@ def default_base(repo: Path) -> str:
 
     Raises KernelgateError, saying how to fetch, where this checkout does not hold that commit.
     """
-    head = resolve(repo, "HEAD")
-    found = _default_branch(repo)
-    if found is None:
+    head, branch = resolve(repo, "HEAD"), _default_branch(repo)
+    if branch is None:
         raise KernelgateError(
             f"{repo} has no default branch (none of origin/HEAD, origin/main, origin/master, main and master), so that "
             "where HEAD's branch began is unknown: name the base with --base, or fetch the default branch, such as "
             "`git fetch origin main:refs/remotes/origin/main` (in a workflow: fetch-depth: 0)"
         )
-    base = _git(repo, "merge-base", "HEAD", found)
-    if base.returncode != 0:
+    base = _answer(repo, "merge-base", "HEAD", branch)
+    if base is None:
         raise KernelgateError(
-            f"HEAD and {found} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
+            f"HEAD and {branch} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
             "run `git fetch --unshallow`"
         )
-    if base.stdout.strip() == head and is_shallow(repo):
+    if base == head and is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone that ends at HEAD, which would be compared with itself: run `git fetch "
             "--unshallow` (in a workflow: fetch-depth: 0), or compare the working tree with its commit by --base HEAD"
         )
-    return base.stdout.strip()
+    return base
 
 
 def default_branch_line(repo: Path) -> tuple[str, ...] | None:
@@ -96,22 +96,19 @@ def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]]
     Raises KernelgateError where nothing has that name.
     """
     if named is None:
-        line = None if toplevel(repo) is None else _default_branch(repo)
-        found = _git(repo, "describe", "--tags", "--abbrev=0", line) if line else None
-        if found is None or found.returncode != 0 or is_shallow(repo):
+        branch = None if toplevel(repo) is None else _default_branch(repo)
+        named = _answer(repo, "describe", "--tags", "--abbrev=0", branch) if branch else None
+        if named is None or is_shallow(repo):
             return None
-        named = found.stdout.strip()
-    sha = resolve(repo, named)
-    return named, tuple(checked(repo, "rev-list", "--first-parent", sha).stdout.split())
+    return named, tuple(checked(repo, "rev-list", "--first-parent", resolve(repo, named)).split())
 
 
 def _default_branch(repo: Path) -> str | None:
-    known = (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0)
-    return next(known, None)
+    return next((name for name in DEFAULT_BRANCHES if _answer(repo, "rev-parse", "--verify", "-q", name)), None)
 
 
 def is_ancestor(repo: Path, old: str, new: str) -> bool:
-    return _git(repo, "merge-base", "--is-ancestor", old, new).returncode == 0
+    return _answer(repo, "merge-base", "--is-ancestor", old, new) is not None
 
 
 def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> tuple[str, ...]:
@@ -128,23 +125,24 @@ def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> 
 
 
 def _first_parents(repo: Path, *words: str) -> tuple[str, ...]:
-    return tuple(checked(repo, "rev-list", "--first-parent", "--reverse", *words).stdout.split())
+    return tuple(checked(repo, "rev-list", "--first-parent", "--reverse", *words).split())
 
 
 def parent(repo: Path, sha: str) -> str | None:
     """The first parent; None of a root."""
-    found = _git(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
-    return found.stdout.strip() if found.returncode == 0 else None
+    return _answer(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
 
 
-def submodules(repo: Path, sha: str) -> dict[str, str]:
+def submodules(repo: Path, sha: str, path: str = ".") -> dict[str, str]:
     """The commit of each submodule of a commit, by its path from the root."""
-    return dict(_submodules(root(repo), sha))
+    listed = _git(root(repo), "ls-tree", "-r", "-z", sha, "--", path).stdout.split("\0")
+    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
+    return {name: entry.split()[2] for entry, _, name in entries}
 
 
 def is_here(repo: Path, sha: str) -> bool:
     """Whether the repository holds this commit."""
-    return _git(repo, "cat-file", "-e", f"{sha}^{{commit}}").returncode == 0
+    return _answer(repo, "cat-file", "-e", f"{sha}^{{commit}}") is not None
 
 
 def is_shallow(repo: Path) -> bool:
@@ -157,7 +155,7 @@ def is_shallow(repo: Path) -> bool:
 
 def subject(repo: Path, sha: str) -> str:
     """The first line of a commit's message."""
-    return checked(repo, "log", "-1", "--format=%s", sha).stdout.strip()
+    return checked(repo, "log", "-1", "--format=%s", sha).strip()
 
 
 def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:
@@ -170,14 +168,12 @@ def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path]
     if root is None or root != tree.resolve():
         return None
     # Git answers for a submodule as a whole.
-    links = [path for path, _ in _submodules(root, "HEAD")]
+    links = submodules(root, "HEAD")
     asked = {next((one for one in links if path.startswith(f"{one}/")), path) for path in paths}
-    status = checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
-    ignored = _git(root, "check-ignore", "--", *asked).stdout
-    head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    if head.returncode != 0 or status or ignored:
+    changed = checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked)
+    sha = _answer(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    if sha is None or changed or _answer(root, "check-ignore", "--", *asked):
         return None
-    sha = head.stdout.strip()
     try:
         with worktree(root, sha) as clean:
             return sha if read_alike(clean) else None
@@ -194,7 +190,7 @@ def worktree(repo: Path, sha: str, path: str = ".", pins: Mapping[str, str] | No
     written to are in the way. A commit that has no such path gives an empty tree. Submodules are in it as far as the
     checkout has them; those in `pins`, paths from the root, at these commits in place of the commit's own.
     """
-    with temporary.folder("kernelgate-worktree-") as made:
+    with lock.temporary_folder("kernelgate-worktree-") as made:
         tree = made / "tree"
         _check_out(root(repo), sha, path, tree, pins or {})  # paths count from there
         yield tree
@@ -202,13 +198,13 @@ def worktree(repo: Path, sha: str, path: str = ".", pins: Mapping[str, str] | No
 
 def _check_out(root: Path, sha: str, path: str, tree: Path, pins: Mapping[str, str]) -> None:
     tree.mkdir(parents=True, exist_ok=True)
-    if not checked(root, "ls-tree", "--name-only", sha, "--", path).stdout:
+    if not checked(root, "ls-tree", "--name-only", sha, "--", path):
         return
     # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
     words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
-    with temporary.folder("kernelgate-index-") as made:
+    with lock.temporary_folder("kernelgate-index-") as made:
         checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
-    for submodule, own in _submodules(root, sha, path):
+    for submodule, own in submodules(root, sha, path).items():
         if not (root / submodule / ".git").exists():
             continue
         commit = pins.get(submodule, own)
@@ -220,19 +216,18 @@ def _check_out(root: Path, sha: str, path: str, tree: Path, pins: Mapping[str, s
             say(f"the checkout of the submodule {submodule} has no commit {commit[:12]}: it is left out of {sha[:12]}")
 
 
-def _submodules(root: Path, sha: str, path: str = ".") -> list[tuple[str, str]]:
-    """Path and commit of each submodule of a commit."""
-    listed = _git(root, "ls-tree", "-r", "-z", sha, "--", path).stdout.split("\0")
-    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
-    return [(name, entry.split()[2]) for entry, _, name in entries]
-
-
-def checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """What git answers. Raises KernelgateError with all that it said where it fails. `extra`: of its environment."""
+def checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> str:
+    """What git prints. Raises KernelgateError with all that it said where it fails. `extra`: of its environment."""
     done = _git(repo, *words, extra=extra)
     if done.returncode != 0:
         raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {_reason(done)}")
-    return done
+    return done.stdout
+
+
+def _answer(repo: Path, *words: str) -> str | None:
+    """What git prints, without the end of its line; None where it fails."""
+    done = _git(repo, *words)
+    return done.stdout.removesuffix("\n") if done.returncode == 0 else None
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
@@ -297,36 +292,36 @@ def take_snapshot(repo: Path, paths: Sequence[str]) -> str:
     top = root(repo)
     _refuse_half_done(top)
     head = resolve(top, "HEAD")
-    with temporary.folder("kernelgate-index-") as made:
+    with lock.temporary_folder("kernelgate-index-") as made:
         index = made / "index"
-        mine = Path(_path(top, "index"))
+        mine = _path(top, "index")
         if mine.exists():
             shutil.copy2(mine, index)  # with what git knows of the files' times, or it would read them all
         extra = {"GIT_INDEX_FILE": str(index)}
         checked(top, "add", "--update", "--", ".", extra=extra)
-        new = _listed(checked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *_below(paths)).stdout)
+        new = _listed(checked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *_below(paths)))
         if new:
             checked(top, "add", "--", *(f":(literal){path}" for path in new), extra=extra)
-        tree = checked(top, "write-tree", extra=extra).stdout.strip()
-    if tree == checked(top, "rev-parse", f"{head}^{{tree}}").stdout.strip():
+        tree = checked(top, "write-tree", extra=extra).strip()
+    if tree == checked(top, "rev-parse", f"{head}^{{tree}}").strip():
         return head
     words = ("commit-tree", tree, "-p", head, "-m", "The working tree, as kernelgate session took it")
-    return checked(top, *words, extra=_WHO).stdout.strip()
+    return checked(top, *words, extra=_WHO).strip()
 
 
 def _refuse_half_done(root: Path) -> None:
     for name, what in _UNDER_WAY.items():
-        if Path(_path(root, name)).exists():
+        if _path(root, name).exists():
             raise KernelgateError(f"{what} is under way in {root}: end it, or give it up, and call this again")
-    unmerged = checked(root, "diff", "--name-only", "--diff-filter=U").stdout.split()
+    unmerged = checked(root, "diff", "--name-only", "--diff-filter=U").split()
     if unmerged:
         raise KernelgateError(
             f"{root} has files with conflicts, such as {unmerged[0]}: resolve them, and `git add` them"
         )
 
 
-def _path(root: Path, name: str) -> str:
-    return os.path.join(root, checked(root, "rev-parse", "--git-path", name).stdout.removesuffix("\n"))  # noqa: PTH118
+def _path(root: Path, name: str) -> Path:
+    return root / checked(root, "rev-parse", "--git-path", name).removesuffix("\n")
 
 
 def keep_snapshot(repo: Path, session: str, label: str, sha: str) -> None:
@@ -336,22 +331,15 @@ def keep_snapshot(repo: Path, session: str, label: str, sha: str) -> None:
 
 def difference(repo: Path, old: str, new: str, paths: Sequence[str]) -> str:
     """The patch from one commit to another below these paths, as text that `git apply` takes."""
-    how = [
-        "--binary",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--no-renames",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-    ]
-    return checked(root(repo), "diff", *how, old, new, "--", *_below(paths)).stdout
+    plain = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+    how = (*plain, "--src-prefix=a/", "--dst-prefix=b/")
+    return checked(root(repo), "diff", *how, old, new, "--", *_below(paths))
 
 
 def changed_files(repo: Path, old: str, new: str, paths: Sequence[str]) -> tuple[str, ...]:
     """The files below these paths that differ."""
     words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", *_below(paths))
-    return _listed(checked(root(repo), *words).stdout)
+    return _listed(checked(root(repo), *words))
 
 
 def take_back(repo: Path, patch: Path) -> None:

@@ -1,6 +1,7 @@
-"""One measurement at a time on one device of this machine, and which machine this is.
+"""One measurement at a time on one device of this machine, temporary folders that a killed process leaves behind and
+the next one removes, and which machine this is.
 
-The operating system releases the lock when its holder dies.
+The operating system releases a lock when its holder dies.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -93,6 +95,44 @@ def _holder(handle: int) -> str:
         return f"process {note['pid']} since {note['since']}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Temporary folders
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A new one, removed when the block ends. It is locked meanwhile: what nobody locks, nobody needs."""
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        _remove(path, _held(path))
+    handle = None
+    while handle is None:  # until nobody has taken it for a forsaken one before it was locked
+        path = Path(tempfile.mkdtemp(prefix=prefix))
+        handle = _held(path)
+    try:
+        yield path
+    finally:
+        _remove(path, handle)
+
+
+def _remove(path: Path, handle: int | None) -> None:
+    if handle is not None:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(handle)
+
+
+def _held(path: Path) -> int | None:
+    """A descriptor that holds the folder; None where another process does, or the folder is not there or not ours."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    if taken(handle) and os.fstat(handle).st_nlink and os.fstat(handle).st_uid == os.geteuid():
+        return handle
+    os.close(handle)
+    return None
 
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")

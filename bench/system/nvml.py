@@ -5,9 +5,6 @@ A value that the driver or the device does not offer is None.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import pynvml
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import NoDeviceError
-from kernelgate.bench.system import progress
+from kernelgate.bench.system import orphans, progress
 from kernelgate.bench.system.worker import child_environment
 
 T = TypeVar("T")
@@ -59,30 +56,27 @@ class NvmlGpu:
 
     handle: Any
 
+    def _ask(self, kind: Callable[[Any], T], question: Callable[..., Any], *about: int) -> T | None:
+        return _ask(lambda: kind(question(self.handle, *about)))
+
     def reading(self) -> Reading:
-        handle = self.handle
-        mask = _ask(lambda: pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
-        power = _ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
         return Reading(
-            sm_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
+            sm_mhz=self._ask(float, pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
             max_sm_mhz=self.max_sm_mhz,
-            memory_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))),
-            temperature_c=_ask(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
-            power_w=None if power is None else power / 1000,
-            throttle_reasons=reasons(mask),
+            memory_mhz=self._ask(float, pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_MEM),
+            temperature_c=self._ask(float, pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
+            power_w=self._ask(_thousandths, pynvml.nvmlDeviceGetPowerUsage),
+            throttle_reasons=self._ask(reasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons) or (),
         )
 
     @cached_property
     def max_sm_mhz(self) -> float | None:
         """Asked once: the driver takes milliseconds to answer."""
-        return self._max_mhz(pynvml.NVML_CLOCK_SM)
-
-    def _max_mhz(self, clock: int) -> float | None:
-        return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, clock)))
+        return self._ask(float, pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_SM)
 
     def lock_clock(self) -> str:
         """Holds the SM clock at its base frequency: "locked 1500 MHz", or why it cannot be held."""
-        base_mhz = _ask(lambda: int(pynvml.nvmlDeviceGetDefaultApplicationsClock(self.handle, pynvml.NVML_CLOCK_SM)))
+        base_mhz = self._ask(int, pynvml.nvmlDeviceGetDefaultApplicationsClock, pynvml.NVML_CLOCK_SM)
         if not base_mhz:
             return "the driver does not say the base clock"
         try:
@@ -91,48 +85,46 @@ class NvmlGpu:
             return f"the clock cannot be held: {error}"
         return f"locked {base_mhz} MHz"
 
-    def unlock_clock(self) -> None:
-        """Raises nothing: there is nobody left to tell."""
-        _ask(lambda: pynvml.nvmlDeviceResetGpuLockedClocks(self.handle))
-
     def of_device(self) -> dict[str, object]:
         """The fields of a record's Device that only the driver knows; None where it does not offer one.
 
         Of the power limits it is the one that holds; of the link what it can do, for an idle one is slowed down.
         """
-        handle = self.handle
-        generation = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)))
-        width = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkWidth(handle)))
+        generation = self._ask(int, pynvml.nvmlDeviceGetMaxPcieLinkGeneration)
+        width = self._ask(int, pynvml.nvmlDeviceGetMaxPcieLinkWidth)
         return {
             "driver": driver_version(),
-            "power_limit_w": _ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
+            "power_limit_w": self._ask(_thousandths, pynvml.nvmlDeviceGetEnforcedPowerLimit),
             "max_sm_mhz": self.max_sm_mhz,
-            "max_memory_mhz": self._max_mhz(pynvml.NVML_CLOCK_MEM),
-            "ecc": _ask(lambda: bool(pynvml.nvmlDeviceGetEccMode(handle)[0])),
-            "mig": _ask(lambda: bool(pynvml.nvmlDeviceGetMigMode(handle)[0])),
+            "max_memory_mhz": self._ask(float, pynvml.nvmlDeviceGetMaxClockInfo, pynvml.NVML_CLOCK_MEM),
+            "ecc": self._ask(_first, pynvml.nvmlDeviceGetEccMode),
+            "mig": self._ask(_first, pynvml.nvmlDeviceGetMigMode),
             "pcie": None if generation is None or width is None else f"gen{generation} x{width}",
         }
 
     def name(self) -> str | None:
-        return _ask(lambda: str(pynvml.nvmlDeviceGetName(self.handle)))
+        return self._ask(str, pynvml.nvmlDeviceGetName)
 
     def persistence_mode(self) -> bool | None:
-        return _ask(lambda: bool(pynvml.nvmlDeviceGetPersistenceMode(self.handle)))
+        return self._ask(bool, pynvml.nvmlDeviceGetPersistenceMode)
 
     def process_ids(self) -> tuple[int, ...]:
         """Of the processes that compute on this GPU."""
-        found = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self.handle)) or ()
-        return tuple(process.pid for process in found)
+        return tuple(process.pid for process in self._ask(list, pynvml.nvmlDeviceGetComputeRunningProcesses) or ())
 
     def uncorrected_ecc_errors(self) -> int | None:
         """Since the driver was loaded; None also where ECC is off."""
-        return _ask(
-            lambda: int(
-                pynvml.nvmlDeviceGetTotalEccErrors(
-                    self.handle, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
-                )
-            )
-        )
+        which = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
+        return self._ask(int, pynvml.nvmlDeviceGetTotalEccErrors, *which)
+
+
+def _thousandths(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _first(modes: Sequence[int]) -> bool:
+    """Of the mode that is on, and the one that will be."""
+    return bool(modes[0])
 
 
 def reasons(mask: int) -> tuple[str, ...]:
@@ -232,7 +224,6 @@ def _number(path: Path) -> float | None:
 # ----------------------------------------------------------------------------------------------------------------------
 
 DEFAULT = "default"
-RELEASE_S = 30.0
 HELD, FREE = b"1", b"0"
 """What the watchdog is told. A clock that somebody else holds is none of its business."""
 
@@ -246,7 +237,8 @@ def locked_clock(uuid: str | None, wanted: bool) -> Iterator[str]:
     if not wanted:
         yield DEFAULT
         return
-    with _clock_watchdog(uuid) as tell:
+    # A process that lets go of the clock when the block ends, or this process, if the last it was told is `HELD`.
+    with orphans.watchdog([sys.executable, "-P", "-m", __name__, uuid or ""], child_environment()) as tell:
         tell(HELD)  # before it is: whoever ends this process in between leaves no clock held
         try:
             with opened(uuid) as gpu:
@@ -260,39 +252,13 @@ def locked_clock(uuid: str | None, wanted: bool) -> Iterator[str]:
             yield f"{DEFAULT} ({said})"
 
 
-@contextmanager
-def _clock_watchdog(uuid: str | None) -> Iterator[Callable[[bytes], int]]:
-    """A process that lets go of the clock when the block ends, or this process, if the last it was told is `HELD`."""
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__, uuid or ""],
-        stdin=subprocess.PIPE,
-        bufsize=0,
-        env=child_environment(),
-        start_new_session=True,  # Ctrl-C is for its parent
-    ) as watchdog:
-        pipe = cast(IO[bytes], watchdog.stdin)
-        try:
-            yield pipe.write
-        finally:
-            pipe.close()
-            try:
-                watchdog.wait(RELEASE_S)
-            except subprocess.TimeoutExpired:
-                watchdog.kill()
-
-
 def main() -> None:
     """Waits for the end of its parent's pipe, and lets go of the clock if it was held."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    last = FREE
-    while told := os.read(0, 1024):
-        last = told[-1:]
-    if last != HELD:
+    if orphans.last_told() != HELD:
         return
     try:
         with opened(sys.argv[1] or None) as gpu:
-            gpu.unlock_clock()
+            _ask(lambda: pynvml.nvmlDeviceResetGpuLockedClocks(gpu.handle))
     except NoDeviceError as error:
         progress.say(f"the GPU's clock may still be held: {error}; release it with nvidia-smi --reset-gpu-clocks")
 

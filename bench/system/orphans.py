@@ -14,12 +14,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, cast
 
 GRACE_S = 3.0
 """Between SIGTERM and SIGKILL; and for a killed process to be gone."""
+WATCHDOG_S = 30.0
+"""For a watchdog to do what it is there for."""
 _POLL_S = 0.01
 _DONE = b"."
 
@@ -67,17 +69,40 @@ def kill_followers(leader: int) -> None:
 
 
 @contextmanager
+def watchdog(command: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[Callable[[bytes], int]]:
+    """A process that outlives this one, and is told bytes: it hears no more when the block ends, or this process."""
+    # A session of its own: Ctrl-C is for its parent.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, env=env, start_new_session=True) as process:
+        pipe = cast(IO[bytes], process.stdin)
+        try:
+            yield pipe.write
+        finally:
+            pipe.close()
+            try:
+                process.wait(WATCHDOG_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def last_told() -> bytes:
+    """Of a watchdog: the last byte that it was told, once its parent's pipe has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    last = b""
+    while told := os.read(0, 1024):
+        last = told[-1:]
+    return last
+
+
+@contextmanager
 def ended_with_us(leader: int) -> Iterator[None]:
     """Until the block ends, the session is killed should this process be."""
-    command = [sys.executable, "-I", "-S", __file__, str(leader)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as watchdog:
-        pipe = cast(IO[bytes], watchdog.stdin)
+    with watchdog([sys.executable, "-I", "-S", __file__, str(leader)]) as tell:
         try:
             yield
         finally:
             with suppress(BrokenPipeError):
-                pipe.write(_DONE)
-            pipe.close()
+                tell(_DONE)
 
 
 def _send(pids: list[int], number: int) -> None:
@@ -91,14 +116,6 @@ def _wait(leader: int, spared: tuple[int, ...]) -> None:
     deadline = time.monotonic() + GRACE_S
     while set(session_members(leader)).difference(spared) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-
-
-def watch_session() -> None:
-    """Waits for the end of its parent's pipe."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    if os.read(0, 1) != _DONE:
-        _send(session_members(int(sys.argv[1])), signal.SIGKILL)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -151,5 +168,5 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-if __name__ == "__main__":
-    watch_session()
+if __name__ == "__main__" and last_told() != _DONE:
+    _send(session_members(int(sys.argv[1])), signal.SIGKILL)

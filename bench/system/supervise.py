@@ -43,8 +43,32 @@ class Running:
 
         Raises TimeoutError past the limit, with what it said last: "last line: …" or "it printed nothing".
         """
-        _follow(self.pipe, limits, on_line, on_silence)
-        return self.process.wait()
+        start = heard = warned = time.monotonic()
+        rest = b""
+        last = ""
+        while True:
+            now = time.monotonic()
+            if now - start >= limits.total_s:
+                last = rest.decode(errors="replace").strip() or last
+                raise TimeoutError(f"last line: {last[:MAX_LAST]}" if last else "it printed nothing")
+            if now - warned >= limits.silence_s:
+                warned = now
+                on_silence(now - heard)
+            wait = min(start + limits.total_s, warned + limits.silence_s) - now
+            if not select.select([self.pipe], [], [], wait)[0]:
+                continue
+            chunk = self.pipe.read(1 << 16)
+            heard = warned = time.monotonic()
+            *lines, rest = (rest + chunk).split(b"\n")
+            if rest and (not chunk or len(rest) > MAX_LINE):
+                lines.append(rest)
+                rest = b""
+            for line in lines:
+                text = line.decode(errors="replace").rstrip("\r")
+                last = text.strip() or last
+                on_line(text)
+            if not chunk:
+                return self.process.wait()
 
 
 @contextmanager
@@ -76,38 +100,3 @@ def run(
     """The exit code of a command, which is followed until it ends."""
     with running(command, cwd=cwd, env=env) as started:
         return started.follow(limits, on_line, on_silence)
-
-
-def _follow(
-    pipe: io.FileIO,
-    limits: TimeLimits,
-    on_line: Callable[[str], None],
-    on_silence: Callable[[float], None],
-) -> None:
-    """Reads until the command closes its output."""
-    start = heard = warned = time.monotonic()
-    rest = b""
-    last = ""
-    while True:
-        now = time.monotonic()
-        if now - start >= limits.total_s:
-            last = rest.decode(errors="replace").strip() or last
-            raise TimeoutError(f"last line: {last[:MAX_LAST]}" if last else "it printed nothing")
-        if now - warned >= limits.silence_s:
-            warned = now
-            on_silence(now - heard)
-        wait = min(start + limits.total_s, warned + limits.silence_s) - now
-        if not select.select([pipe], [], [], wait)[0]:
-            continue
-        chunk = pipe.read(1 << 16)
-        heard = warned = time.monotonic()
-        *lines, rest = (rest + chunk).split(b"\n")
-        if rest and (not chunk or len(rest) > MAX_LINE):
-            lines.append(rest)
-            rest = b""
-        for line in lines:
-            text = line.decode(errors="replace").rstrip("\r")
-            last = text.strip() or last
-            on_line(text)
-        if not chunk:
-            return

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import kernelgate
 from kernelgate.bench.core.errors import KernelgateError, why
-from kernelgate.bench.system import isolation, orphans, temporary
+from kernelgate.bench.system import isolation, orphans
 from kernelgate.bench.system.isolation import NONE, Isolation
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
@@ -282,10 +282,20 @@ class WorkerPool:
 
 
 @contextmanager
+def memory_file() -> Iterator[int]:
+    """The descriptor of memory without a name, for children to inherit."""
+    fd = os.memfd_create("kernelgate", 0)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
 def worker_pool() -> Iterator[WorkerPool]:
     """Without workers yet. All that are started end with the block."""
     orphans.adopt_orphans()
-    with temporary.memory_file() as fd, ExitStack() as stack:
+    with memory_file() as fd, ExitStack() as stack:
         yield WorkerPool(stack, fd)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import NoDeviceError
-from kernelgate.bench.system import nvml
+from kernelgate.bench.system import nvml, orphans
 from kernelgate.bench.system.nvml import Reading
 from tests.bench import driver
 
@@ -115,7 +115,7 @@ watchdogs: list[Watchdog] = []
 @pytest.fixture(autouse=True)
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     watchdogs.clear()
-    monkeypatch.setattr(nvml.subprocess, "Popen", Watchdog)
+    monkeypatch.setattr(orphans.subprocess, "Popen", Watchdog)
 
 
 def test_nothing_is_held_that_nobody_asked_for() -> None:
@@ -155,9 +155,9 @@ def test_the_watchdog_lets_go_once_its_parent_is_gone(
 ) -> None:
     released: list[Any] = []
     driver.install(monkeypatch, nvmlDeviceResetGpuLockedClocks=released.append)
-    monkeypatch.setattr(nvml.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(orphans.signal, "signal", lambda *_: None)
     ends = iter([*told, b""])
-    monkeypatch.setattr(nvml.os, "read", lambda *_: next(ends))
+    monkeypatch.setattr(orphans.os, "read", lambda *_: next(ends))
     monkeypatch.setattr(sys, "argv", ["clocks", "GPU-1"])
     nvml.main()
     assert released == (["handle"] if lets_go else [])

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from kernelgate.bench.system import temporary
+from kernelgate.bench.system import worker
 from kernelgate.bench.timing import arena
 from kernelgate.bench.timing.arena import ALIGNMENT, Layout
 
@@ -39,7 +39,7 @@ def test_places_lie_one_after_the_other_and_are_aligned() -> None:
 def test_both_ends_see_the_same_tensors() -> None:
     layout = Layout()
     place = layout.place(torch.empty(2, 3), count=4)
-    with temporary.memory_file() as fd:
+    with worker.memory_file() as fd:
         mine = arena.create("cpu", layout.bytes, fd, shared=True)
         theirs = arena.open_shared(mine.memory)
         mine.view(place, 3).copy_(torch.arange(6.0).view(2, 3))
@@ -57,7 +57,7 @@ def test_both_ends_see_the_same_tensors() -> None:
 
 def test_a_file_in_memory_is_never_cut() -> None:
     """A process that still maps its end would be killed."""
-    with temporary.memory_file() as fd:
+    with worker.memory_file() as fd:
         arena.create("cpu", 8192, fd, shared=True)
         arena.create("cpu", 4096, fd, shared=True)
         assert os.fstat(fd).st_size == 8192

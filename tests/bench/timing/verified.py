@@ -14,7 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel import compare, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import Inputs, Tensors
-from kernelgate.bench.system import temporary
+from kernelgate.bench.system import worker
 from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing.arena import Arena
 from kernelgate.bench.timing.pool import Pool
@@ -89,7 +89,7 @@ def opened(card: Path, axes: dict[str, Any], **changes: Any) -> Iterator[Verifie
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with temporary.memory_file() as fd:
+        with worker.memory_file() as fd:
             asked = {"cache_bytes": 1 << 16, "seed": "a secret", "fd": fd, "device": "cpu", **changes}
             kernel = loading.load(card)
             verifier = CaseVerifier(kernel, PrepareCase(id="here", card_file=card, axes=axes, **asked))
