@@ -15,19 +15,12 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
-from kernelgate.bench.system import environment, lock, orphans, progress
-from kernelgate.bench.system.worker import (
-    Message,
-    Ready,
-    WorkerError,
-    WorkerFailedError,
-    WorkerPool,
-    WorkerProcess,
-    worker_pool,
-)
+from kernelgate.bench.system import environment, lock, progress
+from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, WorkerProcess, worker_pool
 
 WORKER = "kernelgate.bench.check.accuracy_worker:measure_each"
 DRAWS = 8
@@ -35,6 +28,8 @@ DRAWS = 8
 BUDGET_S = 10.0
 """Device time for all cards together; what is beyond it is left out."""
 PATIENCE_S = 60.0
+SHARE = 4
+"""One case may take a quarter of the time that is left: the first one also starts the device."""
 MAX_CRASHES = 2
 """After so many crashes or hangs the rest is left out."""
 TIMED = "normal"
@@ -49,6 +44,8 @@ class DrawnInputs(Message):
     distribution: str
     seeds: tuple[int, ...]
     """One for each draw."""
+    share_s: float = 0.0
+    """How long it may take."""
 
     @property
     def name(self) -> str:
@@ -56,12 +53,12 @@ class DrawnInputs(Message):
 
 
 class AccuracyRequest(Message):
+    """What is called; each case follows as a message of its own."""
+
     device: environment.DeviceKind
     libraries: tuple[tuple[record.Side, LibraryAt], ...]
     card: Path
     """The judging card: inputs and oracle."""
-    asked: tuple[DrawnInputs, ...]
-    budget_s: float
 
 
 class CaseMeasured(Message):
@@ -170,45 +167,39 @@ def _outcomes(
     workers: WorkerPool,
 ) -> Iterator[CaseMeasured]:
     """One for each case, in order, from as many processes as it takes."""
-    left = list(chosen)
-    sides = part.compared.sides.named
-    before = orphans.children()
-    for _ in range(MAX_CRASHES):
-        worker = workers.take(WORKER)
-        request = AccuracyRequest(
-            device=device,
-            libraries=tuple((side, LibraryAt.of(library)) for side, library in sides.items()),
-            card=part.compared.card.file.absolute(),
-            asked=tuple(left),
-            budget_s=budget_s,
-        )
-        try:
-            worker.ask(request, Ready, PATIENCE_S)
-            while left:
-                outcome = _next(worker, left[0])
-                budget_s = max(0.0, budget_s - outcome.seconds)
-                left.pop(0)
-                yield outcome
-                if outcome.last:
-                    break
-        except WorkerError as error:
-            folders = " and ".join(str(library.folder) for library in sides.values())
-            why = str(error) if isinstance(error, WorkerFailedError) else f"{folders} cannot be loaded: {error}"
-            yield from (CaseMeasured(left_out=why) for _ in left)
-            return
-        finally:
-            worker.__exit__()
-            if names := orphans.end_new_children(before | workers.pids):
-                progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
-        if not left:
-            return
-    yield from (CaseMeasured(left_out=f"the kernels had crashed {MAX_CRASHES} processes before") for _ in left)
+    libraries = part.compared.sides.named
+    request = AccuracyRequest(
+        device=device,
+        libraries=tuple((side, LibraryAt.of(library)) for side, library in libraries.items()),
+        card=part.compared.card.file.absolute(),
+    )
+    folders, left_s = " and ".join(str(library.folder) for library in libraries.values()), budget_s
+    why = ""
+    with KernelWorker(workers, WORKER, request, folders, PATIENCE_S) as process:
+        for number, case in enumerate(chosen):
+            if process.deaths >= MAX_CRASHES:
+                why = f"the kernels had crashed {MAX_CRASHES} processes before"
+            if not why and left_s <= 0:
+                yield CaseMeasured(left_out=f"the {budget_s:.3g} s for this card were spent")
+                continue
+            try:
+                worker = None if why else process.started()
+            except KernelgateError as error:
+                worker, why = None, str(error)
+            if worker is None:
+                yield CaseMeasured(left_out=why)
+                continue
+            outcome = _measured(worker, case.model_copy(update={"share_s": left_s / min(SHARE, len(chosen) - number)}))
+            left_s = max(0.0, left_s - outcome.seconds)
+            if outcome.last:
+                process.end(is_dead=True)
+            yield outcome
 
 
-def _next(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
+def _measured(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
     """What came of a case. The kernels share the process that answers, which may say anything."""
     try:
-        answer = worker.receive(CaseMeasured, PATIENCE_S)
+        answer = worker.ask(asked, CaseMeasured, PATIENCE_S)
     except WorkerError as error:
         return CaseMeasured(left_out=str(error), last=True)
     outputs = {each.output for each in answer.outputs}

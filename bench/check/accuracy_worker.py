@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -28,8 +29,6 @@ is known to a fraction of a percent."""
 
 LEAST_DRAWS = 4
 """With fewer a case says nothing: three degrees of freedom still show a doubled error."""
-SHARE = 4
-"""One case may take a quarter of the time that is left: the first one also starts the device."""
 
 
 class LeftOutError(Exception):
@@ -161,37 +160,30 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputA
     )
 
 
-def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[CaseMeasured]:
-    """One for each case, in order."""
-    spent_s = 0.0
-    for number, asked in enumerate(request.asked):
-        begun = time.perf_counter()
-        left_s = request.budget_s - spent_s
-        share_s = left_s / min(SHARE, len(request.asked) - number)
-        outputs: tuple[OutputAccuracy, ...] = ()
-        left_out: str | None = None
-        try:
-            if left_s <= 0:
-                raise LeftOutError(f"the {request.budget_s:.3g} s for this card were spent")
-            with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
-                outputs = measure(pairing, asked, begun + share_s)
-        except LeftOutError as error:
-            left_out = str(error)
-        except Exception as error:
-            left_out = str(loading.mistake_of(request.card, "", error))
-        took_s = time.perf_counter() - begun
-        spent_s += took_s
-        last = left_out is not None and beyond_use(request.device)
-        yield CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
-        if last:
-            return
-
-
 def measure_each(request: AccuracyRequest, leader: Leader) -> None:
-    """Loads both libraries, then measures case after case."""
+    """Loads both libraries, then measures case after case, until one leaves the device beyond use."""
     with triton_runtime.shared([at.folder for _, at in request.libraries]):
         judge = loading.load(request.card)
         bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
+        pairing = Pairing(judge, bound, request.device)
         leader.send(Ready())
-        for outcome in outcomes(request, Pairing(judge, bound, request.device)):
+        outcome = None
+        while outcome is None or not outcome.last:
+            outcome = _outcome(pairing, request.card, leader.receive(DrawnInputs))
             leader.send(outcome)
+
+
+def _outcome(pairing: Pairing, card: Path, asked: DrawnInputs) -> CaseMeasured:
+    begun = time.perf_counter()
+    outputs: tuple[OutputAccuracy, ...] = ()
+    left_out: str | None = None
+    try:
+        with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
+            outputs = measure(pairing, asked, begun + asked.share_s)
+    except LeftOutError as error:
+        left_out = str(error)
+    except Exception as error:
+        left_out = str(loading.mistake_of(card, "", error))
+    took_s = time.perf_counter() - begun
+    last = left_out is not None and beyond_use(pairing.device)
+    return CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)

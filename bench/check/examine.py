@@ -6,12 +6,13 @@ guards that must stay as they were, inputs between NaNs that a read past their e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from kernelgate.bench.check.trials import TrialOutcome
 from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
@@ -69,11 +70,6 @@ class Guarded:
     def poison(self) -> None:
         """Fills it with the pattern again."""
         self.buffer.fill_(self.pattern)
-
-
-def same_bits(made: Mapping[str, torch.Tensor], first: Mapping[str, torch.Tensor]) -> bool:
-    """Whether these tensors have the bits that `first` holds, by name."""
-    return all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items())
 
 
 def guarded(
@@ -177,13 +173,12 @@ class KernelCall:
     """One call of the kernel and what it left behind."""
 
     comparison: Comparison
-    shapes: dict[str, tuple[int, ...]]
-    untouched: dict[str, torch.Tensor] = field(default_factory=dict)
+    right: Tensors
+    untouched: dict[str, torch.Tensor]
     """By output: where it still holds the poison. Empty where the kernel makes its outputs itself."""
-    nonfinite: dict[str, torch.Tensor] = field(default_factory=dict)
+    nonfinite: dict[str, torch.Tensor]
     """By output: NaN or Inf where the oracle has none."""
-    trespass: str | None = None
-    """What the kernel wrote to that was not its output."""
+    trespass: str | None
 
 
 def prepared(
@@ -194,7 +189,10 @@ def prepared(
     judge, bound, case = subject.judge, subject.bound, draw.case
     originals = operands.inputs(judge, case, draw)
     if share and not judge.in_place:
-        originals = _shared(originals)
+        alike: dict[object, torch.Tensor] = {}  # each tensor replaced by the first of its shape, strides and dtype
+        originals = operands.changed(
+            originals, lambda one: alike.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
+        )
     guards: list[tuple[str, Guarded, torch.Tensor]] = []
     names = iter([name for name, _ in operands.tensors(originals)])
     copies: dict[int, torch.Tensor] = {}
@@ -202,15 +200,12 @@ def prepared(
     def copied(tensor: torch.Tensor) -> torch.Tensor:
         name = next(names)
         if id(tensor) not in copies:
-            copies[id(tensor)] = guarded_copy(name, tensor)
+            place = (places(name, tensor) if places else None) or MemoryLayout(tensor.stride())
+            copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
+            operands.fill(copy.tensor, tensor)
+            guards.append((name, copy, tensor))
+            copies[id(tensor)] = copy.tensor
         return copies[id(tensor)]
-
-    def guarded_copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        place = (places(name, tensor) if places else None) or MemoryLayout(tensor.stride())
-        copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
-        operands.fill(copy.tensor, tensor)
-        guards.append((name, copy, tensor))
-        return copy.tensor
 
     given = operands.changed(originals, copied)
     shapes = operands.output_shapes(judge, case, originals)
@@ -223,16 +218,6 @@ def prepared(
     }
     call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
     return ReadyCall(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
-
-
-def _shared(given: Inputs) -> Inputs:
-    """The inputs, each tensor replaced by the first of its shape, strides and dtype."""
-    first: dict[object, torch.Tensor] = {}
-
-    def shared(tensor: torch.Tensor) -> torch.Tensor:
-        return first.setdefault((tuple(tensor.shape), tensor.stride(), tensor.dtype), tensor)
-
-    return operands.changed(given, shared)
 
 
 def called(ready: ReadyCall) -> Tensors:
@@ -253,32 +238,32 @@ def run(ready: ReadyCall) -> KernelCall:
     outputs = {} if kept else ready.outputs
     return KernelCall(
         comparison=ready.compared(made, right),
-        shapes={name: tuple(tensor.shape) for name, tensor in made.items()},
+        right=right,
         untouched={name: buffer.untouched() for name, buffer in outputs.items()},
-        nonfinite=_nonfinite(made, right),
+        nonfinite={
+            name: compare.nonfinite(tensor, right[name]) for name, tensor in made.items() if tensor.is_floating_point()
+        },
         trespass=trespass(ready, outputs),
     )
 
 
 def trespass(ready: ReadyCall, outputs: dict[str, Guarded]) -> str | None:
-    """What was written that is no output: "its input x"."""
+    """What was written that is no output: "the kernel wrote to its input x"."""
     for name, buffer in outputs.items():
         if buffer.guards_changed():
-            return f"memory outside the output {name}"
+            return f"the kernel wrote to memory outside the output {name}"
     for name, copy, original in ready.inputs:
         if copy.guards_changed():
-            return f"memory outside its input {name}"
+            return f"the kernel wrote to memory outside its input {name}"
         if name not in ready.subject.judge.in_place and not torch.equal(bits(copy.tensor), bits(original)):
-            return f"its input {name}"
+            return f"the kernel wrote to its input {name}"
     return None
 
 
 def fault(runs: Sequence[KernelCall]) -> str | None:
     """What is wrong with calls on the same case, the most telling first."""
     for name in runs[0].untouched:
-        unwritten = runs[0].untouched[name]
-        for other in runs[1:]:
-            unwritten = unwritten & other.untouched[name]
+        unwritten = torch.stack([one.untouched[name] for one in runs]).all(dim=0)
         if bool(unwritten.any()):
             return f"{_elements(name, unwritten)} never written"
     for one in runs:
@@ -286,16 +271,19 @@ def fault(runs: Sequence[KernelCall]) -> str | None:
             if not one.comparison.passed and bool(mask.any()):
                 return f"{_elements(name, mask)} NaN or Inf"
         if one.trespass:
-            return f"the kernel wrote to {one.trespass}"
-    worst = max((one.comparison for one in runs), key=lambda one: (not one.passed, one.error_ratio or 0.0))
-    return wrong(worst, runs[0].shapes[worst.output])
+            return one.trespass
+    return wrong(worst(one.comparison for one in runs), runs[0].right)
 
 
-def wrong(found: Comparison, shape: Sequence[int]) -> str | None:
+def worst(comparisons: Iterable[Comparison]) -> Comparison:
+    return max(comparisons, key=lambda one: (not one.passed, one.error_ratio or 0.0))
+
+
+def wrong(found: Comparison, right: Tensors) -> str | None:
     """A comparison that did not pass, in words."""
     if found.passed:
         return None
-    where = f"{compare.place(found.output, found.worst)} of shape {list(shape)}"
+    where = f"{compare.place(found.output, found.worst)} of shape {list(right[found.output].shape)}"
     if found.oracle is not None:
         return f"finite at {where}, where the oracle has {found.oracle:g}"
     if found.max_abs_error is None or found.error_ratio is None:
@@ -305,14 +293,6 @@ def wrong(found: Comparison, shape: Sequence[int]) -> str | None:
 
 def _kind(shape: Sequence[int], dtype: torch.dtype) -> str:
     return f"{compare.NAMES.get(dtype, dtype)} {list(shape)}"
-
-
-def _nonfinite(made: Tensors, right: Tensors) -> dict[str, torch.Tensor]:
-    found = {}
-    for name, tensor in made.items():
-        if tensor.is_floating_point() and tensor.shape == right[name].shape:
-            found[name] = compare.nonfinite(tensor, right[name])
-    return found
 
 
 def _elements(name: str, mask: torch.Tensor) -> str:
@@ -332,16 +312,17 @@ class InapplicableError(UntriedError):
     """The way is none for such a card, which is nothing that anybody must know: says why."""
 
 
-@dataclass(frozen=True)
-class Examined:
-    """What one trial showed."""
-
-    fault: str | None = None
-    comparisons: tuple[Comparison, ...] = ()
-    note: str | None = None
-    """What is not wrong and worth knowing."""
-    repeatable: bool | None = None
-    """Whether all calls on the same inputs gave the same bits; None where there was one."""
+def outcome(
+    fault: str | None, *comparisons: Comparison, note: str | None = None, repeatable: bool | None = None
+) -> TrialOutcome:
+    """What one trial showed; its errors are the largest of all that was compared."""
+    return TrialOutcome(
+        fault=fault,
+        max_abs_error=compare.largest([one.max_abs_error for one in comparisons]),
+        error_ratio=compare.largest([one.error_ratio for one in comparisons]),
+        note=note,
+        repeatable=repeatable,
+    )
 
 
 def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:

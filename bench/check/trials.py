@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_corpus
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
-from kernelgate.bench.system import environment, orphans, progress
-from kernelgate.bench.system.worker import Message, Ready, WorkerError, WorkerFailedError, WorkerPool, WorkerProcess
+from kernelgate.bench.system import environment
+from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool
 
 WORKER = "kernelgate.bench.check.ways:try_each"
 PATIENCE_S = 120.0
@@ -65,58 +64,26 @@ class TrialOutcome(Message):
         return self.ended or "wrong"
 
 
-@dataclass
-class TrialProcess:
+class TrialProcess(KernelWorker):
     """Leaving the `with` block ends the process."""
 
-    library: Library
-    card: CardFacts
-    device: environment.DeviceKind
-    workers: WorkerPool
-    """Processes that were started before, among which may be the one that this needs."""
-    worker: WorkerProcess | None = None
-    deaths: int = 0
-    """Processes that were beyond use after a trial."""
-    others: frozenset[int] = field(default_factory=orphans.children)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
+    def __init__(self, library: Library, card: CardFacts, device: environment.DeviceKind, workers: WorkerPool) -> None:
+        """`workers`: processes that were started before, among which may be the one that this needs."""
+        request = FuzzRequest(device=device, library=LibraryAt.of(library), card=card.file.absolute())
+        super().__init__(workers, WORKER, request, str(library.path), LOADING_S)
+        self.card, self.device = card, device
 
     def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
         """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
-        worker = self.worker or self._started()
-        patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
+        worker, patience_s, begun = self.started(), patience_s or PATIENCE_S, time.monotonic()
         try:
             outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
             hung = time.monotonic() - begun >= patience_s
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
         if outcome.last:
-            self.deaths += 1
-            self.end()
+            self.end(is_dead=True)
         return outcome
-
-    def end(self) -> None:
-        """The next trial gets a fresh process."""
-        if self.worker is not None:
-            self.worker.__exit__()
-            self.worker = None
-            if names := orphans.end_new_children(self.others | self.workers.pids):
-                progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
-
-    def _started(self) -> WorkerProcess:
-        self.worker = worker = self.workers.take(WORKER)
-        card = self.card.file.absolute()
-        try:
-            worker.ask(FuzzRequest(device=self.device, library=LibraryAt.of(self.library), card=card), Ready, LOADING_S)
-        except WorkerFailedError:
-            raise
-        except WorkerError as error:
-            raise KernelgateError(f"{self.library.path} cannot be loaded: {error}") from None
-        return worker
 
 
 AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}

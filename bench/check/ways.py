@@ -8,41 +8,45 @@ stream                    on a stream whose inputs arrive late, while the defaul
 graph                     captured into a CUDA graph, replayed on other inputs
 two-streams               calls on two streams at once, with inputs of their own
 huge                      tensors beyond 2 GiB, of which parts are compared
+between-others            calls of other cases before it and between two of it: a choice, a table or a workspace that an
+                          earlier call left, and that is kept by less than all that it depends on
+shared-inputs             inputs of one shape and dtype are one tensor, as in a product of a matrix with itself
+two-threads               two threads call at once, each with inputs of its own: what the host keeps in static memory
 
-Those beside other calls are in concurrent_calls.py. `try_each` runs in a process of its own, led by trials.py.
+`try_each` runs in a process of its own, led by trials.py.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 import torch
 
-from kernelgate.bench.check import concurrent_calls, examine
+from kernelgate.bench.check import examine
 from kernelgate.bench.check.examine import (
-    Examined,
     InapplicableError,
     KernelCallError,
     MemoryLayout,
     ReadyCall,
     Subject,
     UntriedError,
-    beyond_use,
     bits,
     drawn,
-    guarded,
-    same_bits,
+    outcome,
 )
 from kernelgate.bench.check.trials import FuzzRequest, TrialOutcome
 from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
+from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import WAY, Trial
-from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.kernel.operands import Draw, Tensors
 from kernelgate.bench.system.worker import Leader, Ready
 
 REPEATS = 1600
@@ -53,6 +57,8 @@ LATE_CYCLES = 20_000_000
 """For which a stream waits before its inputs arrive: about 10 ms."""
 AT_ONCE = 8
 """Calls on each of two streams."""
+THREAD_CALLS = 100
+"""Of each thread."""
 GAP = 8
 """Elements between rows."""
 BOUNDARIES = (2**31, 2**32)
@@ -61,31 +67,20 @@ LOOKED_AT = 24
 """Random entries that they look at besides."""
 
 
-def examined(subject: Subject, trial: Trial) -> Examined:
-    """Tries one trial. Raises KernelCallError where the kernel does, UntriedError where the card cannot make it."""
-    return WAYS.get(trial.way, plain)(subject, trial)
-
-
-def plain(subject: Subject, trial: Trial) -> Examined:
+def plain(subject: Subject, trial: Trial) -> TrialOutcome:
     """Two calls on fresh inputs each."""
     draw = drawn(subject, trial)
     runs = [examine.run(examine.prepared(subject, draw, which)) for which in (0, 1)]
-    return Examined(examine.fault(runs), tuple(one.comparison for one in runs))
+    return outcome(examine.fault(runs), *(one.comparison for one in runs))
 
 
 # Layouts --------------------------------------------------------------------------------------------------------------
 
 
-def _offset(_: torch.Tensor) -> MemoryLayout | None:
-    return MemoryLayout(offset=1)
-
-
 def _gaps(tensor: torch.Tensor) -> MemoryLayout | None:
-    if tensor.ndim == 0:
-        return None
-    rows = [*tensor.shape[:-1], tensor.shape[-1] + GAP]
-    strides = torch.empty(rows, device="meta").stride()
-    return MemoryLayout((2,)) if tensor.ndim == 1 else MemoryLayout(strides)
+    if tensor.ndim < 2:
+        return MemoryLayout((2,)) if tensor.ndim else None
+    return MemoryLayout(torch.empty([*tensor.shape[:-1], tensor.shape[-1] + GAP], device="meta").stride())
 
 
 def _transposed(tensor: torch.Tensor) -> MemoryLayout | None:
@@ -96,14 +91,14 @@ def _transposed(tensor: torch.Tensor) -> MemoryLayout | None:
 
 
 LAYOUTS: Mapping[str, tuple[Callable[[torch.Tensor], MemoryLayout | None], str]] = {
-    "offset": (_offset, "lies one element off an aligned address"),
+    "offset": (lambda _: MemoryLayout(offset=1), "lies one element off an aligned address"),
     "gaps": (_gaps, "has gaps between its rows"),
     "transposed": (_transposed, "has its last two axes exchanged in memory"),
 }
 """Where the tensor lies, and how to say it."""
 
 
-def layout(subject: Subject, trial: Trial) -> Examined:
+def layout(subject: Subject, trial: Trial) -> TrialOutcome:
     place, how = LAYOUTS[trial.way]
     draw = drawn(subject, trial)
     refused: list[str] = []
@@ -124,15 +119,14 @@ def layout(subject: Subject, trial: Trial) -> Examined:
             refused.append(name)
             continue
         comparisons.append(done.comparison)
-        found = examine.fault([done])
-        if found:
-            return Examined(f"where {name} {how}: {found}; support that, or refuse it by an error that names {name}")
+        if found := examine.fault([done]):
+            return outcome(f"where {name} {how}: {found}; support that, or refuse it by an error that names {name}")
     if not comparisons and not refused:
         raise InapplicableError(f"no tensor can be laid out so: {trial.way}")
-    return Examined(None, tuple(comparisons), f"refused by name: {', '.join(refused)}" if refused else None)
+    return outcome(None, *comparisons, note=f"refused by name: {', '.join(refused)}" if refused else None)
 
 
-def empty(subject: Subject, trial: Trial) -> Examined:
+def empty(subject: Subject, trial: Trial) -> TrialOutcome:
     draw = drawn(subject, trial)
     ready = examine.prepared(subject, draw)
     right = ready.right()
@@ -142,15 +136,9 @@ def empty(subject: Subject, trial: Trial) -> Examined:
         words = [*_tensors(ready), *draw.case]
         if not _names(str(error), words):
             raise KernelCallError(f"{error}, which names none of {', '.join(words)}") from None
-        return Examined(note=str(error))
+        return outcome(None, note=str(error))
     compared = ready.compared(made, right)
-    shape = made[compared.output].shape
-    return Examined(examine.wrong(compared, shape) or _trespass(ready), (compared,))
-
-
-def _trespass(ready: ReadyCall) -> str | None:
-    found = examine.trespass(ready, ready.outputs)
-    return found and f"the kernel wrote to {found}"
+    return outcome(examine.wrong(compared, right) or examine.trespass(ready, ready.outputs), compared)
 
 
 def _tensors(ready: ReadyCall) -> dict[str, tuple[int, ...]]:
@@ -168,37 +156,98 @@ def _names(message: str, words: list[str]) -> bool:
 # Many calls -----------------------------------------------------------------------------------------------------------
 
 
-def repeat(subject: Subject, trial: Trial) -> Examined:
+def _repeated(ready: ReadyCall, right: Tensors) -> Iterator[tuple[Comparison, bool]]:
+    """Calls on the same inputs, without an end: what each gives, and whether its bits are those of the first."""
+    first: Tensors = {}
+    while True:
+        ready.refill()  # an earlier call may have overwritten its inputs
+        made = examine.called(ready)
+        same = bool(first) and all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items())
+        if not same:
+            compared = ready.compared(made, right)
+        first = first or {name: bits(tensor).clone() for name, tensor in made.items()}
+        yield compared, same
+
+
+def repeat(subject: Subject, trial: Trial) -> TrialOutcome:
     ready = examine.prepared(subject, drawn(subject, trial))
     right = ready.right()
-    made = examine.called(ready)
-    compared = ready.compared(made, right)
-    first = {name: bits(tensor).clone() for name, tensor in made.items()}
+    each = _repeated(ready, right)
+    compared, _ = next(each)
     begun, done, other = time.monotonic(), 1, 0
     while compared.passed and done < REPEATS and time.monotonic() - begun < REPEAT_S:
-        ready.refill()
-        made = examine.called(ready)
+        compared, same = next(each)
         done += 1
-        if not same_bits(made, first):
-            other += 1
-            compared = ready.compared(made, right)
-    fault = examine.wrong(compared, made[compared.output].shape)
+        other += not same
+    fault = examine.wrong(compared, right)
     said = f"call {done} on the same inputs: {fault}" if fault and done > 1 else fault
     note = f"not the same to the bit in {other} of {done} calls on the same inputs" if other else None
-    return Examined(said, (compared,), note, repeatable=not other)
+    return outcome(said, compared, note=note, repeatable=not other)
+
+
+def between_others(subject: Subject, trial: Trial) -> TrialOutcome:
+    """Each other case is called, then this one again."""
+    listed: list[tuple[Mapping[str, bool | int | float | str], int, str]] = []
+    for at, other in enumerate(trial.others):
+        changed = ", ".join(f"{axis}={value}" for axis, value in other.items() if trial.axes.get(axis) != value)
+        listed.append((trial.axes, at, "between calls of other cases"))
+        listed.append((other, at, f"called with {changed} in between"))
+    listed.append((trial.axes, len(trial.others), "after calls of other cases"))
+    comparisons: list[Comparison] = []
+    for axes, seed, said in listed:
+        draw = Draw(CaseAxes(axes), subject.device, trial.seed + seed, trial.distribution)
+        done = examine.run(examine.prepared(subject, draw))
+        comparisons.append(done.comparison)
+        if found := examine.fault([done]):
+            why = "does a call keep something by less than all that it depends on?"
+            return outcome(f"{said}: {found}; {why}", *comparisons)
+    return outcome(None, *comparisons)
+
+
+def shared_inputs(subject: Subject, trial: Trial) -> TrialOutcome:
+    ready = examine.prepared(subject, drawn(subject, trial), share=True)
+    if len(ready.inputs) == len(list(operands.tensors(ready.originals))):
+        raise InapplicableError("no two inputs are of one shape and dtype")
+    done = examine.run(ready)
+    found = examine.fault([done])
+    return outcome(found and f"where inputs of one shape are one tensor: {found}", done.comparison)
+
+
+def two_threads(subject: Subject, trial: Trial) -> TrialOutcome:
+    ready = [examine.prepared(subject, drawn(subject, trial, seed)) for seed in (0, 1)]
+    rights = [one.right() for one in ready]
+    for one in ready:
+        examine.called(one)  # the first call loads the kernel
+    compared: list[Comparison] = []
+    raised: list[Exception] = []
+
+    def call(side: int) -> None:
+        try:
+            compared.extend(one for one, _ in islice(_repeated(ready[side], rights[side]), THREAD_CALLS))
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=call, args=(side,)) for side in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise KernelCallError(f"called from two threads at once, {raised[0]}") from None
+    worst = examine.worst(compared)
+    wrong = examine.wrong(worst, rights[0])
+    return outcome(wrong and f"called from two threads at once: {wrong}", worst)
 
 
 # Streams and graphs ---------------------------------------------------------------------------------------------------
 
 
-def stream(subject: Subject, trial: Trial) -> Examined:
+def stream(subject: Subject, trial: Trial) -> TrialOutcome:
     """The inputs are poison until the stream gets to them: a launch on another stream reads it."""
     ready = examine.prepared(subject, drawn(subject, trial))
     right = ready.right()
     examine.called(ready)  # the first call loads the kernel, which waits for the device
-    for _, copy, _ in ready.inputs:
-        copy.poison()
-    for buffer in ready.outputs.values():
+    for buffer in (*(copy for _, copy, _ in ready.inputs), *ready.outputs.values()):
         buffer.poison()
     torch.cuda.synchronize()
     with _calling(), torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
@@ -209,11 +258,11 @@ def stream(subject: Subject, trial: Trial) -> Examined:
         torch.cuda.current_stream().synchronize()
         compared = ready.compared(ready.made(returned), right)
         torch.cuda.synchronize()
-    wrong = examine.wrong(compared, right[compared.output].shape)
-    return Examined(wrong and f"on a stream of its own: {wrong}; does it launch on the current stream?", (compared,))
+    wrong = examine.wrong(compared, right)
+    return outcome(wrong and f"on a stream of its own: {wrong}; does it launch on the current stream?", compared)
 
 
-def graph(subject: Subject, trial: Trial) -> Examined:
+def graph(subject: Subject, trial: Trial) -> TrialOutcome:
     """Captured on one set of inputs, replayed on another."""
     ready, later = (examine.prepared(subject, drawn(subject, trial, seed)) for seed in (0, 1))
     right = later.right()
@@ -224,7 +273,7 @@ def graph(subject: Subject, trial: Trial) -> Examined:
             returned = ready.call()
     except Exception as error:
         torch.cuda.synchronize()
-        return Examined(note=f"cannot be captured into a CUDA graph: {first_line(error)}")
+        return outcome(None, note=f"cannot be captured into a CUDA graph: {first_line(error)}")
     ready.refill()
     for (_, copy, _), (_, _, new) in zip(ready.inputs, later.inputs, strict=True):
         operands.fill(copy.tensor, new)
@@ -232,52 +281,48 @@ def graph(subject: Subject, trial: Trial) -> Examined:
         captured.replay()
         torch.cuda.synchronize()
     compared = later.compared(ready.made(returned), right)
-    wrong = examine.wrong(compared, right[compared.output].shape)
-    return Examined(wrong and f"replayed from a CUDA graph: {wrong}", (compared,))
+    wrong = examine.wrong(compared, right)
+    return outcome(wrong and f"replayed from a CUDA graph: {wrong}", compared)
 
 
-def two_streams(subject: Subject, trial: Trial) -> Examined:
+def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
     """Memory that calls share, such as a workspace, holds what the other stream's call wrote."""
     sides = [[examine.prepared(subject, drawn(subject, trial, seed)) for _ in range(AT_ONCE)] for seed in (0, 1)]
     rights = [side[0].right() for side in sides]
     examine.called(sides[0][0])
     streams = [torch.cuda.Stream() for _ in sides]  # type: ignore[no-untyped-call]
     torch.cuda.synchronize()
-    returned: list[list[object]] = [[], []]
+    returned: list[tuple[ReadyCall, Tensors, object]] = []
     with _calling():
         for one in streams:
             with torch.cuda.stream(one):
                 # So that both have calls waiting when they begin.
                 torch.cuda._sleep(LATE_CYCLES)  # type: ignore[no-untyped-call]
         for at in range(AT_ONCE):
-            for side, one in enumerate(streams):
+            for side, right, one in zip(sides, rights, streams, strict=True):
                 with torch.cuda.stream(one):
-                    returned[side].append(sides[side][at].call())
+                    returned.append((side[at], right, side[at].call()))
         torch.cuda.synchronize()
-    compared = [
-        ready.compared(ready.made(result), right)
-        for side, right, results in zip(sides, rights, returned, strict=True)
-        for ready, result in zip(side, results, strict=True)
-    ]
-    worst = max(compared, key=lambda one: (not one.passed, one.error_ratio or 0.0))
-    wrong = examine.wrong(worst, rights[0][worst.output].shape)
-    return Examined(wrong and f"with calls on two streams at once: {wrong}", (worst,))
+    worst = examine.worst(ready.compared(ready.made(result), right) for ready, right, result in returned)
+    wrong = examine.wrong(worst, rights[0])
+    return outcome(wrong and f"with calls on two streams at once: {wrong}", worst)
 
 
-class _calling:  # noqa: N801 - a context manager that reads like a word
+@contextmanager
+def _calling() -> Iterator[None]:
     """An error inside is the kernel's."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, KernelCallError):
-            raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
+    try:
+        yield
+    except KernelCallError:
+        raise
+    except Exception as error:
+        raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
 
 
 # Huge tensors ---------------------------------------------------------------------------------------------------------
 
 
-def huge(subject: Subject, trial: Trial) -> Examined:
+def huge(subject: Subject, trial: Trial) -> TrialOutcome:
     draw = drawn(subject, trial)
     judge, case = subject.judge, draw.case
     given = operands.inputs(judge, case, draw)
@@ -286,7 +331,7 @@ def huge(subject: Subject, trial: Trial) -> Examined:
     parts = operands.parts(judge, every | {name: shape for name, (shape, _) in shapes.items()})
     if parts is None or judge.in_place:
         raise UntriedError("huge outputs are compared in parts, and the card names no independent axes")
-    outs = {name: guarded(shape, dtype, subject.device, 0) for name, (shape, dtype) in shapes.items()}
+    outs = {name: examine.guarded(shape, dtype, subject.device, 0) for name, (shape, dtype) in shapes.items()}
     call = subject.bound.prepared(case, given, {name: one.tensor for name, one in outs.items()})
     ready = ReadyCall(subject, draw, given, given, (), outs, shapes, call)
     made = examine.called(ready)
@@ -294,11 +339,11 @@ def huge(subject: Subject, trial: Trial) -> Examined:
     part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, entries))
     right = compare.expected(judge, case, part, tuple(shapes))
     compared = ready.compared({name: parts.take(name, tensor, entries) for name, tensor in made.items()}, right)
-    wrong = examine.wrong(compared, right[compared.output].shape)
+    wrong = examine.wrong(compared, right)
     if wrong:
         first = int(entries[compared.worst[parts.axes[compared.output][0]]]) if compared.worst else 0
         wrong = f"entry {first} of {parts.count}: {wrong}"
-    return Examined(wrong or _trespass(ready), (compared,))
+    return outcome(wrong or examine.trespass(ready, outs), compared)
 
 
 def _entries(count: int, made: Tensors) -> list[int]:
@@ -314,7 +359,7 @@ def _entries(count: int, made: Tensors) -> list[int]:
     return sorted(at for at in found if 0 <= at < count)
 
 
-WAYS: Mapping[str, Callable[[Subject, Trial], Examined]] = {
+WAYS: Mapping[str, Callable[[Subject, Trial], TrialOutcome]] = {
     **dict.fromkeys(LAYOUTS, layout),
     "empty": empty,
     "repeat": repeat,
@@ -322,9 +367,9 @@ WAYS: Mapping[str, Callable[[Subject, Trial], Examined]] = {
     "graph": graph,
     "two-streams": two_streams,
     "huge": huge,
-    "between-others": concurrent_calls.between_others,
-    "shared-inputs": concurrent_calls.shared_inputs,
-    "two-threads": concurrent_calls.two_threads,
+    "between-others": between_others,
+    "shared-inputs": shared_inputs,
+    "two-threads": two_threads,
 }
 
 
@@ -334,35 +379,22 @@ def try_each(request: FuzzRequest, leader: Leader) -> None:
         judge = loading.load(request.card)
         subject = Subject(judge, calls.bind(request.library.read(), judge, "head"), request.device)
         leader.send(Ready())
-        outcome = None
-        while outcome is None or not outcome.last:
-            outcome = _tried(subject, request, leader.receive(Trial))
-            leader.send(outcome)
+        done = None
+        while done is None or not done.last:
+            done = _tried(subject, request, leader.receive(Trial))
+            leader.send(done)
 
 
 def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
-    fault: str | None = None
-    untried: str | None = None
-    inapplicable = False
     try:
         with triton_runtime.one_config(trial.id) if "triton" in sys.modules else nullcontext():
-            done = examined(subject, trial)
-            return TrialOutcome(
-                fault=done.fault,
-                max_abs_error=compare.largest([one.max_abs_error for one in done.comparisons]),
-                error_ratio=compare.largest([one.error_ratio for one in done.comparisons]),
-                note=done.note,
-                repeatable=done.repeatable,
-            )
+            return WAYS.get(trial.way, plain)(subject, trial)
     except KernelCallError as error:
-        fault = str(error)
+        done = TrialOutcome(fault=str(error))
     except UntriedError as error:
-        untried, inapplicable = str(error), isinstance(error, InapplicableError)
+        done = TrialOutcome(untried=str(error), inapplicable=isinstance(error, InapplicableError))
     except Exception as error:
         mistake = str(loading.mistake_of(request.card, "", error))
-        if WAY in trial.axes:
-            untried = mistake
-        else:  # what a card lists itself, it must be able to make
-            fault = f"not checked: {mistake}"
-    last = beyond_use(request.device)
-    return TrialOutcome(fault=fault, untried=untried, inapplicable=inapplicable, last=last)
+        # What a card lists itself, it must be able to make.
+        done = TrialOutcome(untried=mistake) if WAY in trial.axes else TrialOutcome(fault=f"not checked: {mistake}")
+    return done.model_copy(update={"last": examine.beyond_use(request.device)})

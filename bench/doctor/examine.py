@@ -21,7 +21,7 @@ from kernelgate.bench.core.errors import (
     first_line,
 )
 from kernelgate.bench.doctor import machine
-from kernelgate.bench.doctor.machine import Level, MachineCheck
+from kernelgate.bench.doctor.machine import MachineCheck, failed, passed, warning
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import cuda_tools, environment, git, isolation, progress
@@ -42,11 +42,16 @@ INSTALL = {
 
 def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
     """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
+    try:
+        tools = toolchain.find()
+        no_nvcc = None if tools.cuda else tools.cuda_missing
+    except KernelgateError as error:
+        no_nvcc = str(error)
     return [
         tool_check("g++", version_of("g++"), "nothing can be compiled here"),
         tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
         ccache_check(version_of("ccache")),
-        nvcc_check(_nvcc_missing()),
+        nvcc_check(no_nvcc),
         arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
         max_jobs_check(variables.get("MAX_JOBS", "")),
         flags_check(variables),
@@ -56,60 +61,60 @@ def compile_checks(capability: str | None, variables: Mapping[str, str] = os.env
 
 def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> MachineCheck:
     if isinstance(found, KernelgateError):
-        return MachineCheck("torch", Level.FAILED, str(found), "make env builds a working environment")
+        return failed("torch", str(found), "make env builds a working environment")
     if has_gpu and environment.kind(found) == "cpu":
         fix = (
             "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
             "https://pytorch.org/get-started/locally"
         )
-        return MachineCheck("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", fix)
-    return MachineCheck("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
+        return failed("torch", f"torch {found.torch} does not see the GPU", fix)
+    return passed("torch", f"torch {found.torch} on {found.device.name}")
 
 
 def tool_check(name: str, version: str | KernelgateError | None, without: str) -> MachineCheck:
     """`version`: None where the tool is not there, an error where it does not run."""
     if isinstance(version, str):
-        return MachineCheck(name, Level.PASSED, version)
+        return passed(name, version)
     found = "is neither on PATH nor beside Python" if version is None else str(version)
-    return MachineCheck(name, Level.WARNING, f"{found}: {without}", INSTALL[name])
+    return warning(name, f"{found}: {without}", INSTALL[name])
 
 
 def ccache_check(version: str | KernelgateError | None) -> MachineCheck:
     """Builds do without it."""
     if version is None:
-        return MachineCheck("ccache", Level.PASSED, f"not installed; builds do without it ({INSTALL['ccache']})")
+        return passed("ccache", f"not installed; builds do without it ({INSTALL['ccache']})")
     return tool_check("ccache", version, "each compile fails with it")
 
 
 def nvcc_check(missing: str | None) -> MachineCheck:
     if missing is None:
-        return MachineCheck("nvcc", Level.PASSED, "found")
-    return MachineCheck("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", INSTALL["nvcc"])
+        return passed("nvcc", "found")
+    return warning("nvcc", f"{missing}: GPU kernels cannot be compiled here", INSTALL["nvcc"])
 
 
 def arch_list_check(value: str, capability: str | None) -> MachineCheck:
     """Whether it can be read, and whether what is compiled for it runs here."""
     name = archs.ARCH_LIST
     if not value.strip():
-        return MachineCheck(name, Level.PASSED, "not set: compiled for the L4 and the GPU at hand")
+        return passed(name, "not set: compiled for the L4 and the GPU at hand")
     try:
         targets = archs.parse(value)
     except UsageError as error:
-        return MachineCheck(name, Level.WARNING, str(error), f"export {name}={capability or '8.9'}, or unset {name}")
+        return warning(name, str(error), f"export {name}={capability or '8.9'}, or unset {name}")
     here = archs.target(capability.replace(".", "")) if capability else None
     if here and not archs.serving([(here[0], here[1])], targets):
         found = f"{value!r} leaves out this machine's GPU, of compute capability {capability}"
-        return MachineCheck(name, Level.WARNING, found, f"export {name}={capability}, or unset {name}")
-    return MachineCheck(name, Level.PASSED, ", ".join(map(archs.sm, targets)))
+        return warning(name, found, f"export {name}={capability}, or unset {name}")
+    return passed(name, ", ".join(map(archs.sm, targets)))
 
 
 def max_jobs_check(value: str) -> MachineCheck:
     if not value:
-        return MachineCheck("MAX_JOBS", Level.PASSED, "not set: ninja takes a little more than one for each core")
+        return passed("MAX_JOBS", "not set: ninja takes a little more than one for each core")
     if value.isdecimal() and int(value) > 0:
-        return MachineCheck("MAX_JOBS", Level.PASSED, value)
+        return passed("MAX_JOBS", value)
     found = f"{value!r} is no number of compilers"
-    return MachineCheck("MAX_JOBS", Level.WARNING, found, "export MAX_JOBS=4 or another number from 1 on, or unset it")
+    return warning("MAX_JOBS", found, "export MAX_JOBS=4 or another number from 1 on, or unset it")
 
 
 def flags_check(variables: Mapping[str, str]) -> MachineCheck:
@@ -117,21 +122,21 @@ def flags_check(variables: Mapping[str, str]) -> MachineCheck:
     known = tuple(dict.fromkeys(("CUDAFLAGS", *COMPILER_VARIABLES)))
     names = [name for name in known if variables.get(name)]
     if not names:
-        return MachineCheck("compiler variables", Level.PASSED, "none is set: " + ", ".join(known))
+        return passed("compiler variables", "none is set: " + ", ".join(known))
     found = " ".join(f"{name}={shlex.quote(variables[name])}" for name in names)
     fix = f"unset {' '.join(names)}, or put flags into the card, where everybody compiles with them"
-    return MachineCheck("compiler variables", Level.WARNING, f"{found}: compiled otherwise here than elsewhere", fix)
+    return warning("compiler variables", f"{found}: compiled otherwise here than elsewhere", fix)
 
 
 def ccache_dir_check(value: str) -> MachineCheck:
     if not value:
-        return MachineCheck("CCACHE_DIR", Level.PASSED, "not set: ccache keeps its results in the user's cache folder")
+        return passed("CCACHE_DIR", "not set: ccache keeps its results in the user's cache folder")
     folder = Path(value).absolute()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
-        return MachineCheck("CCACHE_DIR", Level.PASSED, value)
+        return passed("CCACHE_DIR", value)
     found = f"{value} cannot be written"
-    return MachineCheck("CCACHE_DIR", Level.WARNING, found, "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
+    return warning("CCACHE_DIR", found, "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
 
 
 def version_of(name: str) -> str | KernelgateError | None:
@@ -144,14 +149,6 @@ def version_of(name: str) -> str | KernelgateError | None:
     except (OSError, subprocess.SubprocessError) as error:
         return KernelgateError(f"{tool} does not run: {first_line(error)}")
     return done.stdout.decode(errors="replace").split("\n")[0].strip()
-
-
-def _nvcc_missing() -> str | None:
-    try:
-        tools = toolchain.find()
-    except KernelgateError as error:
-        return str(error)
-    return None if tools.cuda else tools.cuda_missing
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -170,7 +167,7 @@ def kernel_checks(repo: Path, machine: record.Environment) -> list[MachineCheck]
         return [_untried(str(error))]
     if not found.cards and not found.mistakes:
         return [_untried(f"{repo} has no cards in {cards.FOLDER}/")]
-    mistakes = [MachineCheck("cards", Level.WARNING, str(one), "correct the card") for one in found.mistakes]
+    mistakes = [warning("cards", str(one), "correct the card") for one in found.mistakes]
     return [*mistakes, *(kernel_check(root, card, machine) for card in found.cards)]
 
 
@@ -180,22 +177,22 @@ def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> Ma
     try:
         library = commit.build_card(root, "the working tree", card)
     except CannotCompileError as error:
-        return MachineCheck(name, Level.WARNING, str(error), "see g++, ninja, nvcc and the variables above")
+        return warning(name, str(error), "see g++, ninja, nvcc and the variables above")
     except BuildError as error:
         fix = "correct the sources; a commit that compiled: kernelgate build --ref COMMIT"
-        return MachineCheck(name, Level.WARNING, str(error), fix)
+        return warning(name, str(error), fix)
     case = smallest_case(card, environment.kind(machine))
     if case is None:
-        return MachineCheck(name, Level.PASSED, f"compiles; {fuzz.nothing_to_fuzz(card, environment.kind(machine))}")
+        return passed(name, f"compiles; {fuzz.nothing_to_fuzz(card, environment.kind(machine))}")
     try:
         fault = fuzz.try_case(library, card, case, machine)
     except KernelgateError as error:
         fix = "compile it again for this machine: kernelgate build; the torch beside it must be 2.11 or newer"
-        return MachineCheck(name, Level.FAILED, str(error), fix)
+        return failed(name, str(error), fix)
     if fault:
         fix = f"kernelgate fuzz; where another commit's kernel fails too (fuzz --ref), it is the machine: {RULED_OUT}"
-        return MachineCheck(name, Level.FAILED, f"{case.id}: {fault}", fix)
-    return MachineCheck(name, Level.PASSED, f"compiles, loads, and is right on {case.id}")
+        return failed(name, f"{case.id}: {fault}", fix)
+    return passed(name, f"compiles, loads, and is right on {case.id}")
 
 
 RULED_OUT = "driver, torch, memory errors"
@@ -213,7 +210,7 @@ def smallest_case(card: CardFacts, device: environment.DeviceKind) -> CaseFacts 
 
 def _untried(why: str) -> MachineCheck:
     fix = "run this in a checkout that has cards, to see whether its kernels work here"
-    return MachineCheck("kernels", Level.WARNING, f"none was tried: {why}", fix)
+    return warning("kernels", f"none was tried: {why}", fix)
 
 
 def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[MachineCheck, ...]:
@@ -228,7 +225,7 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
         if isinstance(found, NoDeviceError):
             checks.append(machine.gpu_absent(root, found, gpu_wanted))
         else:
-            checks += machine.gpu_checks(found, root)
+            checks += machine.gpu_checks(found, root, os.geteuid())
         advance("torch")
         try:
             torch: record.Environment | KernelgateError = environment.describe()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -37,6 +36,18 @@ class MachineCheck:
     """What to do about it; None where it passed."""
 
 
+def passed(name: str, found: str) -> MachineCheck:
+    return MachineCheck(name, Level.PASSED, found)
+
+
+def warning(name: str, found: str, fix: str) -> MachineCheck:
+    return MachineCheck(name, Level.WARNING, found, fix)
+
+
+def failed(name: str, found: str, fix: str) -> MachineCheck:
+    return MachineCheck(name, Level.FAILED, found, fix)
+
+
 def fit(checks: Sequence[MachineCheck]) -> bool:
     return all(check.level is not Level.FAILED for check in checks)
 
@@ -50,11 +61,6 @@ def report(checks: Sequence[MachineCheck]) -> str:
         if check.fix:
             lines.append(f"{'':8} → {check.fix}")
     return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
-
-
-def to_json(checks: Sequence[MachineCheck]) -> str:
-    """`fit`, and the `checks` with their `name`, `level`, `found` and `fix`, in the order they were made in."""
-    return json.dumps({"fit": fit(checks), "checks": [asdict(check) for check in checks]}, indent=2, ensure_ascii=False)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -101,94 +107,60 @@ def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Machin
     vendors = [text_of(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
     if NVIDIA in vendors:
         fix = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
-        return MachineCheck("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", fix)
+        return failed("GPU", f"an NVIDIA GPU is on the bus, but {error}", fix)
     if wanted:
         fix = "see whether the card is still in its slot and seen by the machine: lspci -d 10de:"
-        return MachineCheck("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", fix)
+        return failed("GPU", f"no NVIDIA GPU is on the bus: {error}", fix)
     fix = "to measure a GPU, run this on a machine that has one"
-    return MachineCheck("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", fix)
+    return warning("GPU", "this machine has no NVIDIA GPU: the CPU kernel will be measured", fix)
 
 
-def gpu_checks(gpu: GpuFacts, root: Path) -> list[MachineCheck]:
-    now = gpu.reading
-    return [
-        MachineCheck("GPU", Level.PASSED, f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}"),
-        persistence_check(gpu.persistence_mode),
-        processes_check(gpu.process_ids),
-        throttle_check(now.throttle_reasons),
-        temperature_check(now.temperature_c),
-        MachineCheck(
-            "clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.reading.max_sm_mhz)} at most"
-        ),
-        ecc_check(gpu.uncorrected_ecc_errors),
-        ncu_check(root),
-        counters_check(root, os.geteuid()),
-    ]
-
-
-def persistence_check(on: bool | None) -> MachineCheck:
-    if on is not False:
-        return MachineCheck("persistence mode", Level.PASSED, "on" if on else "not offered by this driver")
-    found = "off: the driver may unload between processes, which slows each start and resets clocks"
-    return MachineCheck("persistence mode", Level.WARNING, found, "sudo nvidia-smi -pm 1")
-
-
-def processes_check(process_ids: Sequence[int]) -> MachineCheck:
-    if not process_ids:
-        return MachineCheck("other processes", Level.PASSED, "none on the GPU")
-    ids = " ".join(map(str, process_ids))
-    found = f"{len(process_ids)} on the GPU ({ids}): single samples can be 100 times too long"
-    return MachineCheck("other processes", Level.FAILED, found, f"terminate them, or wait: ps -fp {ids}")
-
-
-def throttle_check(reasons: Sequence[str]) -> MachineCheck:
-    slowing = sorted(set(reasons) - HARMLESS)
-    if not slowing:
-        return MachineCheck("throttling", Level.PASSED, "none")
-    fix = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
-    return MachineCheck("throttling", Level.FAILED, ", ".join(slowing), fix)
-
-
-def temperature_check(temperature_c: float | None) -> MachineCheck:
-    if temperature_c is None:
-        return MachineCheck("temperature", Level.PASSED, "not offered by this driver")
-    if temperature_c <= HOT_C:
-        return MachineCheck("temperature", Level.PASSED, f"{temperature_c:.0f} °C")
-    found = f"{temperature_c:.0f} °C, above {HOT_C:.0f} °C before anything runs"
-    return MachineCheck("temperature", Level.FAILED, found, "let it cool down; check fans and airflow")
-
-
-def ecc_check(errors: int | None) -> MachineCheck:
-    if not errors:
-        return MachineCheck("memory errors", Level.PASSED, "not counted by this GPU" if errors is None else "none")
-    found = f"{errors} uncorrected ECC errors since the driver was loaded"
-    return MachineCheck(
-        "memory errors", Level.FAILED, found, "reset the GPU or restart the machine; if they return, replace it"
+def gpu_checks(gpu: GpuFacts, root: Path, user_id: int) -> Iterator[MachineCheck]:
+    """`user_id`: whose right to read the hardware counters that ncu needs is asked for; 0 is root."""
+    yield passed("GPU", f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}")
+    if gpu.persistence_mode is False:
+        found = "off: the driver may unload between processes, which slows each start and resets clocks"
+        yield warning("persistence mode", found, "sudo nvidia-smi -pm 1")
+    else:
+        yield passed("persistence mode", "on" if gpu.persistence_mode else "not offered by this driver")
+    if gpu.process_ids:
+        ids = " ".join(map(str, gpu.process_ids))
+        found = f"{len(gpu.process_ids)} on the GPU ({ids}): single samples can be 100 times too long"
+        yield failed("other processes", found, f"terminate them, or wait: ps -fp {ids}")
+    else:
+        yield passed("other processes", "none on the GPU")
+    if slowing := sorted(set(gpu.reading.throttle_reasons) - HARMLESS):
+        fix = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
+        yield failed("throttling", ", ".join(slowing), fix)
+    else:
+        yield passed("throttling", "none")
+    hot = gpu.reading.temperature_c
+    if hot is not None and hot > HOT_C:
+        found = f"{hot:.0f} °C, above {HOT_C:.0f} °C before anything runs"
+        yield failed("temperature", found, "let it cool down; check fans and airflow")
+    else:
+        yield passed("temperature", "not offered by this driver" if hot is None else f"{hot:.0f} °C")
+    now, most = (
+        "an unknown clock" if clock is None else f"{clock:.0f} MHz"
+        for clock in (gpu.reading.sm_mhz, gpu.reading.max_sm_mhz)
     )
-
-
-def ncu_check(root: Path) -> MachineCheck:
-    ncu = next(cuda_tools.candidates("ncu", root), None)
-    if ncu:
-        return MachineCheck("Nsight Compute", Level.PASSED, str(ncu))
-    fix = f"from NVIDIA's CUDA repository: {cuda_tools.TOOLS['ncu'].install}"
-    return MachineCheck("Nsight Compute", Level.WARNING, f"runs cannot be profiled: {cuda_tools.absent('ncu')}", fix)
-
-
-def counters_check(root: Path, user_id: int) -> MachineCheck:
-    """Whether this user may read the hardware counters that ncu needs."""
-    restricted = re.search(r"RmProfilingAdminOnly:\s*1", text_of(root / "proc/driver/nvidia/params") or "")
-    if not restricted or user_id == 0:
-        return MachineCheck("hardware counters", Level.PASSED, "open to this user")
-    fix = (
-        "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/kernelgate.conf, "
-        "then restart the machine"
-    )
-    return MachineCheck("hardware counters", Level.WARNING, "restricted to root: ncu will fail", fix)
-
-
-def _mhz(clock: float | None) -> str:
-    return "an unknown clock" if clock is None else f"{clock:.0f} MHz"
+    yield passed("clocks", f"SM at {now} now, {most} at most")
+    if errors := gpu.uncorrected_ecc_errors:
+        found = f"{errors} uncorrected ECC errors since the driver was loaded"
+        yield failed("memory errors", found, "reset the GPU or restart the machine; if they return, replace it")
+    else:
+        yield passed("memory errors", "not counted by this GPU" if errors is None else "none")
+    if ncu := next(cuda_tools.candidates("ncu", root), None):
+        yield passed("Nsight Compute", str(ncu))
+    else:
+        fix = f"from NVIDIA's CUDA repository: {cuda_tools.TOOLS['ncu'].install}"
+        yield warning("Nsight Compute", f"runs cannot be profiled: {cuda_tools.absent('ncu')}", fix)
+    if user_id and re.search(r"RmProfilingAdminOnly:\s*1", text_of(root / "proc/driver/nvidia/params") or ""):
+        option = "options nvidia NVreg_RestrictProfilingToAdminUsers=0"
+        fix = f"echo {option} | sudo tee /etc/modprobe.d/kernelgate.conf, then restart the machine"
+        yield warning("hardware counters", "restricted to root: ncu will fail", fix)
+    else:
+        yield passed("hardware counters", "open to this user")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -219,42 +191,42 @@ def machine_checks(root: Path) -> list[MachineCheck]:
 def isolation_check(why: str | None) -> MachineCheck:
     """Whether kernels can be kept apart from what else is on a runner."""
     if why is None:
-        return MachineCheck("isolation", Level.PASSED, "bubblewrap: a kernel's process is kept apart from the runner")
+        return passed("isolation", "bubblewrap: a kernel's process is kept apart from the runner")
     fix = "sudo apt-get install bubblewrap, and let it make user namespaces: .ci/runner/prepare.sh does both"
-    return MachineCheck("isolation", Level.WARNING, f"a kernel has all rights of the runner's user: {why}", fix)
+    return warning("isolation", f"a kernel has all rights of the runner's user: {why}", fix)
 
 
 def disk_check(free_bytes: dict[Path, int]) -> MachineCheck:
     folder, least = min(free_bytes.items(), key=lambda item: item[1])
     found = f"{least / 2**30:.1f} GiB free in {folder}"
     if least >= FREE_BYTES:
-        return MachineCheck("disk", Level.PASSED, found)
+        return passed("disk", found)
     fix = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
-    return MachineCheck("disk", Level.FAILED, found, fix)
+    return failed("disk", found, fix)
 
 
 def governor_check(root: Path) -> MachineCheck:
     found = {text_of(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     governors = sorted(governor for governor in found if governor)
     if not governors or governors == ["performance"]:
-        return MachineCheck("CPU clock", Level.PASSED, governors[0] if governors else "cannot be set on this machine")
+        return passed("CPU clock", governors[0] if governors else "cannot be set on this machine")
     fix = "sudo cpupower frequency-set -g performance"
-    return MachineCheck("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", fix)
+    return warning("CPU clock", f"governor {', '.join(governors)}: host times vary", fix)
 
 
 def load_check(loadavg: str | None, cores: int) -> MachineCheck:
     load = float(loadavg.split()[0]) if loadavg else 0.0
     found = f"{load:.2f} over the last minute on {cores} cores"
     if load <= LOAD_SHARE * cores:
-        return MachineCheck("load", Level.PASSED, found)
-    return MachineCheck("load", Level.WARNING, found, "end what else computes here (top shows it), or wait a minute")
+        return passed("load", found)
+    return warning("load", found, "end what else computes here (top shows it), or wait a minute")
 
 
 def steal_check(share: float | None) -> MachineCheck:
     if share is None or share <= STEAL_SHARE:
-        return MachineCheck("stolen time", Level.PASSED, "not told here" if share is None else f"{100 * share:.1f}%")
+        return passed("stolen time", "not told here" if share is None else f"{100 * share:.1f}%")
     found = f"{100 * share:.1f}% of the CPU goes to other virtual machines"
-    return MachineCheck("stolen time", Level.WARNING, found, "use a machine, or an instance type, that is not shared")
+    return warning("stolen time", found, "use a machine, or an instance type, that is not shared")
 
 
 def steal_of(before: str, after: str) -> float | None:

@@ -1,7 +1,6 @@
 """Nsight Compute reports: one `ProfiledKernel` for each profiled launch, read without ncu, driver or GPU.
 
 NVIDIA's `ncu_report` package reads reports of older and newer versions. What a report lacks is left out, never guessed.
-`python -m kernelgate.bench.explain.ncu_reader REPORT BYTES` reads one report, in at most so much memory.
 """
 
 from __future__ import annotations
@@ -9,20 +8,16 @@ from __future__ import annotations
 import math
 import re
 import resource
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import hot_spots
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, stall_counter
 from kernelgate.bench.record import HotSpots
-from kernelgate.bench.system import worker
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -72,10 +67,6 @@ class ProfiledKernel:
     """Where samples were taken, files as the line tables name them; None where the report has none by instruction."""
 
 
-SAID = TypeAdapter(tuple[ProfiledKernel, ...] | str)
-"""What the process that reads a report answers: its launches, or why there are none."""
-
-
 def is_report(path: Path) -> bool:
     """Whether the file begins as a report does. Raises ReportError where it cannot be read."""
     try:
@@ -97,21 +88,28 @@ def read(path: Path) -> tuple[ProfiledKernel, ...]:
 
 def apart(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches, read in a process of its own: over a damaged report NVIDIA's library may end the one it is in."""
-    words = [sys.executable, "-P", "-m", "kernelgate.bench.explain.ncu_reader", str(path), str(MAX_MEMORY)]
-    try:
-        done = subprocess.run(
-            words, capture_output=True, timeout=PATIENCE_S, check=False, env=worker.child_environment()
-        )
-    except subprocess.TimeoutExpired:
-        raise ReportError(f"{path}: cannot be read as a report: it took longer than {PATIENCE_S:g} s") from None
-    try:
-        said = SAID.validate_json(done.stdout.strip().rpartition(b"\n")[2])
-    except ValidationError:
-        ended = worker.exit_status(done.returncode)
-        raise ReportError(f"{path}: cannot be read as a report: the process that read it {ended}") from None
-    if isinstance(said, str):
-        raise ReportError(f"{path}: {plain(said)}")
-    return said
+    with WorkerProcess(f"{__name__}:launches_of") as reader:
+        try:
+            return reader.ask(ReportFile(path=path.absolute()), ReportLaunches, PATIENCE_S).kernels
+        except WorkerFailedError as error:
+            raise ReportError(f"{path}: {plain(str(error))}") from None
+        except WorkerError as error:
+            raise ReportError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
+
+
+class ReportFile(Message):
+    path: Path
+
+
+class ReportLaunches(Message):
+    kernels: tuple[ProfiledKernel, ...]
+
+
+def launches_of(report: ReportFile) -> ReportLaunches:
+    """In at most MAX_MEMORY."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    return ReportLaunches(kernels=launches(str(report.path)))
 
 
 def launches(path: str) -> tuple[ProfiledKernel, ...]:
@@ -294,19 +292,3 @@ def plain(text: str) -> str:
     """A rule's message without its link marks and without control characters."""
     linked = _LINK.sub(lambda match: match[1].split(":")[-1 if "//" not in match[1] else 0], text)
     return " ".join("".join(c if c.isprintable() else " " for c in linked).split())
-
-
-def main() -> None:
-    path, most = sys.argv[1:]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most)))
-    said: object
-    try:
-        said = launches(path)
-    except ReportError as error:
-        said = str(error)
-    sys.stdout.buffer.write(b"\n" + SAID.dump_json(said) + b"\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -31,7 +31,7 @@ WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
     "cuda": (*_EVERYWHERE, "stream", "graph", "two-streams"),
     "cpu": _EVERYWHERE,
 }
-"""How a kernel is called besides once with whole tensors: bench/check/ways.py and company.py say what each does."""
+"""How a kernel is called besides once with whole tensors: bench/check/ways.py says what each does."""
 EMPTY, HUGE = "empty", "huge"
 SPECIAL = "special"
 """A distribution that every card gets while fuzzing."""

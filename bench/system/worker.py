@@ -31,6 +31,7 @@ import kernelgate
 from kernelgate.bench.core.errors import KernelgateError, why
 from kernelgate.bench.system import isolation, orphans
 from kernelgate.bench.system.isolation import NONE, Isolation
+from kernelgate.bench.system.progress import say
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
@@ -297,6 +298,47 @@ def worker_pool() -> Iterator[WorkerPool]:
     orphans.adopt_orphans()
     with memory_file() as fd, ExitStack() as stack:
         yield WorkerPool(stack, fd)
+
+
+class KernelWorker:
+    """A worker that a kernel may crash or hang: what is asked next then gets a fresh one. Leaving the `with` block ends
+    it, and what the kernel has left running."""
+
+    def __init__(self, workers: WorkerPool, function: str, request: BaseModel, loads: str, loading_s: float) -> None:
+        """`request`: its first message, which it answers with Ready. `loads`: what it loads, for people."""
+        self.workers = workers
+        self.deaths = 0
+        """Processes that were beyond use afterwards."""
+        self._function, self._request, self._loads, self._loading_s = function, request, loads, loading_s
+        self._others = orphans.children()
+        self._worker: WorkerProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def started(self) -> WorkerProcess:
+        """Raises KernelgateError where what it loads cannot be loaded."""
+        if self._worker is None:
+            self._worker = self.workers.take(self._function)
+            try:
+                self._worker.ask(self._request, Ready, self._loading_s)
+            except WorkerFailedError:
+                raise
+            except WorkerError as error:
+                raise KernelgateError(f"{self._loads} cannot be loaded: {error}") from None
+        return self._worker
+
+    def end(self, is_dead: bool = False) -> None:
+        """What is asked next gets a fresh process."""
+        self.deaths += is_dead
+        if self._worker is not None:
+            self._worker.__exit__()
+            self._worker = None
+            if names := orphans.end_new_children(self._others | self.workers.pids):
+                say(f"the kernel left {', '.join(names)} running, which was ended")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

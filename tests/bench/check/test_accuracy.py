@@ -143,7 +143,7 @@ def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
 def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
     asked = accuracy.DrawnInputs(case="one", axes={}, distribution="normal", seeds=(1,))
     answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
-    said = [accuracy._next(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
+    said = [accuracy._measured(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
     unexpected = "the process sent an unexpected message"
     assert [one.left_out for one in said] == [None, None, unexpected, unexpected]
     assert [one.last for one in said] == [False, False, True, True]
@@ -155,7 +155,7 @@ class Speaking:
     def __init__(self, outputs: tuple[OutputAccuracy, ...]) -> None:
         self.answer = accuracy.CaseMeasured(outputs=outputs)
 
-    def receive(self, *_: object) -> accuracy.CaseMeasured:
+    def ask(self, *_: object) -> accuracy.CaseMeasured:
         return self.answer
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,8 @@ from tests.bench import driver
 
 ROOT = Path(__file__).parents[3]
 GPU = machine.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
+READ = {field.name for field in fields(Reading)}
+CPU_TORCH = record.Environment(torch="2.13.0+cpu")
 
 
 def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
@@ -57,113 +61,87 @@ def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(machine.gpu_facts(), NoDeviceError)
 
 
+def of_gpu(root: Path, name: str, user: int = 1000, **changes: Any) -> MachineCheck:
+    reading = replace(GPU.reading, **{key: changes.pop(key) for key in list(changes) if key in READ})
+    checks = machine.gpu_checks(replace(GPU, reading=reading, **changes), root, user)
+    return next(check for check in checks if check.name == name)
+
+
 def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "usr/local/cuda/bin").mkdir(parents=True)
     (tmp_path / "usr/local/cuda/bin/ncu").touch()
     monkeypatch.setenv("PATH", "/nowhere")
-    checks = machine.gpu_checks(GPU, tmp_path)
+    checks = list(machine.gpu_checks(GPU, tmp_path, 1000))
     assert {check.level for check in checks} == {Level.PASSED}
     assert all(check.fix is None for check in checks)
     assert checks[0].found == "NVIDIA L4, driver 570.1"
 
 
 @pytest.mark.parametrize(
-    ("check", "level", "found", "fix"),
+    ("name", "changes", "level", "found", "fix"),
     [
-        (machine.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
-        (machine.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
-        (machine.throttle_check(("gpu_idle", "hw_thermal_slowdown")), Level.FAILED, "hw_thermal_slowdown", "cooling"),
-        (machine.temperature_check(81), Level.FAILED, "81 °C", "cool down"),
-        (machine.ecc_check(3), Level.FAILED, "3 uncorrected", "reset"),
+        ("persistence mode", {"persistence_mode": False}, Level.WARNING, "off", "nvidia-smi -pm 1"),
+        ("persistence mode", {"persistence_mode": None}, Level.PASSED, "not offered", None),
+        ("other processes", {"process_ids": (7, 8)}, Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
         (
-            machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}),
+            "throttling",
+            {"throttle_reasons": ("gpu_idle", "hw_thermal_slowdown")},
             Level.FAILED,
-            "1.0 GiB free in /b",
-            "free some",
+            "hw_thermal",
+            "cooling",
         ),
-        (examine.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
-        (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
-        (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
-        (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
-        (
-            examine.torch_check(record.Environment(torch="2.13.0+cpu"), True),
-            Level.FAILED,
-            "torch 2.13.0+cpu does not see the GPU",
-            "built for CUDA",
-        ),
-        (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
-        (
-            examine.tool_check("ninja", KernelgateError("ninja does not run: no"), "x"),
-            Level.WARNING,
-            "does not run",
-            "pip install",
-        ),
-        (
-            examine.ccache_check(KernelgateError("ccache does not run: no")),
-            Level.WARNING,
-            "each compile fails",
-            "apt-get install",
-        ),
-        (
-            examine.arch_list_check("sm_89", None),
-            Level.WARNING,
-            "'sm_89' is not a compute capability",
-            "TORCH_CUDA_ARCH_LIST=8.9,",
-        ),
-        (
-            examine.arch_list_check("8.9", "9.0"),
-            Level.WARNING,
-            "leaves out this machine's GPU",
-            "TORCH_CUDA_ARCH_LIST=9.0,",
-        ),
-        (examine.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
-        (examine.max_jobs_check("all"), Level.WARNING, "'all'", "MAX_JOBS=4"),
-        (
-            examine.flags_check({"CUDAFLAGS": "-G -g"}),
-            Level.WARNING,
-            "CUDAFLAGS='-G -g': compiled otherwise",
-            "unset CUDAFLAGS,",
-        ),
-        (examine.flags_check({"CPATH": "/opt"}), Level.WARNING, "CPATH=/opt", "unset CPATH,"),
-        (examine.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
+        ("throttling", {"throttle_reasons": ("gpu_idle", "applications_clocks_setting")}, Level.PASSED, "none", None),
+        ("temperature", {"temperature_c": 81}, Level.FAILED, "81 °C", "cool down"),
+        ("temperature", {"temperature_c": 80}, Level.PASSED, "80 °C", None),
+        ("memory errors", {"uncorrected_ecc_errors": 3}, Level.FAILED, "3 uncorrected", "reset"),
+        ("memory errors", {"uncorrected_ecc_errors": None}, Level.PASSED, "not counted", None),
     ],
 )
-def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str) -> None:
+def test_what_a_gpu_is_not_fit_for(
+    tmp_path: Path, name: str, changes: dict[str, Any], level: Level, found: str, fix: str | None
+) -> None:
+    says(of_gpu(tmp_path, name, **changes), level, found, fix)
+
+
+def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None:
     assert check.level is level
     assert found in check.found
-    assert check.fix is not None
-    assert fix in check.fix
+    assert (check.fix is None) == (fix is None)
+    assert (fix or "") in (check.fix or "")
 
 
 @pytest.mark.parametrize(
-    "check",
+    ("check", "level", "found", "fix"),
     [
-        machine.persistence_check(None),
-        machine.throttle_check(("gpu_idle", "applications_clocks_setting")),
-        machine.temperature_check(80),
-        machine.ecc_check(None),
-        machine.disk_check({Path("/a"): 2 << 30}),
-        machine.load_check("0.90 1.00 0.5 1/99 1", 4),
-        machine.steal_check(0.01),
-        examine.torch_check(record.Environment(torch="2.13.0+cpu"), False),
-        examine.ccache_check(None),
-        examine.arch_list_check("8.9;9.0a", "9.0"),
-        examine.arch_list_check("8.0", "8.9"),
-        examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}),
-        examine.ccache_dir_check(str(Path(__file__).parent / "not" / "yet")),
+        (machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}), Level.FAILED, "1.0 GiB free in /b", "free"),
+        (machine.disk_check({Path("/a"): 2 << 30}), Level.PASSED, "2.0 GiB", None),
+        (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
+        (machine.load_check("0.90 1.00 0.5 1/99 1", 4), Level.PASSED, "0.90", None),
+        (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
+        (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
+        (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
+        (machine.isolation_check(None), Level.PASSED, "kept apart", None),
+        (examine.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
+        (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
+        (examine.torch_check(CPU_TORCH, False), Level.PASSED, "2.13.0+cpu", None),
+        (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
+        (examine.tool_check("ninja", KernelgateError("no"), "x"), Level.WARNING, "no: x", "pip install"),
+        (examine.ccache_check(KernelgateError("no")), Level.WARNING, "each compile fails", "apt-get install"),
+        (examine.ccache_check(None), Level.PASSED, "builds do without it", None),
+        (examine.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
+        (examine.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),
+        (examine.arch_list_check("8.9;9.0a", "9.0"), Level.PASSED, "sm_90a", None),
+        (examine.arch_list_check("8.0", "8.9"), Level.PASSED, "sm_80", None),
+        (examine.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
+        (examine.flags_check({"CUDAFLAGS": "-G -g"}), Level.WARNING, "CUDAFLAGS='-G -g': compiled", "unset CUDAFLAGS,"),
+        (examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), Level.PASSED, "none is set", None),
+        (examine.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
+        (examine.ccache_dir_check(str(Path(__file__).parent / "not" / "yet")), Level.PASSED, "yet", None),
     ],
 )
-def test_what_is_fit_passes(check: MachineCheck) -> None:
-    assert check.level is Level.PASSED
-    assert check.fix is None
-
-
-@pytest.mark.parametrize(("why", "level"), [(None, Level.PASSED), ("bubblewrap is not installed", Level.WARNING)])
-def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level: Level) -> None:
-    found = machine.isolation_check(why)
-    assert found.level is level
-    assert (why is None) == (found.fix is None)
-    assert (why or "kept apart") in found.found
+def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str | None) -> None:
+    says(check, level, found, fix)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +150,7 @@ def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level:
 def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int, level: Level) -> None:
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
-    check = machine.counters_check(tmp_path, user)
-    assert check.level is level
-    assert (check.fix is None) == (level is Level.PASSED)
+    assert of_gpu(tmp_path, "hardware counters", user).level is level
 
 
 @pytest.mark.parametrize(
@@ -207,15 +183,8 @@ def test_warnings_are_fit_and_failures_are_not() -> None:
 
 
 def test_the_verb_on_this_machine_without_a_gpu(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "kernelgate.ci.commands.cli",
-        "doctor",
-        "--json",
-        "-o",
-        str(tmp_path / "doctor.json"),
-    ]
+    words = ("doctor", "--json", "-o", str(tmp_path / "doctor.json"))
+    command = [sys.executable, "-m", "kernelgate.ci.commands.cli", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120

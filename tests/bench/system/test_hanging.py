@@ -129,7 +129,7 @@ def test_readers_of_machine_code_and_reports(
     assert machine_code.demangled(["_Z1av"]) == {"_Z1av": "_Z1av"}
     monkeypatch.setattr(ncu_reader, "PATIENCE_S", LIMIT_S)
     monkeypatch.setattr(sys, "executable", str(tool("python")))
-    with pytest.raises(KernelgateError, match="it took longer than 1 s"):
+    with pytest.raises(KernelgateError, match="did not answer for 1 s"):
         ncu_reader.apart(tmp_path / "a.ncu-rep")
 
 

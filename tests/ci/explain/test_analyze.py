@@ -375,7 +375,7 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
     done = analyzed_apart(KEPT / "profile" / "negative_length.ncu-rep")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.count("\n") == 1
-    assert "cannot be read as a report: the process that read it was killed by SIGABRT" in done.stderr
+    assert "cannot be read as a report: the process was killed by SIGABRT" in done.stderr
 
 
 def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
