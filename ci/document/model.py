@@ -6,6 +6,7 @@ Markdown comment, the HTML page and the terminal show one and the same `Report`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -79,6 +80,12 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Line, ...], ...]
     """One line for each column."""
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[Piece | Line]]) -> Table:
+    """A table in which "#" before a title makes a column of numbers, and a cell may be one piece."""
+    columns = tuple(Column(title.removeprefix("#"), numeric=title.startswith("#")) for title in titles)
+    return Table(columns, tuple(tuple(cell if isinstance(cell, tuple) else (cell,) for cell in row) for row in rows))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TextIO
 import jinja2
 from markupsafe import Markup
 
-from kernelgate.ci.document import escape, terminal
+from kernelgate.ci.document import escape, formatting, terminal
 from kernelgate.ci.document.escape import Markdown
 from kernelgate.ci.document.model import Block, Code, Line, Link, Mark, Piece, Report, Strong
 
@@ -152,16 +152,19 @@ def html(package: str) -> jinja2.Environment:
         autoescape=True,
         finalize=lambda value: escape.visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"line": html_line, "verbatim": lambda text: Markup.escape(escape.verbatim(text))}
+    environment.filters |= {
+        "line": lambda line: Markup("").join(map(_html_piece, line)),
+        "verbatim": lambda text: Markup.escape(escape.verbatim(text)),
+        "duration": lambda us: formatting.durations(us)[0],
+        "change": lambda one: formatting.signed(one.change_pct, one.interval_pct)[0],
+    }
     return environment
-
-
-def html_line(line: Line) -> Markup:
-    return Markup("").join(map(_html_piece, line))
 
 
 def _html_piece(piece: Piece) -> Markup:
     match piece:
+        case Markup():
+            return piece  # a drawing of ours
         case Mark():
             return Markup('<span class="mark {}" aria-hidden="true">{}</span>').format(piece.tone, piece.glyph)
         case Code(text, most):

@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernelgate.bench.core.errors import faults
-from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.formatting import MISSING
+from kernelgate.ci.document.model import Line, Piece, Strong, table
 from kernelgate.ci.history.entry import KeptSession, moment
 from kernelgate.ci.history.facts import FlatRow
 from kernelgate.ci.history.index import text
@@ -18,7 +19,7 @@ from kernelgate.ci.lab.folder import SessionError
 from kernelgate.ci.lab.log import Event, Opened
 from kernelgate.ci.lab.state import SessionSummary
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.dashboard import SiteSession, SiteSessions
+from kernelgate.ci.report.dashboard import SiteSessions
 
 
 def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list[KeptSession]:
@@ -112,27 +113,28 @@ def shown(rows: Sequence[SessionSummary]) -> SiteSessions:
     if not rows:
         return SiteSessions()
     return SiteSessions(
-        rows=tuple(map(_shown, reversed(rows))),
+        table=table(TITLES, map(_row, reversed(rows))),
         figures=tuple((one.name, one.said) for one in metrics.overall(rows)),
         remarks=tuple(metrics.remarks(rows)),
         drawings=tuple(drawings.inline(one) for one in drawings.beside(rows)),
     )
 
 
-def _shown(row: SessionSummary) -> SiteSession:
+TITLES = ("session", "opened", "kernel", "#minutes", "speed", "tries", "cost", "ended")
+
+
+def _row(row: SessionSummary) -> tuple[Piece | Line, ...]:
     opened, numbers = row.opened, row.figures
-    search = "a search of a script" if row.is_search else ""
-    return SiteSession(
-        name=visible(opened.name),
-        aside="recorded by people" if opened.source == "recorded" else search,
-        objective=visible(opened.objective),
-        opened=(moment(opened.at) or "")[:10],
-        where=" on ".join(visible(part) for part in (opened.card, opened.gpu) if part),
-        minutes=drawings.minutes_words(row.minutes),
-        speed=metrics.speed_words(row),
-        tries=f"{numbers.tries}, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else "none",
-        cost=metrics.usd_words(row),
-        ended=row.closed or "open",
+    aside = "recorded by people" if opened.source == "recorded" else "a search of a script" if row.is_search else ""
+    return (
+        (Strong(opened.name), f", {aside}" if aside else "", f": {opened.objective}" if opened.objective else ""),
+        (moment(opened.at) or "")[:10] or MISSING,
+        " on ".join(part for part in (opened.card, opened.gpu) if part) or MISSING,
+        drawings.minutes_words(row.minutes),
+        metrics.speed_words(row),
+        f"{numbers.tries}, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else "none",
+        metrics.usd_words(row),
+        row.closed or "open",
     )
 
 

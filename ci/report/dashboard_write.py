@@ -1,39 +1,32 @@
-"""Writes the dashboard: pages that say all they know without a script, and scripts that draw, sort and compare."""
+"""Writes the dashboard: pages that say all they know without a script, and scripts that draw, sort and compare.
+
+What the scripts draw is a script itself, since a page that is opened from a file may load nothing else: pure JSON in
+ASCII behind a name; numbers with as many digits as a drawing shows.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-
-from markupsafe import Markup
+from typing import Any
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import drawing, formatting, render
-from kernelgate.ci.document.model import Line
-from kernelgate.ci.report import dashboard_lines as lines
-from kernelgate.ci.report import dashboard_scripts as scripts
-from kernelgate.ci.report.dashboard import Dashboard, SitePoint, SiteSeries, SiteWeek
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Table, table
+from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
-ASSETS = ("list.js", "series.js", "compare.js")
+ASSETS = ("site.css", "list.js", "series.js", "compare.js")
 ROWS = 30
 """Of a series' table of measurements."""
-NEWS = 6
-"""Changes on the first page."""
 COMPARED = 2_000
 """Commits that can be compared; each has a file of its own."""
-
-
-@dataclass(frozen=True)
-class PointLine:
-    point: SitePoint
-    commit: Line
-    time: str
-    interval: str
-    reference: str
 
 
 def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
@@ -41,108 +34,126 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
 
     `library`: uPlot's files, as `chart_library` gives them.
     """
-    for name, content in _files(shown, library):
-        files.write(folder / name, content)
-
-
-def _files(shown: Dashboard, library: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     templates = render.html("kernelgate.ci.report")
 
     def page(name: str, root: str = "", **values: object) -> str:
         """`root` leads from the page to the site's folder."""
-        return templates.get_template(f"{name}.html.jinja").render(page=name, root=root, shown=shown, **values)
-
-    for name, content in library.items():
-        yield f"assets/{name}", content
-    for name in ("site.css", *ASSETS):
-        yield f"assets/{name}", templates.get_template(name).render()
-    yield "index.html", page("overview", groups=lines.groups(shown), news=lines.news(shown)[:NEWS])
-    every = list(scripts.newest_first(shown.series))
-    compared = {"count": min(len(every), COMPARED), "all": len(every) <= COMPARED}
-    yield "compare.html", page("compare", compared=compared)
-    largest = max((sum(one.gpu_seconds.values()) for one in shown.weeks), default=0.0) or 1.0
-    weeks = [_week(one, shown, largest) for one in shown.weeks]
-    yield "health.html", page("health", weeks=weeks, alarms=_alarms(shown))
-    yield "sessions.html", page("sessions")
-    yield from scripts.commits(shown.series, every[:COMPARED]).items()
-    for one in shown.series:
-        yield f"series/{one.id}.js", scripts.series(one, lines.address_of(one.repository))
-        environments = [
-            (
-                scripts.letter(number),
-                ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in where.items()) or "unknown",
-            )
-            for number, where in enumerate(one.environments)
-        ]
-        yield (
-            f"series/{one.id}.html",
-            page(
-                "series",
-                "../",
-                one=one,
-                line=lines.line(one, shown),
-                changes=lines.changes(one),
-                points=[_point(point, one) for point in reversed(one.points[-ROWS:])],
-                environments=environments,
-                pin=lines.commit(one.pin, one.repository) if one.pin else None,
-            ),
+        return templates.get_template(f"{name}.html.jinja").render(
+            page=name, root=root, shown=shown, stacked=True, **values
         )
 
+    every = list(newest_first(shown.series))
+    compared = {"count": min(len(every), COMPARED), "all": len(every) <= COMPARED}
+    content = {
+        **{f"assets/{name}": text for name, text in library.items()},
+        **{f"assets/{name}": templates.get_template(name).render() for name in ASSETS},
+        "index.html": page("overview"),
+        "compare.html": page("compare", compared=compared),
+        "health.html": page("health", weeks=_weeks(shown), decisions=_decisions(shown), alarms=_alarms(shown)),
+        "sessions.html": page("sessions"),
+        **commits(shown.series, every[:COMPARED]),
+    }
+    for one in shown.series:
+        environments = [
+            (letter(at), ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in where.items()) or "unknown")
+            for at, where in enumerate(one.environments)
+        ]
+        tables = {"environments": environments, "changes": _changes(one), "points": _points(one)}
+        content[f"series/{one.id}.js"] = series(one)
+        content[f"series/{one.id}.html"] = page("series", "../", one=one, **tables)
+    for name, text in content.items():
+        files.write(folder / name, text)
 
-def _point(point: SitePoint, one: SiteSeries) -> PointLine:
-    return PointLine(
-        point=point,
-        commit=lines.commit(point.commit, one.repository),
-        time=formatting.durations(point.us)[0],
-        interval=formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}",
-        reference=lines.multiple(lines.reference_times(point)),
+
+# The tables -----------------------------------------------------------------------------------------------------------
+
+
+def _changes(one: SiteSeries) -> Table:
+    """Newest first."""
+    return table(
+        ("state", "#change", "commit", "measured", "why"),
+        (
+            (
+                (one.mark(change), f" {change.state}"),
+                " ".join(formatting.signed(change.change_pct, change.interval_pct)),
+                (*one.commit(change.commit), *((", ", *diff) if (diff := one.diff(change)) else ())),
+                one.made(change.commit)[:10] or formatting.MISSING,
+                change.why,
+            )
+            for change in reversed(one.changes)
+        ),
     )
 
 
-# Costs and health -----------------------------------------------------------------------------------------------------
+def _points(one: SiteSeries) -> Table:
+    return table(
+        ("measured", "commit", "#time", "#95%", f"#{one.times_reference}", "environment", "remark"),
+        (
+            (
+                point.made[:10] or formatting.MISSING,
+                one.commit(point.commit),
+                formatting.durations(point.us)[0],
+                formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}",
+                point.multiple,
+                letter(point.environment),
+                point.finding,
+            )
+            for point in reversed(one.points[-ROWS:])
+        ),
+    )
+
+
+def _decisions(shown: Dashboard) -> Table:
+    return table(
+        ("when", "what", "case", "commit", "by", "why"),
+        (
+            (
+                each.made[:10],
+                each.kind,
+                f"{each.card} {each.case} on {each.gpu or 'an unknown device'}",
+                Code(each.sha[:7]),
+                each.who,
+                each.why,
+            )
+            for each in shown.decisions
+        ),
+    )
+
 
 HOUR_S = 3600.0
 BAR = 90.0
 """Units that the largest week's bar is long."""
 
 
-@dataclass(frozen=True)
-class WeekLine:
-    week: SiteWeek
-    seconds: float
-    bar: Markup
-    """Its share of the largest week."""
-    money: str
-    """Empty where the policy names no price of this kind of GPU."""
-    phases: str
-    retried: str
-    unjudged: str
-    reasons: tuple[str, ...]
-    untrusted: str
-    spread: str
-
-
-def _week(week: SiteWeek, shown: Dashboard, largest: float) -> WeekLine:
-    seconds = sum(week.gpu_seconds.values())
-    phases = sorted(week.gpu_seconds.items(), key=lambda one: -one[1])
-    price = (shown.prices or {}).get(week.gpu)
-    filled = drawing.rect((0, 2), BAR * seconds / largest, 8, "bar")
-    return WeekLine(
-        week=week,
-        seconds=seconds,
-        bar=drawing.tag("svg", filled, width=BAR, height=12.0, viewBox=f"0 0 {BAR:g} 12", aria_hidden="true"),
-        money="" if price is None else f"{price * seconds / HOUR_S:,.2f} {shown.currency}".rstrip(),
-        phases=", ".join(f"{phase} {formatting.percent(100 * part / seconds, 0)}" for phase, part in phases if part),
-        retried=formatting.percent(100 * week.retried_seconds / seconds) if seconds else formatting.MISSING,
-        unjudged=_share(sum(week.unjudged.values()), week.records),
-        reasons=tuple(f"{reason}: {count}" for reason, count in Counter(week.unjudged).most_common(3)),
-        untrusted=_share(week.untrusted, week.cases),
-        spread=formatting.MISSING if week.spread_pct is None else formatting.percent(week.spread_pct, 2),
-    )
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole}" if whole else formatting.MISSING
+def _weeks(shown: Dashboard) -> Table:
+    """Costs and health."""
+    largest = max((week.seconds for week in shown.weeks), default=0.0) or 1.0
+    rows = []
+    for week in shown.weeks:
+        phases = sorted(week.gpu_seconds.items(), key=lambda one: -one[1])
+        price = (shown.prices or {}).get(week.gpu)
+        filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
+        money = "" if price is None else f"{price * week.seconds / HOUR_S:,.2f} {shown.currency}".rstrip()
+        spent = [
+            f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases if part
+        ]  # fmt: skip
+        reasons = [f"{reason}: {count}" for reason, count in Counter(week.unjudged).most_common(3)]
+        rows.append(
+            (
+                week.monday,
+                week.gpu or "unknown",
+                f"{week.seconds:,.0f}",
+                drawing.tag("svg", filled, width=BAR, height=12.0, viewBox=f"0 0 {BAR:g} 12", aria_hidden="true"),
+                *((money or formatting.MISSING,) if shown.prices else ()),
+                ", ".join(spent) or formatting.MISSING,
+                formatting.percent(100 * week.retried_seconds / week.seconds) if week.seconds else formatting.MISSING,
+                f"{week.untrusted} of {week.cases}" if week.cases else formatting.MISSING,
+                formatting.MISSING if week.spread_pct is None else formatting.percent(week.spread_pct, 2),
+                "; ".join((f"{sum(week.unjudged.values())} of {week.records}", *reasons)),
+            )
+        )
+    costs = ("week from", "GPU", "#GPU-seconds", "", *(("#money",) if shown.prices else ()), "spent on", "#repeated")
+    return table((*costs, "#cases not to be trusted", "#spread", "without verdict"), rows)
 
 
 def _alarms(shown: Dashboard) -> str:
@@ -156,6 +167,108 @@ def _alarms(shown: Dashboard) -> str:
     share = formatting.percent(100 * refuted / decided, 0)
     counted = f"{confirmed} confirmed, {refuted} refuted ({share})"
     return f"Of {formatting.counted(decided, 'suspicion')} that were decided: {counted}.{left}"
+
+
+# What the scripts draw ------------------------------------------------------------------------------------------------
+
+SHORT = 12
+"""Characters of a commit's id in a data file; GitHub takes them for the commit."""
+
+
+def series(shown: SiteSeries) -> str:
+    """The script behind a series' page."""
+    points = shown.points
+    places = {one.commit: at for at, one in enumerate(points)}
+    value = {
+        "commit": [short(one.commit) for one in points],
+        "made": [_seconds(one.made) for one in points],
+        "environment": [one.environment for one in points],
+        "us": [_rounded(one.us) for one in points],
+        "reach": [_rounded(one.reach, 3) for one in points],
+        "pinned": [_rounded(one.pinned) for one in points],
+        "pinned_reach": [_rounded(one.pinned_reach, 3) for one in points],
+        "reference": [_rounded(one.reference_us) for one in points],
+        "finding": {at: visible(one.finding) for at, one in enumerate(points) if one.finding},
+        "letters": [letter(number) for number in range(len(shown.environments))],
+        "changes": [
+            {
+                "at": places[one.commit],
+                "state": one.state,
+                "change": formatting.signed(one.change_pct, one.interval_pct)[0],
+            }
+            for one in shown.changes
+            if one.commit in places
+        ],
+        "times_reference": shown.times_reference,
+        "pin": short(shown.pin),
+        "address": shown.address,
+    }
+    return f"const kernelgate_series = {_json(value)};\n"
+
+
+def commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str]:
+    """The scripts behind the comparison of two commits, by their file names: a list of them all, and one for each."""
+    names = [[visible(one.card), visible(one.case), visible(one.gpu), one.id] for one in shown]
+    wanted = set(order)
+    measured: defaultdict[str, dict[int, Any]] = defaultdict(dict)
+    together: defaultdict[str, list[Any]] = defaultdict(list)
+    for number, one in enumerate(shown):
+        for point in one.trusted:
+            if point.commit in wanted:  # the newest record of it is the last
+                over = [point.pinned, point.pinned_reach] if point.pinned is not None else []
+                figures = [_rounded(point.us), _rounded(point.reach), point.environment, *map(_rounded, over)]
+                measured[point.commit][number] = [*figures, short(one.pin)] if over else figures
+        for compared in one.comparisons:
+            if compared.head in wanted:
+                interval = [_rounded(end) for end in compared.interval_pct] if compared.interval_pct else None
+                together[compared.head].append([number, short(compared.base), _rounded(compared.change_pct), interval])
+    days = {point.commit: point.made[:10] for one in shown for point in one.points}
+    listed = [[short(sha), days.get(sha, ""), file_name(sha)] for sha in order if measured[sha]]
+    found = {"commits.js": f"const kernelgate_commits = {_json({'series': names, 'commits': listed})};\n"}
+    for sha in order:
+        if measured[sha]:
+            value = {"measured": measured[sha], "together": together[sha]}
+            found[f"commits/{file_name(sha)}.js"] = f"kernelgate_commit({_json(short(sha))}, {_json(value)});\n"
+    return found
+
+
+def newest_first(shown: Sequence[SiteSeries]) -> Iterator[str]:
+    """Every commit once, by its latest measurement."""
+    last: dict[str, tuple[str, int]] = {}
+    for one in shown:
+        for at, point in enumerate(one.points):
+            last[point.commit] = max(last.get(point.commit, ("", 0)), (point.made, at))
+    yield from sorted(last, key=lambda sha: last[sha], reverse=True)
+
+
+def letter(number: int) -> str:
+    """Names an environment in the chart: A to Z, then A2 and so on."""
+    round_, place = divmod(number, 26)
+    return chr(ord("A") + place) + (str(round_ + 1) if round_ else "")
+
+
+def short(sha: str) -> str:
+    return sha[:SHORT] if formatting.is_commit(sha) else visible(sha, 40)
+
+
+def file_name(sha: str) -> str:
+    """A record may call its commit anything: what is no id must not become a path."""
+    return sha[:SHORT] if formatting.is_commit(sha) else hashlib.sha256(sha.encode()).hexdigest()
+
+
+def _seconds(made: str) -> int | None:
+    try:
+        return int(datetime.fromisoformat(made).timestamp()) if made else None
+    except ValueError:
+        return None
+
+
+def _rounded(value: float | None, digits: int = 6) -> float | None:
+    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 # uPlot ----------------------------------------------------------------------------------------------------------------

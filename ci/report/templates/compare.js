@@ -1,5 +1,5 @@
 "use strict";
-// Compares two commits; against.py says by which rule. Each commit is a script of its own, since a page that is opened
+// Compares two commits; dashboard.py says by which rule. Each commit is a script of its own, since a page that is opened
 // from a file may load nothing else.
 const [base, head, said, table] = ["base", "head", "said", "compared"].map((id) => document.getElementById(id));
 const { series, commits } = kernelgate_commits;

@@ -195,7 +195,7 @@ def test_cases_are_found_and_ordered(tab: Page, site: Path) -> None:
 
 
 def test_two_commits_compare_as_the_first_page_does(tab: Page, site: Path) -> None:
-    """The rule stands in against.py and in compare.js."""
+    """The rule stands in dashboard.py and in compare.js."""
     opened(tab, site / "index.html")
     row = tab.locator("tr", has=tab.get_by_text(SERIES.case, exact=True)).first
     since = row.locator("[data-name='since release']").inner_text()

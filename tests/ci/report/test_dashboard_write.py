@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.lab import session_entries
-from kernelgate.ci.report import dashboard_scripts as data
+from kernelgate.ci.report import dashboard_write as data
 from kernelgate.ci.report import dashboard_write as write
 from kernelgate.ci.report.dashboard import Dashboard
 from kernelgate.ci.report.dashboard_write import LIBRARY as FILES
@@ -114,12 +114,12 @@ def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(tmp_path: Path)
 
 def test_a_data_file_is_json_behind_a_name() -> None:
     shown = made.series(50)
-    script = data.series(shown, None)
+    script = data.series(shown)
     value = json.loads(script.removeprefix("const kernelgate_series = ").removesuffix(";\n"))
     assert script.isascii()
     assert [len(value[key]) for key in ("commit", "us", "reach", "pinned", "environment")] == [50] * 5
     assert [(one["at"], one["state"]) for one in value["changes"]][1] == (25, "confirmed")
-    assert len(data.series(made.series(1000), None)) < 100_000, "a small file"
+    assert len(data.series(made.series(1000))) < 100_000, "a small file"
 
 
 def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgate.ci.report import dashboard_lines as against
-from kernelgate.ci.report.dashboard import SiteComparison, SitePoint, SiteSeries
-from kernelgate.ci.report.dashboard_lines import cell
+from kernelgate.ci.report.dashboard import Against, SiteComparison, SitePoint, SiteSeries
 
 
 def point(commit: str, us: float, **parts: object) -> SitePoint:
@@ -24,81 +22,81 @@ OLD, NEW = point("a", 100.0), point("b", 110.0)
 
 
 def test_times_of_one_environment_compare_and_are_said_to_be_of_different_days() -> None:
-    found = against.between(series(OLD, NEW), NEW, OLD)
+    found = series(OLD, NEW).between(NEW, OLD)
     assert found is not None
     assert found.interval_pct is not None
     assert (found.means, found.change_pct) == ("times", pytest.approx(10.0))
     reach = math.hypot(0.003, 0.003)
     assert found.interval_pct == pytest.approx((100 * (1.1 * math.exp(-reach) - 1), 100 * (1.1 * math.exp(reach) - 1)))
-    assert cell(found, 1.0).mark is None, "a day may differ from another by that much"
-    assert cell(found, 1.0).text.startswith("≈")
+    assert found.mark(1.0) is None, "a day may differ from another by that much"
+    assert found.words[0].startswith("≈")
 
 
 def test_times_of_two_environments_do_not_compare() -> None:
     moved = replace(NEW, environment=1)
-    assert against.between(series(OLD, moved), moved, OLD) is None
+    assert series(OLD, moved).between(moved, OLD) is None
 
 
 def test_the_pinned_commit_cancels_the_day_out() -> None:
     old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
-    found = against.between(series(old, new), new, old)
+    found = series(old, new).between(new, old)
     assert found is not None
     assert (found.means, found.change_pct) == ("pinned", pytest.approx(100 * math.expm1(0.02)))
-    assert cell(found, 1.0).mark is not None
+    assert found.mark(1.0) is not None
 
 
 def test_a_new_environment_may_change_head_and_pinned_commit_unequally() -> None:
     old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
     moved = replace(new, environment=1)
     nights = [replace(old, commit=str(at)) for at in range(5)]
-    for found in (against.between(series(old, moved), moved, old), against.best(series(*nights, moved))):
+    for found in (series(old, moved).between(moved, old), series(*nights, moved).best):
         assert found is not None
         assert (found.means, found.change_pct) == ("moved", pytest.approx(100 * math.expm1(0.02)))
-        assert cell(found, 1.0).mark is None
+        assert found.mark(1.0) is None
 
 
 def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:
     old, new = replace(OLD, pinned=0.0, pinned_reach=0.1), replace(NEW, pinned=0.5, pinned_reach=0.1)
     paired = SiteComparison("a", "b", 2.0, (1.5, 2.5))
-    found = against.between(series(old, new, comparisons=(paired,)), new, old)
-    assert found == against.Against(2.0, (1.5, 2.5), "together")
-    assert cell(found, 1.0).mark is not None
-    back = against.between(series(old, new, comparisons=(paired,)), old, new)
+    found = series(old, new, comparisons=(paired,)).between(new, old)
+    assert found == Against(2.0, (1.5, 2.5), "together")
+    assert found.mark(1.0) is not None
+    back = series(old, new, comparisons=(paired,)).between(old, new)
     assert back is not None
     assert (back.means, back.change_pct) == ("together", pytest.approx(-100 * 2 / 102))
     assert back.interval_pct == pytest.approx((-100 * 2.5 / 102.5, -100 * 1.5 / 101.5))
-    assert cell(found, 3.0).mark is None, "below what is of any concern"
+    assert found.mark(3.0) is None, "below what is of any concern"
 
 
 def test_one_lucky_night_is_not_the_best() -> None:
     nights = [point(str(at), 100.0) for at in range(20)]
     nights[7] = point("lucky", 90.0)
-    found = against.best(series(*nights))
+    found = series(*nights).best
     assert found is not None
     assert found.change_pct == pytest.approx(0.0)
     better = [point(str(at), 95.0) for at in range(5)]
-    found = against.best(series(*better, *nights))
+    found = series(*better, *nights).best
     assert found is not None
     assert found.change_pct == pytest.approx(100 * (100 / 95 - 1))
 
 
 def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
     odd = point("c", 10.0, finding="another process")
-    assert against.now(series(OLD, odd)) == OLD
-    found = against.best(series(OLD, OLD, odd))
+    assert series(OLD, odd).newest == OLD
+    found = series(OLD, OLD, odd).best
     assert found is not None
     assert found.change_pct == pytest.approx(0.0)
-    assert against.best(series(odd)) is None
+    assert series(odd).best is None
 
 
 def test_the_release_stands_where_its_last_measurement_is() -> None:
     shown = series(point("a", 1.0), point("b", 2.0), point("c", 3.0))
-    released = against.released(shown, frozenset({"a", "b", "unmeasured"}))
-    assert released is not None
-    assert released.commit == "b"
-    assert against.released(shown, frozenset()) is None
+    since = shown.since(frozenset({"a", "b", "unmeasured"}))
+    assert since is not None
+    assert since.change_pct == pytest.approx(50.0)
+    assert shown.since(frozenset()) is None
 
 
 def test_a_measurement_that_is_alone_has_no_best() -> None:
-    assert against.best(series(NEW)) is None
-    assert against.best(series(OLD, replace(NEW, environment=1))) is None
+    assert series(NEW).best is None
+    assert series(OLD, replace(NEW, environment=1)).best is None
