@@ -9,72 +9,51 @@ import base64
 import hashlib
 import json
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from kernelgate.bench.record import CaseKey, Run, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Run, timed_cases
 from kernelgate.ci.document import formatting, render
-from kernelgate.ci.document.drawing import Scale
-from kernelgate.ci.document.model import Code, Line, Link, Strong
-from kernelgate.ci.explain.budget import Budget
+from kernelgate.ci.document.drawing import Scale, joined, tag
+from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
 from kernelgate.ci.judge import correctness, sentences
-from kernelgate.ci.judge.case import Status, severity
+from kernelgate.ci.judge.case import CaseVerdict, Status, severity
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import links, machine, page_cases, page_profile, page_sizes, page_times, speed
+from kernelgate.ci.report import links, machine, page_figures, page_profile, speed
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
-from kernelgate.ci.report.page_profile import Sampled
-from kernelgate.ci.report.why import Both, both_sides, budget_of
+from kernelgate.ci.report.why import both_sides, budget_of
 
 
 @dataclass(frozen=True)
-class CaseRow:
-    """One case on one GPU, with what there is to draw of it."""
+class PageCase:
+    """One case on one GPU with its drawings; `judged` is None where it was profiled and not timed."""
 
     gpu: str
     """Its label where there are several, else empty."""
-    one: JudgedCase
-    timed: TimedCase | None
-    profile: Both | None
-    budget: Budget | None
-    """What the change is made of, where a certain one was profiled on both sides."""
-    samples: Sampled | None
-    """Of its profile, where there is one."""
+    name: Piece
+    judged: JudgedCase | None
+    drawings: tuple[Markup, ...]
+    samples: Markup | None
 
     @property
     def title(self) -> Line:
-        return (Code(self.gpu), " ", self.one.name) if self.gpu else (self.one.name,)
-
-
-@dataclass(frozen=True)
-class ShownCase:
-    """A row of the list and what it opens to, ready for the template; of a case without times only the drawings."""
-
-    title: Line
-    drawings: tuple[Markup, ...]
-    samples: Markup | None
-    number: int = 0
-    mark: Line = ()
-    tone: str = ""
-    status: str = ""
-    change: Line = ()
-    times: str = ""
-    lane: Markup = Markup("")  # noqa: RUF009 (it cannot change)
-    sentence: str = ""
-    findings: tuple[str, ...] = ()
+        return (Code(self.gpu), " ", self.name) if self.gpu else (self.name,)
 
 
 def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
     """One HTML file that needs nothing else and fetches nothing."""
-    gpus = reported.gpus
+    labelled = [(gpu, gpu.label if len(reported.gpus) > 1 else "") for gpu in reported.gpus]
+    every = [case for gpu, label in labelled for case in _cases(gpu, label, gates)]
     rows = sorted(
-        (row for gpu in gpus for row in _rows(gpu, _label(gpu, gpus))), key=lambda row: severity(row.one.case)
+        ((case, case.judged) for case in every if case.judged is not None), key=lambda row: severity(row[1].case)
     )
-    axis = page_cases.scale([row.one.case for row in rows], gates)
+    axis = scale([judged.case for _, judged in rows], gates)
     templates = render.html("kernelgate.ci.report")
     style, script = (Markup(templates.get_template(name).render()) for name in ("page.css", "page.js"))  # noqa: S704
     hashes = {
@@ -87,23 +66,22 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         style=style,
         script=script,
         hashes=hashes,
-        top=_top(gpus, places),
-        cases=[_shown(row, number, axis, gates) for number, row in enumerate(rows, 1)],
-        statuses=list(dict.fromkeys(sentences.STATUS[row.one.status][1] for row in rows)),
-        definitions=page_cases.definitions(gates, axis),
-        axis=page_cases.axis_above(gates, axis),
-        picture=page_cases.picture([row.one for row in rows], axis) if len(rows) > page_cases.MANY else None,
+        top=_top(reported.gpus, places),
+        cases=[case for case, _ in rows],
+        mark=sentences.mark,
+        words={status: words for status, (_, words) in sentences.STATUS.items()},
+        change=_change,
+        times=_times,
+        lane=lambda judged: tag("svg", tag("use", href="#ground"), _estimate(judged, axis), aria_hidden="true"),
+        definitions=_definitions(gates, axis),
+        axis=_axis_above(gates, axis),
+        picture=_picture([judged for _, judged in rows], axis) if len(rows) > MANY else None,
         margin=formatting.threshold(gates.margin_pct),
-        profiles=[one for gpu in gpus for one in _untimed(gpu, _label(gpu, gpus))],
-        sizes=[drawing for gpu in gpus for drawing in _sizes(gpu, _label(gpu, gpus))],
-        errors=[drawing for gpu in gpus for drawing in _errors(gpu, _label(gpu, gpus))],
+        profiles=[case for case in every if case.judged is None],
+        sizes=[drawing for gpu, label in labelled for drawing in _sizes(gpu, label)],
+        errors=[drawing for gpu, label in labelled for drawing in _errors(gpu, label)],
         data=_embedded(rows),
     )
-
-
-def _label(gpu: GpuReport, gpus: Sequence[GpuReport]) -> str:
-    """Its name, where there are several."""
-    return gpu.label if len(gpus) > 1 else ""
 
 
 def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
@@ -127,69 +105,31 @@ def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
 # The cases ------------------------------------------------------------------------------------------------------------
 
 
-def _rows(gpu: GpuReport, label: str) -> Iterator[CaseRow]:
-    """Every judged case of a GPU."""
+def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
+    """Every judged case of a GPU, and every profiled one beside those, such as of a run that only profiles."""
     record = gpu.record
     if record is None:
         return
     timed = {case.key: case for case in timed_cases(record)}
-    profiles = {profiled.key: profiled for profiled in both_sides(record)}
+    profiles = {both.key: both for both in both_sides(record)}
+    spots = {key: {one.side: one.hot_spots for one in record.profile if one.key == key} for key in profiles}
+    samples = {
+        key: page_profile.samples(spots[key], machine.profile_command(record, key, "--set", "full")) for key in profiles
+    }
     for one in gpu.cases:
-        profiled = profiles.get(one.case.key)
-        explained = profiled and profiled.base and one.status.is_news and one.case.change_pct
-        yield CaseRow(
-            label,
-            one,
-            timed.get(one.case.key),
-            profiled,
-            budget_of(record, profiled, one) if profiled and explained else None,
-            _sampled(record, one.case.key) if profiled else None,
-        )
-
-
-def _untimed(gpu: GpuReport, label: str) -> Iterator[ShownCase]:
-    """Every profiled case that no row has, such as of a run that only profiles."""
-    if gpu.record is None:
-        return
-    ids = formatting.ids((one.key for one in gpu.record.profile), gpu.record.cards)
+        key, drawn = one.case.key, [page_figures.processes(one.case, gates)]
+        if key in timed:
+            drawn += [page_figures.distribution(timed[key]), page_figures.in_order(timed[key])]
+        if (both := profiles.get(key)) is not None:
+            if both.base and one.status.is_news and one.case.change_pct:
+                drawn.append(page_profile.waterfall(budget_of(record, both, one)))
+            drawn += page_profile.drawings(both)
+        yield PageCase(label, one.name, one, tuple(filter(None, drawn)), samples.get(key))
+    ids = formatting.ids((one.key for one in record.profile), record.cards)
     judged = {one.case.key for one in gpu.cases}
-    for profiled in both_sides(gpu.record):
-        if profiled.key not in judged:
-            title: Line = (Code(label), " ", ids[profiled.key]) if label else (ids[profiled.key],)
-            samples = page_profile.samples(_sampled(gpu.record, profiled.key))
-            yield ShownCase(title, tuple(page_profile.drawings(profiled)), samples)
-
-
-def _sampled(record: RunRecord, key: CaseKey) -> Sampled:
-    spots = {one.side: one.hot_spots for one in record.profile if one.key == key}
-    return Sampled(spots, machine.profile_command(record, key, "--set", "full"))
-
-
-def _shown(row: CaseRow, number: int, axis: Scale, gates: Gates) -> ShownCase:
-    case, status = row.one.case, row.one.status
-    mark = sentences.mark(status)
-    drawn = [page_cases.processes(case, gates)]
-    if row.timed is not None:
-        drawn += [page_times.distribution(row.timed), page_times.in_order(row.timed)]
-    if row.budget is not None:
-        drawn.append(page_profile.waterfall(row.budget))
-    if row.profile is not None:
-        drawn += page_profile.drawings(row.profile)
-    both = formatting.durations(*(us for us in (case.base_us, case.head_us) if us is not None))
-    return ShownCase(
-        title=row.title,
-        drawings=tuple(one for one in drawn if one is not None),
-        samples=page_profile.samples(row.samples) if row.samples else None,
-        number=number,
-        mark=(mark,),
-        tone=mark.tone,
-        status=sentences.STATUS[status][1],
-        change=_change(row.one),
-        times=" → ".join(both) if case.head_us is not None else "",
-        lane=page_cases.lane(row.one, axis),
-        sentence=case.sentence[:1].upper() + case.sentence[1:],
-        findings=tuple(finding.message for finding in case.findings),
-    )
+    for key, both in profiles.items():
+        if key not in judged:
+            yield PageCase(label, ids[key], None, tuple(page_profile.drawings(both)), samples[key])
 
 
 def _change(one: JudgedCase) -> Line:
@@ -201,7 +141,9 @@ def _change(one: JudgedCase) -> Line:
     return (Strong(change) if one.status.is_news else change, f" {interval}" if interval else "")
 
 
-# Of the whole record --------------------------------------------------------------------------------------------------
+def _times(one: JudgedCase) -> str:
+    both = formatting.durations(*(us for us in (one.case.base_us, one.case.head_us) if us is not None))
+    return " → ".join(both) if one.case.head_us is not None else ""
 
 
 def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
@@ -209,7 +151,7 @@ def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
     if (ladder := speed.ladder_of(gpu)) is None:
         return ()
     title = f"{label}: {speed.ladder_title(gpu, ladder)}" if label else speed.ladder_title(gpu, ladder)
-    return page_sizes.ladder(ladder, speed.ladder_reference(gpu, ladder), title)
+    return page_figures.ladder(ladder, speed.ladder_reference(gpu, ladder), title)
 
 
 def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:
@@ -220,30 +162,28 @@ def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:
     for check in correctness.checks(gpu.record, "fuzz"):
         where = ", ".join(filter(None, [label, titles.get(check.card, "")]))
         title = f"{where}: error of each fuzzed configuration" if where else "Error of each fuzzed configuration"
-        if (drawn := page_sizes.errors(check, title)) is not None:
+        if (drawn := page_figures.errors(check, title)) is not None:
             yield drawn
 
 
-def _embedded(rows: Sequence[CaseRow]) -> Markup:
+def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
     """The figures of every case as JSON inside the page: what its script sorts by, and what people may take away."""
-    cases: list[dict[str, Any]] = []
-    for row in rows:
-        case = row.one.case
-        cases.append(
-            {
-                "gpu": row.gpu,
-                "card": case.card,
-                "id": case.id,
-                "name": render.plain_line(row.title),
-                "status": row.one.status.name.lower(),
-                "change_pct": _finite(case.change_pct),
-                "interval_pct": [_finite(bound) for bound in case.interval_pct] if case.interval_pct else None,
-                "base_us": case.base_us,
-                "head_us": case.head_us,
-                "processes": case.processes,
-                "rounds": case.rounds,
-            }
-        )
+    cases: list[dict[str, Any]] = [
+        {
+            "gpu": row.gpu,
+            "card": one.case.card,
+            "id": one.case.id,
+            "name": render.plain_line(row.title),
+            "status": one.status.name.lower(),
+            "change_pct": _known(one.case.change_pct),
+            "interval_pct": [_known(bound) for bound in one.case.interval_pct] if one.case.interval_pct else None,
+            "base_us": one.case.base_us,
+            "head_us": one.case.head_us,
+            "processes": one.case.processes,
+            "rounds": one.case.rounds,
+        }
+        for row, one in rows
+    ]
     text = json.dumps({"cases": cases}, separators=(",", ":"), allow_nan=False)
     # What could end the element; JSON's own escapes mean the same. What is not ASCII is written as one, too.
     for character in "<>&":
@@ -251,5 +191,125 @@ def _embedded(rows: Sequence[CaseRow]) -> Markup:
     return Markup(text)  # noqa: S704 (no character is left that HTML gives a meaning)
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+# All changes on one axis of percent, a lane for each ------------------------------------------------------------------
+
+MAX_TICKS = 5
+FAR = 4.0
+"""A change so many times the usual one would leave the others no room: its lane ends in an arrow."""
+MANY = 40
+"""More cases than this have a picture of them all, which fits on a screen."""
+PICTURE_HEIGHT = 520.0
+EDGES = 2.0, 98.0
+"""Percent of a lane's width: marks at either end stay inside."""
+MARKERS = {
+    "bad": "M0-5.5L5.5 4.5H-5.5z",
+    "warn": "M0-5.5L5.5 4.5H-5.5z",
+    "good": "M0 5.5L5.5-4.5H-5.5z",
+    "same": "M-3.5-3.5h7v7h-7z",
+    "unknown": "M0-5L5 0L0 5L-5 0z",
+}
+"""By tone: slower points upwards, faster downwards, the same is a square, what is not known a diamond."""
+
+
+def scale(cases: Sequence[CaseVerdict], gates: Gates) -> Scale:
+    """The axis that all cases share: zero, the margin and the gate, and every change that is not far from the rest."""
+    changes = [change for case in cases if (change := _known(case.change_pct)) is not None]
+    bounds = [bound for case in cases for bound in case.interval_pct or () if math.isfinite(bound)]
+    usual = statistics.median(map(abs, changes)) if changes else 0.0
+    most = min(max(FAR * usual, 2 * gates.regression_pct), formatting.LARGEST)
+    shown = [min(max(value, -most), most) for value in (*changes, *bounds)]
+    return Scale.over([*shown, -gates.margin_pct, gates.regression_pct], *EDGES)
+
+
+def _known(change: float | None) -> float | None:
+    return change if change is not None and math.isfinite(change) else None
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}%"
+
+
+def _limits(gates: Gates, axis: Scale) -> list[tuple[float, str, str]]:
+    """The lines that mean something: where, which kind, and its words."""
+    limits = [
+        (-gates.margin_pct, "edge", ""),
+        (0.0, "zero", ""),
+        (gates.margin_pct, "edge", ""),
+        (gates.regression_pct, "gate", f"blocks above +{formatting.threshold(gates.regression_pct)}"),
+        (-gates.improvement_pct, "gain", f"improved below −{formatting.threshold(gates.improvement_pct)}"),
+    ]
+    return [(axis.at(value), kind, words) for value, kind, words in limits if axis.holds(value)]
+
+
+def _definitions(gates: Gates, axis: Scale) -> Markup:
+    """What every lane refers to: its ground with margin and gates, and the markers."""
+    left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
+    band = tag("rect", x=_share(left), width=_share(right - left), height="100%", class_="band")
+    limits = (
+        tag("line", x1=_share(x), x2=_share(x), y1="0", y2="100%", class_=kind) for x, kind, _ in _limits(gates, axis)
+    )
+    markers = [tag("path", id=f"mark-{tone}", d=d) for tone, d in MARKERS.items()]
+    ends = [
+        tag("path", id="beyond-low", d="M6-5L0 0L6 5", class_="beyond"),
+        tag("path", id="beyond-high", d="M-6-5L0 0L-6 5", class_="beyond"),
+    ]
+    inside = tag("defs", tag("g", band, *limits, id="ground"), *markers, *ends)
+    return tag("svg", inside, class_="definitions", width="0", height="0", aria_hidden="true")
+
+
+def _axis_above(gates: Gates, axis: Scale) -> Markup:
+    """The numbers over the lanes, and the words of one limit: two meet where the axis is short; the one that blocks
+    stays."""
+    ticks = [
+        tag("text", Markup.escape(f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%"),
+            x=_share(axis.at(value)), y="26", class_="tick")
+        for value in axis.ticks(MAX_TICKS)
+    ]  # fmt: skip
+    named = [
+        tag("text", Markup.escape(words), x=_share(x), y="11", class_=f"limit {kind}",
+            text_anchor="start" if x < 30 else "end" if x > 70 else "middle")
+        for x, kind, words in _limits(gates, axis)
+        if words
+    ]  # fmt: skip
+    return tag("svg", *named[:1], *ticks, class_="axis", height="32", aria_hidden="true")
+
+
+def _estimate(one: JudgedCase, axis: Scale) -> Markup:
+    """A case's interval and its change, by the shape of what it means."""
+    case, tone = one.case, sentences.mark(one.status).tone
+    if case.disqualifying:
+        # No interval where none is to be believed: what the processes say, each for itself.
+        changes = [process.change_pct for process in case.per_process if math.isfinite(process.change_pct)]
+        return joined(tag("circle", cx=_share(axis.at(at)), cy="50%", r="2.5", class_="process") for at in changes)
+    if case.change_pct is None or not math.isfinite(case.change_pct):
+        return Markup("")
+    drawn, x = Markup(""), _share(axis.at(case.change_pct))
+    if case.interval_pct is not None:
+        low, high = (_share(axis.at(bound)) for bound in case.interval_pct)
+        drawn += tag("line", x1=low, x2=high, y1="50%", y2="50%", class_=f"whole {tone}")
+        drawn += joined(
+            tag("use", href=f"#beyond-{side}", x=_share(axis.at(bound)), y="50%", class_=tone)
+            for side, bound in zip(("low", "high"), case.interval_pct, strict=True)
+            if not axis.holds(bound)
+        )
+    beyond = "beyond-low" if case.change_pct < axis.low else "beyond-high"
+    mark = f"mark-{tone}" if axis.holds(case.change_pct) else beyond
+    return drawn + tag("use", href=f"#{mark}", x=x, y="50%", class_=tone)
+
+
+def _picture(cases: Sequence[JudgedCase], axis: Scale) -> Markup:
+    """Every case as one line, all of them on one screen: the shape of many changes at a glance."""
+    drawn, step = [], PICTURE_HEIGHT / len(cases)
+    for index, one in enumerate(cases):
+        case, tone, y = one.case, sentences.mark(one.status).tone, step * (index + 0.5)
+        if case.change_pct is None or case.disqualifying:
+            continue
+        x = axis.at(case.change_pct)
+        low, high = (_share(axis.at(bound)) for bound in case.interval_pct or (case.change_pct, case.change_pct))
+        drawn.append(tag("line", x1=low, x2=high, y1=y, y2=y, class_=f"whole {tone}"))
+        drawn.append(tag("rect", x=_share(x - 0.25), y=y - 1, width="0.5%", height="2", class_=f"point {tone}"))
+    changes = [one.case.change_pct for one in cases if one.case.change_pct is not None]
+    least, most = (formatting.percent(end(changes, default=0.0), sign=True) for end in (min, max))
+    told = f"The changes of {len(cases)} cases on one axis, in the order of the list below: from {least} to {most}."
+    band = tag("use", href="#ground")
+    return tag("svg", band, *drawn, class_="picture", height=PICTURE_HEIGHT, role="img", aria_label=told)

@@ -213,16 +213,6 @@ SMALL_PCT = 0.5
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """One case's samples."""
-
-    sides: Mapping[str, HotSpots | None]
-    """Of each side that was profiled; None where no samples were taken of its lines."""
-    command: str
-    """Takes them."""
-
-
-@dataclass(frozen=True)
 class ShownShare:
     """One side of a line or an instruction."""
 
@@ -240,9 +230,9 @@ class ShownSource:
     change: Line = ()
 
 
-def samples(found: Sampled) -> Markup:
-    """What both sides' samples show; of the head alone where the base has none; else how to take them."""
-    known = {side: spots for side in ("base", "head") if (spots := found.sides.get(side)) is not None}
+def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
+    """What both sides' samples show; of the head alone where the base has none; else the command that takes them."""
+    known = {side: spots for side in ("base", "head") if (spots := sides_.get(side)) is not None}
     base, head = known.get("base"), known.get("head")
     return Markup(  # noqa: S704 (escaped by the template)
         render.html("kernelgate.ci.report")
@@ -252,8 +242,8 @@ def samples(found: Sampled) -> Markup:
             both=base is not None,
             counts=", ".join(f"{side} {spots.samples:,}" for side, spots in known.items()),
             instructions={side: list(_instructions(spots, side)) for side, spots in known.items()},
-            missing=[side for side, spots in found.sides.items() if spots is None],
-            command=(Code(found.command, most=len(found.command)),),
+            missing=[side for side, spots in sides_.items() if spots is None],
+            command=(Code(command, most=len(command)),),
         )
     )
 

@@ -14,7 +14,7 @@ from kernelgate.bench.record import HotSpots, Profile, Telemetry
 from kernelgate.ci.document.drawing import Scale
 from kernelgate.ci.explain.next_step import Ladder, SizedCase
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import page_sizes
+from kernelgate.ci.report import page_figures
 from kernelgate.ci.report.build import of_verdict, reported
 from kernelgate.ci.report.page import write
 from tests import runs
@@ -184,7 +184,7 @@ def test_the_page_of_a_ladder_has_both_drawings_and_says_every_size() -> None:
 
 
 def test_base_head_and_reference_are_told_apart_without_colour() -> None:
-    for drawing in page_sizes.ladder(EIGHT, "PyTorch", "Sizes"):
+    for drawing in page_figures.ladder(EIGHT, "PyTorch", "Sizes"):
         # Beside the eight sizes, each stands in the key.
         assert (drawing.count('class="base"'), drawing.count('class="head"')) == (9, 9)
         for side in ("base", "head", "reference"):
@@ -202,7 +202,7 @@ def test_base_head_and_reference_are_told_apart_without_colour() -> None:
     ids=["eight", "flat, head alone", "400", "extreme"],
 )
 def test_whatever_was_timed_stays_in_the_frame(found: Ladder) -> None:
-    for drawing in page_sizes.ladder(found, "PyTorch", "Sizes"):
+    for drawing in page_figures.ladder(found, "PyTorch", "Sizes"):
         svg = ElementTree.fromstring(re.findall("<svg.*</svg>", drawing, re.DOTALL)[0])  # noqa: S314 (ours)
         _, _, width, height = map(float, (svg.get("viewBox") or "").split())
         assert len([one for one in svg.iter() if one.get("class") == "tick"]) >= 2

@@ -1,0 +1,504 @@
+"""The drawings of one case's times, of a ladder of sizes, and of the errors of the fuzz list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from kernelgate.bench.record import Check, FuzzResult, Telemetry, TimedCase, TimedProcess
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.drawing import (
+    AXIS,
+    END,
+    MIDDLE,
+    WIDTH,
+    Logarithmic,
+    Point,
+    Scale,
+    axis_below,
+    diamond,
+    dot,
+    figure,
+    joined,
+    levels,
+    line,
+    path,
+    rect,
+    sides,
+    tag,
+    text,
+)
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.explain.next_step import Ladder, SizedCase
+from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
+from kernelgate.ci.policy.policy import Gates
+
+# The processes of one case --------------------------------------------------------------------------------------------
+
+NAMES = 66.0
+"""Room to the left of a frame for the names of its rows."""
+RIGHT = WIDTH - 8
+PROCESSES_TOP, PROCESS_ROW = 16.0, 16.0
+
+
+def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
+    """What each process found on an axis of their own, and all together; None where no process has an estimate."""
+    each = [process for process in case.per_process if math.isfinite(process.change_pct)]
+    if not each:
+        return None
+    together = None
+    if case.change_pct is not None and case.interval_pct is not None and case.believed:
+        together = ProcessChange(case.change_pct, *case.interval_pct)
+    rows = [*each, *((together,) if together else ())]
+    # All changes, and the intervals as far as they leave room for those.
+    core = [*(row.change_pct for row in rows), *(_ends(together) if together else ())]
+    room = (max(core) - min(core)) or abs(core[0]) or 1.0
+    ends = [min(max(bound, min(core) - room), max(core) + room) for row in rows for bound in _ends(row)]
+    axis = Scale.over([*core, *ends], NAMES, RIGHT)
+    bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
+    drawn = [
+        _whisker(
+            f"process {index}" if index <= len(each) else "together",
+            row,
+            PROCESSES_TOP + 3 + PROCESS_ROW * (index - 0.5),
+            axis,
+        )
+        for index, row in enumerate(rows, 1)
+    ]
+    percents = ", ".join(formatting.percent(process.change_pct, 2, sign=True) for process in each)
+    change, interval = formatting.signed(case.change_pct, case.interval_pct)
+    return figure(
+        "Each process",
+        f"Change of each process: {percents}. {f'Together {change} {interval}. ' if together else ''}"
+        f"Within ±{formatting.threshold(gates.margin_pct)} counts as the same; "
+        f"above +{formatting.threshold(gates.regression_pct)} blocks.",
+        bottom + AXIS,
+        _ground(gates, axis, bottom),
+        *drawn,
+        note="change of time, on an axis of its own",
+    )
+
+
+def _ends(process: ProcessChange) -> tuple[float, float]:
+    low, high = (bound if math.isfinite(bound) else process.change_pct for bound in (process.low_pct, process.high_pct))
+    return low, high
+
+
+def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
+    left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
+    drawn = [rect((left, PROCESSES_TOP), right - left, bottom - PROCESSES_TOP, "band")]
+    for edge in (-gates.margin_pct, gates.margin_pct):
+        if axis.holds(edge):
+            drawn.append(line((axis.at(edge), PROCESSES_TOP), (axis.at(edge), bottom), "edge"))
+    ticks = axis.ticks(5)
+    digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else 2
+    for value in ticks:
+        x, label = axis.at(value), formatting.percent(value, digits, sign=True)
+        drawn.append(line((x, PROCESSES_TOP), (x, bottom), "zero" if abs(value) < 1e-9 else "grid"))
+        drawn.append(text(x, bottom + 15, label, "tick", MIDDLE))
+    gate = gates.regression_pct
+    if axis.holds(gate):
+        x, words = axis.at(gate), f"blocks above +{formatting.threshold(gate)}"
+        drawn.append(line((x, PROCESSES_TOP), (x, bottom), "gate"))
+        drawn.append(text(min(max(x, 110.0), RIGHT - 50), PROCESSES_TOP - 5, words, "limit gate", MIDDLE))
+    return joined([*drawn, text(WIDTH, bottom + 28, "head against base, + is slower", "title", END)])
+
+
+def _whisker(label: str, process: ProcessChange, y: float, axis: Scale) -> Markup:
+    """An arrow stands where the interval ends beyond the axis."""
+    low, high = _ends(process)
+    x, whole = axis.at(process.change_pct), " all" if label == "together" else ""
+    beyond = [(axis.start, 4.0)] * (low < axis.low) + [(axis.end, -4.0)] * (high > axis.high)
+    return joined(
+        [
+            text(NAMES - 6, y + 4, label, f"name{whole}", END),
+            line((axis.at(low), y), (axis.at(high), y), f"whisker{whole}"),
+            *(path([(end + inward, y - 3), (end, y), (end + inward, y + 3)], "cut") for end, inward in beyond),
+            diamond(x, y) if whole else tag("circle", cx=x, cy=y, r=2.8, class_="process"),
+        ]
+    )
+
+
+# The times of one case ------------------------------------------------------------------------------------------------
+
+SIDES = ("base", "head")
+LEFT = 44.0
+TOP = 14.0
+FRAME = 120.0
+"""Height of a frame."""
+QUANTILES = 60
+BEYOND = 0.005
+"""The share of the samples at either end that may lie beyond the axis."""
+FAR = 1.25
+"""Where the last sample is more than so many times as far out as those within, they are left beyond it."""
+BINS = 75
+"""Of all processes together: more would not be seen apart."""
+STRIP = 26.0
+UNITS = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
+"""Each in microseconds."""
+
+Samples = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    unit: str
+    us: float
+    """One unit, in microseconds."""
+    scale: Scale
+    beyond: str
+    """In words, which samples lie beyond it."""
+
+
+def _samples(timed: TimedCase) -> dict[str, Samples]:
+    """Each side's times of all processes, in microseconds."""
+    every = {side: [one.samples_us[side] for one in timed.processes if one.samples_us.get(side)] for side in SIDES}
+    return {side: np.concatenate([np.asarray(one, float) for one in each]) for side, each in every.items() if each}
+
+
+def _time_axis(samples: Mapping[str, Samples], start: float, end: float) -> TimeAxis:
+    """An axis that a few far samples do not decide."""
+    every = np.concatenate(list(samples.values()))
+    median = float(np.median(every))
+    unit = next((unit for unit, us in UNITS.items() if median >= us), "ns")
+    low, high = (float(value) for value in np.quantile(every, (BEYOND, 1 - BEYOND)))
+    room = (high - low) * FAR + 1e-9 * high
+    first, last = max(float(every.min()), high - room), min(float(every.max()), low + room)
+    out = int(np.sum((every < first) | (every > last)))
+    words = f"; {formatting.counted(out, 'sample')} of {len(every):,} beyond" if out else ""
+    us = UNITS[unit]
+    return TimeAxis(unit, us, Scale.over([first / us, last / us], start, end, 0.03), words)
+
+
+def distribution(timed: TimedCase) -> Markup | None:
+    """The empirical distribution function of both sides: two speeds are two steps, a shift is a shift."""
+    samples = _samples(timed)
+    if not samples:
+        return None
+    axis, bottom = _time_axis(samples, LEFT, RIGHT), TOP + FRAME
+    across, up = axis.scale, Scale(0.0, 1.0, bottom, TOP)
+    described, curves, medians = [], Markup(""), {}
+    for side, values in samples.items():
+        low, middle, high = (float(one) for one in np.quantile(values, (0.05, 0.5, 0.95)))
+        least, half, most = formatting.durations(low, middle, high)
+        described.append(f"{side}: half within {half}, 90% from {least} to {most}")
+        points = [(across.at(x), up.at(y)) for x, y in _steps(values / axis.us)]
+        curves += path(points, f"curve {side}")
+        medians[side] = (across.at(float(np.median(values)) / axis.us), up.at(0.5))
+    return figure(
+        "How the times are distributed",
+        f"Share of the samples that took at most so long. {'; '.join(described)}.",
+        bottom + AXIS,
+        levels([(up.at(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)], LEFT, RIGHT),
+        axis_below([(across.at(value), f"{value:,.6g}") for value in across.ticks(5)], TOP, bottom,
+                   f"time of one call, {axis.unit}"),
+        curves,
+        sides(medians, LEFT, RIGHT),
+        note=f"share of the samples that took at most so long{axis.beyond}",
+    )  # fmt: skip
+
+
+def _steps(values: Samples) -> list[tuple[float, float]]:
+    """The distribution function: each sample of a few, else its quantiles."""
+    if len(values) < QUANTILES:
+        ordered = np.sort(values)
+        return [
+            (float(value), share / len(ordered))
+            for index, value in enumerate(ordered)
+            for share in (index, index + 1)
+        ]  # fmt: skip
+    shares = np.linspace(0, 1, QUANTILES + 1)
+    return [(float(x), float(y)) for x, y in zip(np.quantile(values, shares), shares, strict=True)]
+
+
+# In the order of the run ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """A process on the axis of the run."""
+
+    one: TimedProcess
+    start: float
+    end: float
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self.one.telemetry or Telemetry()
+
+
+def in_order(timed: TimedCase) -> Markup | None:
+    """The times as they came, process by process; clock, temperature and power of each under them."""
+    samples = _samples(timed)
+    if not samples:
+        return None
+    processes = [one for one in timed.processes if any(one.samples_us.get(side) for side in SIDES)]
+    few = len(processes) <= 12
+    gap = 6.0 if few else 1.0
+    width = (RIGHT - LEFT - gap * (len(processes) - 1)) / len(processes)
+    starts = [LEFT + index * (width + gap) for index in range(len(processes))]
+    spans = [Span(one, start, start + width) for one, start in zip(processes, starts, strict=True)]
+    axis = _time_axis(samples, TOP + FRAME, TOP)
+    bins = max(2, BINS // len(spans))
+    drawn = joined(
+        _series(side, np.asarray(span.one.samples_us[side]) / axis.us, span, axis.scale, bins)
+        for span in spans
+        for side in SIDES
+        if span.one.samples_us.get(side)
+    )
+    strips, height = _strips(spans, TOP + FRAME + 8)
+    numbers = joined(
+        text((span.start + span.end) / 2, height + 12, str(index), "tick", MIDDLE)
+        for index, span in enumerate(spans, 1)
+        if few or index % 5 == 0
+    )
+    return figure(
+        "In the order of the run",
+        " ".join(f"Process {index}: {_state(span)}." for index, span in enumerate(spans, 1)),
+        height + AXIS,
+        text(LEFT, TOP - 4, axis.unit),
+        levels([(axis.scale.at(value), f"{value:,.6g}") for value in axis.scale.ticks(4)], LEFT, RIGHT),
+        drawn,
+        strips,
+        numbers,
+        text(WIDTH, height + 26, "process", "title", END),
+        note=f"medians of a few rounds; 80% lie in the band{axis.beyond}",
+    )
+
+
+def _series(side: str, values: Samples, span: Span, across: Scale, bins: int) -> Markup:
+    parts = np.array_split(values, min(bins, len(values)))
+    step = (span.end - span.start) / len(parts)
+    xs = [span.start + step * (index + 0.5) for index in range(len(parts))]
+    quantiles = np.array([np.quantile(part, (0.1, 0.5, 0.9)) for part in parts])
+    low, middle, high = ([across.at(float(value)) for value in column] for column in quantiles.T)
+    if len(parts) == 1:
+        return dot(xs[0], middle[0], side, 2.5)
+    around = [*zip(xs, low, strict=True), *zip(reversed(xs), reversed(high), strict=True)]
+    return path(around, f"range {side}", closed=True) + path(list(zip(xs, middle, strict=True)), f"curve {side}")
+
+
+def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
+    """Clock, temperature and power, as far as they are known, and who throttled: drawn, and where they end."""
+    drawn = Markup("")
+    for name, unit, values in (
+        ("clock", "MHz", [_clocks(span) for span in spans]),
+        ("temp.", "°C", [_known(span.telemetry.temperature_c) for span in spans]),
+        ("power", "W", [_known(span.telemetry.power_w) for span in spans]),
+    ):
+        if any(values):
+            drawn += _strip(name, unit, values, spans, top)
+            top += STRIP + 4
+    throttled = [span for span in spans if span.telemetry.throttle_reasons]
+    if throttled:
+        drawn += text(LEFT - 6, top + 9, "limit", "name", END)
+        drawn += joined(rect((span.start, top + 2), span.end - span.start, 7, "throttled") for span in throttled)
+        top += 16
+    return drawn, top
+
+
+def _known(value: float | None) -> list[float]:
+    return [] if value is None else [value]
+
+
+def _clocks(span: Span) -> list[float]:
+    """The clock of each few rounds where samples have one; else its median over the process."""
+    read = [clocks for side in SIDES if (clocks := span.one.timing.sm_mhz.get(side))]
+    if not read:
+        return _known(span.telemetry.sm_mhz)
+    together = np.mean(np.asarray([one[: min(map(len, read))] for one in read], float), axis=0)
+    return [float(np.median(part)) for part in np.array_split(together, min(12, len(together)))]
+
+
+def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Sequence[Span], top: float) -> Markup:
+    every = [value for one in values for value in one]
+    low, high = min(every), max(every)
+    # A tenth of the value at least, so that what hardly moves looks as if it hardly moved.
+    around = max(high - low, 0.1 * abs(high), 1e-9)
+    scale = Scale((low + high - around) / 2, (low + high + around) / 2, top + STRIP - 3, top + 14)
+    drawn = rect((LEFT, top), RIGHT - LEFT, STRIP, "ground") + text(LEFT - 6, top + STRIP / 2 + 4, name, "name", END)
+    for span, one in zip(spans, values, strict=True):
+        step = (span.end - span.start) / max(len(one), 1)
+        points = [
+            (span.start + step * (index + side), scale.at(value)) for index, value in enumerate(one) for side in (0, 1)
+        ]
+        drawn += path(points, "state") if points else Markup("")
+    shown = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
+    return drawn + text(RIGHT - 3, top + 10, f"{shown} {unit}", "value", END)
+
+
+def _state(span: Span) -> str:
+    """Its times and the device's state, in words."""
+    state = span.telemetry
+    medians = [
+        f"{side} {formatting.durations(float(np.median(values)))[0]}"
+        for side in SIDES
+        if (values := span.one.samples_us.get(side))
+    ]
+    facts = [
+        ", ".join(medians),
+        f"{state.sm_mhz:,.0f} MHz" if state.sm_mhz is not None else "",
+        f"{state.temperature_c:.0f} °C" if state.temperature_c is not None else "",
+        f"{state.power_w:.0f} W" if state.power_w is not None else "",
+        f"limited by {', '.join(state.throttle_reasons)}" if state.throttle_reasons else "",
+    ]
+    return "; ".join(filter(None, facts))
+
+
+# A ladder of sizes ----------------------------------------------------------------------------------------------------
+
+LADDER_LEFT, LADDER_RIGHT = 52.0, WIDTH - 14
+LADDER_TOP, LADDER_BOTTOM = 26.0, 176.0
+LEVELS = 5
+APART = 34.0
+"""Between two numbers of the axis of sizes."""
+MAX_DOTS = 24
+"""Of a curve; more would hide it."""
+MAX_NAME = 20
+"""Characters of the reference's name beside its line."""
+
+Sized = Callable[[SizedCase], float | None]
+"""The height of a curve at one size, in drawing units; None where that was not measured."""
+
+
+def ladder(found: Ladder, reference: str, title: str) -> tuple[Markup, Markup]:
+    """Time over size, both axes logarithmic, and times as fast as the reference over size; `title`: of the ladder."""
+    return _times(found, reference, title), _speedups(found, reference, title)
+
+
+def _times(found: Ladder, reference: str, title: str) -> Markup:
+    every = [us for rung in found.rungs for us in (rung.base_us, rung.head_us, rung.reference_us) if us is not None]
+    up = Logarithmic.over(every, LADDER_BOTTOM, LADDER_TOP)
+    curves: dict[str, Sized] = {
+        "reference": lambda rung: up.at(rung.reference_us),
+        "base": lambda rung: None if rung.base_us is None else up.at(rung.base_us),
+        "head": lambda rung: up.at(rung.head_us),
+    }
+    said = []
+    for rung in found.rungs:
+        times = formatting.durations(rung.base_us, rung.head_us, rung.reference_us)
+        named = zip(("base", "head", reference), times, strict=True)
+        spoken = ", ".join(f"{name} {time}" for name, time in named if time != formatting.MISSING)
+        said.append(f"{found.axis}={rung.size}: {spoken}")
+    ticks = []
+    for us in up.ticks(LEVELS):
+        number, _, unit = formatting.durations(us)[0].partition(" ")
+        ticks.append((up.at(us), f"{float(number.replace(',', '')):g} {unit}"))
+    described = f"Time of one call by {found.axis}. {'; '.join(said)}."
+    content = _content(found, reference, curves, ticks)
+    return figure(f"{title}: time of one call", described, LADDER_BOTTOM + AXIS, *content, note="both axes logarithmic")
+
+
+def _speedups(found: Ladder, reference: str, title: str) -> Markup:
+    ratios = [rung.reference_us / us for rung in found.rungs for us in (rung.base_us, rung.head_us) if us is not None]
+    up = Scale(0.0, 1.08 * max(1.0, *ratios), LADDER_BOTTOM, LADDER_TOP)
+    curves: dict[str, Sized] = {
+        "reference": lambda rung: up.at(1.0),  # noqa: ARG005 (as fast as itself)
+        "base": lambda rung: None if rung.base_us is None else up.at(rung.reference_us / rung.base_us),
+        "head": lambda rung: up.at(rung.speedup),
+    }
+    said = "; ".join(f"{found.axis}={rung.size}: {rung.speedup:.2f}×" for rung in found.rungs)
+    return figure(
+        f"{title}: × {visible(reference, MAX_NAME)}",
+        f"How many times as fast as {reference} the head is, by {found.axis}. {said}.",
+        LADDER_BOTTOM + AXIS,
+        *_content(found, reference, curves, [(up.at(value), f"{value:g}×") for value in up.ticks(LEVELS)]),
+        note="its time over the kernel's: higher is faster",
+    )
+
+
+def _content(
+    found: Ladder, reference: str, curves: dict[str, Sized], ticks: Iterable[tuple[float, str]]
+) -> Sequence[Markup]:
+    """Base is dashed with open squares, head whole with dots, the reference dotted and bare."""
+    axis = Logarithmic.over([rung.size for rung in found.rungs], LADDER_LEFT, LADDER_RIGHT)
+    # The sizes themselves are what the axis names, as far as there is room.
+    sizes, last = [], -math.inf
+    for rung in found.rungs:
+        if (x := axis.at(rung.size)) - last >= APART:
+            sizes.append((x, f"{rung.size:,}"))
+            last = x
+    drawn = Markup("")
+    for side, height in curves.items():
+        points: list[Point] = [(axis.at(rung.size), y) for rung in found.rungs if (y := height(rung)) is not None]
+        if points:
+            drawn += path(points, f"curve {side}")
+        if side != "reference" and len(points) <= MAX_DOTS:
+            drawn += joined(dot(x, y, side, 2.8) for x, y in points)
+    # Above the frame: the curves lie too near each other to be named where they are.
+    key, x = Markup(""), LADDER_LEFT
+    for side in ("base", "head") if any(rung.base_us is not None for rung in found.rungs) else ("head",):
+        key += path([(x, 10.0), (x + 20, 10.0)], f"curve {side}") + dot(x + 10, 10.0, side, 2.8)
+        key += text(x + 25, 14, side, f"side {side}")
+        x += 66.0
+    key += path([(x, 10.0), (x + 20, 10.0)], "curve reference") + text(x + 25, 14, visible(reference, MAX_NAME))
+    across = axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
+    return levels(ticks, LADDER_LEFT, LADDER_RIGHT), across, drawn, key
+
+
+# Errors of the fuzz list ----------------------------------------------------------------------------------------------
+
+ERRORS_RIGHT = WIDTH - 22
+ERRORS_TOP, ERRORS_ROW = 18.0, 26.0
+LIMIT = 1.0
+MOST = 1.5
+"""Larger errors stand at the end of the axis."""
+MAX_ROWS = 8
+LANES = 5
+"""Heights at which the dots of a row stand, so that they hide each other less."""
+
+
+def errors(check: Check, title: str) -> Markup | None:
+    """How far each output of one card's fuzz list lay from the oracle, as a share of what its tolerance allows, a row
+    for each dtype; None where nothing was compared."""
+    if not check.results:
+        return None
+    rows: dict[str, list[FuzzResult]] = {}
+    for one in check.results:
+        rows.setdefault(formatting.label({"dtype": str(one.axes.get("dtype", ""))}) or "all", []).append(one)
+    if len(rows) > MAX_ROWS:
+        rows = {"all": list(check.results)}
+    worst = max(_ratio(one) for one in check.results)
+    axis = Scale(0.0, max(LIMIT * 1.05, min(worst, MOST)), NAMES, ERRORS_RIGHT)
+    bottom, limit = ERRORS_TOP + ERRORS_ROW * len(rows), axis.at(LIMIT)
+    drawn = [
+        _errors_row(name, rows[name], axis, ERRORS_TOP + ERRORS_ROW * index) for index, name in enumerate(sorted(rows))
+    ]
+    ticks = [(axis.at(value), f"{value:.0%}") for value in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    failed = [one for one in check.results if not one.passed]
+    words = f"{formatting.counted(len(check.results), 'configuration')}, {len(failed)} failed"
+    far = any(one.error_ratio is None or one.error_ratio > MOST for one in failed)
+    return figure(
+        title,
+        f"{words}. The largest error that is a number is {worst:.0%} of its limit.",
+        bottom + AXIS,
+        axis_below(ticks, ERRORS_TOP, bottom, "error, as a share of what is allowed"),
+        line((limit, ERRORS_TOP - 4), (limit, bottom), "gate"),
+        text(limit, ERRORS_TOP - 7, "limit", "limit gate", MIDDLE),
+        *drawn,
+        note=f"{words}{f'; at the right edge: over {MOST:.0%}, or no number at all' if far else ''}",
+    )
+
+
+def _ratio(one: FuzzResult) -> float:
+    return one.error_ratio if one.error_ratio is not None else 0.0
+
+
+def _errors_row(name: str, results: Sequence[FuzzResult], axis: Scale, top: float) -> Markup:
+    middle = top + ERRORS_ROW / 2
+    drawn = text(NAMES - 6, middle + 4, name, "name", END)
+    drawn += line((NAMES, middle), (ERRORS_RIGHT, middle), "grid")
+    for index, one in enumerate(sorted(results, key=_ratio)):
+        y = middle + 3 * (index % LANES - LANES // 2)
+        if one.passed and one.error_ratio is not None:
+            drawn += tag("circle", cx=axis.at(one.error_ratio), cy=y, r=2.2, class_="passed")
+        elif not one.passed:
+            x = axis.at(MOST if one.error_ratio is None else one.error_ratio)
+            drawn += path([(x - 3.5, y - 3.5), (x + 3.5, y + 3.5)], "failed")
+            drawn += path([(x - 3.5, y + 3.5), (x + 3.5, y - 3.5)], "failed")
+    return drawn
