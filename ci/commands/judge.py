@@ -14,7 +14,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import PATH, answers, with_rules
-from kernelgate.ci.document import answer, render, terminal
+from kernelgate.ci.document import answer, render
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, nightly, prior
@@ -45,7 +45,7 @@ def compare(records: tuple[Path, ...], baseline: Path | None, as_json: bool, rul
             click.echo(judging.as_json(verdict))
         else:
             said = compared_report(verdict, measured, rules, named=len(records) > 1)
-            click.echo(("\n" if number else "") + terminal.text(said, details), nl=False)
+            click.echo(("\n" if number else "") + render.terminal(said, details), nl=False)
         codes.append(judging.exit_code(verdict))
     return judging.worst_exit_code(codes)
 

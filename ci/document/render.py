@@ -1,11 +1,14 @@
-"""Writes a `Report` down: as the Markdown comment, in a terminal, and its lines as HTML. Nothing is decided here.
+"""Writes a `Report` down: as the Markdown comment, for a terminal, and its lines as HTML. Nothing is decided here.
 
-Escaping is the default: whatever a template writes goes through escape.py, in HTML through jinja2 as well.
+Escaping is the default: whatever a template writes goes through escape.py, in HTML through jinja2 as well. In a
+terminal no word is cut, the verdict comes last, what is folded stays so unless asked, and what does not fit beside each
+other stands below each other.
 """
 
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,14 +17,25 @@ from typing import TextIO
 import jinja2
 from markupsafe import Markup
 
-from kernelgate.ci.document import escape, formatting, terminal
+from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.escape import Markdown
-from kernelgate.ci.document.model import Block, Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.document.model import (
+    Block,
+    Bullets,
+    Code,
+    Line,
+    Link,
+    Mark,
+    Paragraph,
+    Piece,
+    Report,
+    Strong,
+    Table,
+    Verbatim,
+)
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in one comment."""
-MAX_WIDTH = 100
-"""Columns of text in a terminal: longer lines are hard to read."""
 MARKER = "<!-- kernelgate -->"
 """Finds the comment again; nothing that a record holds can forge it."""
 
@@ -43,16 +57,16 @@ def blocks(blocks_: Sequence[Block]) -> str:
 
 def first_line(report: Report) -> str:
     """The verdict in words as plain text: "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"."""
-    return escape.visible("".join(map(_plain, report.headline)))
+    return escape.visible(plain_line(report.headline))
 
 
 def show(report: Report, output: TextIO, details: bool = True) -> None:
     """Prints the report: for people in a terminal, as the comment's Markdown anywhere else."""
-    if not output.isatty():
+    if output.isatty():
+        width = min(shutil.get_terminal_size((WIDTH, 24)).columns, MAX_WIDTH)
+        output.write(terminal(report, details, width))
+    else:
         output.write(comment(report))
-        return
-    width = min(shutil.get_terminal_size((terminal.WIDTH, 24)).columns, MAX_WIDTH)
-    output.write(terminal.text(report, details, width))
 
 
 def _ever_shorter(report: Report) -> Iterator[Report]:
@@ -122,22 +136,6 @@ def _markdown_piece(piece: Piece) -> str:
             return escape.prose(piece)
 
 
-def plain_line(line: Line) -> str:
-    """One line as text without any marks."""
-    return "".join(map(_plain, line)).strip()
-
-
-def _plain(piece: Piece) -> str:
-    match piece:
-        case Mark():
-            # Without the character that asks for a coloured picture: `escape.visible` would show it.
-            return piece.emoji.removesuffix("\ufe0f")
-        case str():
-            return piece
-        case _:
-            return piece.text
-
-
 # HTML -----------------------------------------------------------------------------------------------------------------
 
 
@@ -167,12 +165,120 @@ def _html_piece(piece: Piece) -> Markup:
             return piece  # a drawing of ours
         case Mark():
             return Markup('<span class="mark {}" aria-hidden="true">{}</span>').format(piece.tone, piece.glyph)
-        case Code(text, most):
-            return Markup("<code>{}</code>").format(escape.visible(text, most))
-        case Strong(text):
-            return Markup("<strong>{}</strong>").format(escape.visible(text))
-        case Link(text, address):
-            shown = Markup.escape(escape.visible(text))
-            return Markup('<a href="{}">{}</a>').format(address, shown) if escape.is_address(address) else shown
+        case Code():
+            return Markup("<code>{}</code>").format(_shown(piece))
+        case Strong():
+            return Markup("<strong>{}</strong>").format(_shown(piece))
+        case Link(_, address) if escape.is_address(address):
+            return Markup('<a href="{}">{}</a>').format(address, _shown(piece))
+        case _:
+            return Markup.escape(_shown(piece))
+
+
+# Plain text -----------------------------------------------------------------------------------------------------------
+
+WIDTH, MAX_WIDTH = 80, 100
+"""Columns of text in a terminal: longer lines are hard to read."""
+GAP = "  "
+MIN_WORDS = 24
+"""Characters that the last column of a table is given at least, …"""
+MAX_COLUMNS = 6
+"""… in a table of no more columns than this."""
+
+
+def plain_line(line: Line, addresses: bool = False) -> str:
+    """One line as text without any marks, in which nothing is hidden."""
+    return "".join(_shown(piece, addresses) for piece in line).strip()
+
+
+def _shown(piece: Piece, addresses: bool = False) -> str:
+    match piece:
+        case Mark():
+            # Without the character that asks for a picture: terminals do not agree on its width.
+            return piece.emoji.removesuffix("\ufe0f")
         case str():
-            return Markup.escape(escape.framed(piece, escape.visible(piece)))
+            return escape.framed(piece, escape.visible(piece))
+        case Link(text, address) if addresses and escape.is_address(address):
+            return f"{escape.visible(text)} ({address})"
+        case _:
+            return escape.visible(piece.text, piece.most if isinstance(piece, Code) else escape.MAX_CHARACTERS)
+
+
+def terminal(report: Report, details: bool = True, width: int = WIDTH) -> str:
+    """The whole report; without `details`, of the folded parts only what there is."""
+    parts: list[str] = []
+    folded: list[tuple[str, tuple[Block, ...]]] = [(one.title, one.blocks) for one in report.sections]
+    last = [(report.folded_title, (report.folded,))] if report.folded else []
+    for title, inside in (*folded, *last) if details else ():
+        parts += [f"{escape.visible(title)}\n{'-' * min(len(escape.visible(title)), WIDTH)}"]
+        parts += [_block(block, width) for block in inside]
+    parts += [_fill(line, width) for line in report.remarks]
+    parts += [in_columns(report.cases, width)] if report.cases else []
+    parts += [_fill(line, width) for line in (report.under, *report.also_why, *report.why, *report.checks) if line]
+    titles = [*(title for title, _ in last), *(title[:1].lower() + title[1:] for title, _ in folded)]
+    if not details and titles:
+        more = f"More with --details: {'; '.join(map(escape.visible, titles))}."
+        parts.append("\n".join(_lines(more, width)))
+    parts += [_fill(line, width) for line in (report.summary,) if line]
+    # Only what to do next is worth its address in full.
+    parts += ["\n".join(_lines(plain_line(line, True), width)) for line in (report.now, report.elsewhere) if line]
+    return "\n\n".join([*parts, _fill(report.headline, width)]) + "\n"
+
+
+def _block(block: Block, width: int) -> str:
+    match block:
+        case Table():
+            return in_columns(block, width)
+        case Paragraph(line):
+            return _fill(line, width)
+        case Bullets(lines):
+            return "\n".join("\n".join(_lines(plain_line(line), width, "- ", "  ")) for line in lines)
+        case Verbatim(lines):
+            return "\n".join(f"    {escape.verbatim(line)}" for line in lines)
+
+
+def in_columns(table: Table, width: int = WIDTH) -> str:
+    """In columns, the last one wrapped; where that leaves it no room, each row below the other."""
+    titles = [escape.visible(column.title) if column.title else "" for column in table.columns]
+    rows = [
+        ["".join(piece.glyph if isinstance(piece, Mark) else _shown(piece) for piece in line).strip() for line in row]
+        for row in table.rows
+    ]
+    widths = [max(len(row[at]) for row in (titles, *rows)) for at in range(len(titles))]
+    left = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    too_many = len(titles) > MAX_COLUMNS and left < widths[-1]
+    if too_many or left < min(MIN_WORDS, widths[-1]):
+        return "\n".join(_record(titles, row, width) for row in rows)
+    numeric = [column.numeric for column in table.columns]
+    return "\n".join(_aligned(row, widths, numeric, left) for row in (titles, *rows))
+
+
+def _aligned(row: list[str], widths: list[int], numeric: list[bool], left: int) -> str:
+    cells = [cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric, strict=True)]
+    indent = " " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1))
+    first, *more = _lines(row[-1], left) or [""]
+    last = first.rjust(widths[-1]) if numeric[-1] and not more else first
+    return "\n".join([GAP.join([*cells[:-1], last]).rstrip(), *(indent + line for line in more)])
+
+
+def _record(titles: list[str], row: list[str], width: int) -> str:
+    """One row as a sentence: its first cell, then every other with its title."""
+    named = "; ".join(f"{title} {cell}" if title else cell for title, cell in zip(titles[1:], row[1:], strict=True))
+    return "\n".join([*_lines(row[0], width), *_lines(named, width, GAP, GAP)])
+
+
+def _fill(line: Line, width: int) -> str:
+    return "\n".join(_lines(plain_line(line), width))
+
+
+def _lines(words: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """A picture beside a word takes two columns, so that such a line may hold one character less."""
+    wide = any(mark.emoji.removesuffix("\ufe0f") in words for mark in Mark)
+    return textwrap.wrap(
+        words,
+        width - wide,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

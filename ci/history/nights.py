@@ -19,7 +19,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench.record import Device
-from kernelgate.ci.document import formatting, terminal
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Table
 from kernelgate.ci.history import changes, confirm, series
 from kernelgate.ci.history.changes import Night
@@ -156,7 +156,7 @@ def text(found: Sequence[CaseChanges]) -> str:
     if not told:
         return end
     columns = (Column("commits"), Column("change", True), Column("state"), Column("case"))
-    return f"{terminal.table(Table(columns, tuple(map(_row, told))))}\n\n{end}"
+    return f"{render.in_columns(Table(columns, tuple(map(_row, told))))}\n\n{end}"
 
 
 def _row(change: Change) -> tuple[Line, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kernelgate.ci.document import formatting, terminal
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Table
 from kernelgate.ci.history import series
 from kernelgate.ci.history.database import COMMIT, COMPARISON, POINT, RECORD
@@ -67,7 +67,7 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
         groups: dict[str, list[RecentSeries]] = {}
         for one in found:
             groups.setdefault(f"{_named(one.series)}\n{_environment(one.series)}", []).append(one)
-        parts = [f"{title}\n{terminal.table(_overview(rows))}" for title, rows in groups.items()]
+        parts = [f"{title}\n{render.in_columns(_overview(rows))}" for title, rows in groups.items()]
     if left_out := sum(one.left_out for one in found):
         counted = formatting.counted(left_out, "measurement")
         parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
@@ -134,7 +134,7 @@ def _named(one: MeasuredSeries, case: bool = False) -> str:
 
 def _environment(one: MeasuredSeries) -> str:
     known = (f"{key.replace('_', ' ')} {one.environment[key]}" for key in ENVIRONMENT if key in one.environment)
-    return textwrap.fill(", ".join(known) or "environment unknown", terminal.WIDTH)
+    return textwrap.fill(", ".join(known) or "environment unknown", render.WIDTH)
 
 
 def _commits(one: RecentSeries) -> str:
@@ -142,7 +142,7 @@ def _commits(one: RecentSeries) -> str:
     points, changes = one.series.points, {row.record: row for row in one.series.comparisons}
     columns = (Column("measured"), Column("commit"), Column("time", True), Column("±", True))
     rows = tuple(_row(point, changes.get(point.record)) for point in points)
-    parts = [_environment(one.series), terminal.table(Table((*columns, Column("against its base", True)), rows))]
+    parts = [_environment(one.series), render.in_columns(Table((*columns, Column("against its base", True)), rows))]
     if one.count > len(points):
         parts.insert(1, f"({one.count - len(points)} earlier ones: --json)")
     return "\n".join(parts)

@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 
-from kernelgate.ci.document import render, terminal
+from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Column, Link, Mark, Report, Table
 from tests.ci.document.test_render import HOSTILE, hostile_reports
 from tests.ci.report_examples import reports
@@ -23,10 +23,10 @@ def columns(line: str) -> int:
 def test_no_word_is_cut_nothing_is_wider_than_the_terminal_and_the_verdict_is_last(name: str) -> None:
     said = reports()[name]
     for details in (True, False):
-        shown = terminal.text(said, details)
+        shown = render.terminal(said, details)
         for line in shown.splitlines():
             copied = line.startswith("    ") or not line.strip().count(" ")  # what cannot be broken
-            assert columns(line) <= terminal.WIDTH or copied, line
+            assert columns(line) <= render.WIDTH or copied, line
         last = shown.rstrip("\n").rpartition("\n\n")[2]
         assert " ".join(last.split()) == render.first_line(said)
         for row in said.cases.rows if said.cases else ():
@@ -37,7 +37,7 @@ def test_no_word_is_cut_nothing_is_wider_than_the_terminal_and_the_verdict_is_la
 
 def test_folded_parts_wait_behind_an_option_and_are_named() -> None:
     said = reports()["slower"]
-    brief, whole = (terminal.text(said, details) for details in (False, True))
+    brief, whole = (render.terminal(said, details) for details in (False, True))
     assert "More with --details: 8 unchanged cases; statistics; " in " ".join(brief.split())
     assert "Mann–Whitney" in whole
     assert "Mann–Whitney" not in brief
@@ -48,7 +48,7 @@ def test_a_wide_table_stands_row_by_row() -> None:
     titles = tuple(Column(f"column {number}") for number in range(9))
     table = Table(titles, (tuple((f"value {number}",) for number in range(9)),))
     said = Report((Mark.SAME, " Same"), (), cases=table)
-    assert terminal.text(said).splitlines()[:2] == [
+    assert render.terminal(said).splitlines()[:2] == [
         "value 0",
         "  column 1 value 1; column 2 value 2; column 3 value 3; column 4 value 4; column",
     ]
@@ -56,7 +56,7 @@ def test_a_wide_table_stands_row_by_row() -> None:
 
 def test_what_to_do_next_shows_its_address() -> None:
     link = Link("this", "https://x.test/a")
-    shown = terminal.text(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))
+    shown = render.terminal(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))
     assert shown == "see this\n\ndo this (https://x.test/a)\n\n✅ Same\n"
 
 
@@ -64,4 +64,4 @@ def test_what_to_do_next_shows_its_address() -> None:
 @settings(max_examples=15)
 def test_no_text_of_a_record_steers_the_terminal(text: str) -> None:
     for said in hostile_reports(text).values():
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", terminal.text(said))
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", render.terminal(said))

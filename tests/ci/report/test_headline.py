@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.ci.document import render, terminal
+from kernelgate.ci.document import render
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge import gate
@@ -32,7 +32,7 @@ def surfaces(gpus: list[tuple[gate.GpuEvidence, GpuReport]], found: Decision) ->
     said = build(reports, found, POLICY)
     posting = Posting(said, found, reports)
     written = render.comment(said)
-    last = terminal.text(said, details=False).rstrip("\n").rpartition("\n\n")[2]
+    last = render.terminal(said, details=False).rstrip("\n").rpartition("\n\n")[2]
     shown = [written.splitlines()[0].removeprefix("### "), posting.title, last]
     return [*shown, *(note.title for note in line_notes(posting, PATCHES, ["csrc/"]))]
 
