@@ -216,11 +216,11 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
     results = []
     for one in found:
         job = stopped.get(one.evidence.label)
-        if job is not None and one.report.record is not None and not one.evidence.wrong:
+        if job is not None and one.report.record is not None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
-            fault = Fault.DISPUTED if run_info.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
-            missing = (run_info.stopped(job), *one.evidence.missing)
-            one = replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
+            disputed = run_info.blame(job)[0] is Fault.OUTPUT
+            evidence = replace(one.evidence, missing=(run_info.stopped(job), *one.evidence.missing))
+            one = replace(one, evidence=replace(evidence, fault=Fault.DISPUTED) if disputed else evidence)
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
         # It was to be measured and left nothing which can be used.

@@ -21,16 +21,15 @@ What a card that the head itself brought says decides nothing: it neither blocks
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import accuracy, cards, completeness, correctness, reference, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
-from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.policy.policy import Policy
 
 Conclusion = Literal["success", "failure", "neutral", "action_required"]
@@ -46,7 +45,7 @@ class Label(StrEnum):
 
 
 class Fault(StrEnum):
-    """Whose fault it is that there is no record to judge."""
+    """Whose fault it is that there is no record to judge, or none whose speed counts."""
 
     BUILD = "build"
     """The author's: the head does not compile."""
@@ -115,20 +114,12 @@ class GpuEvidence:
     label: str
     verdict: RecordVerdict | None = None
     """Of the cards that decide."""
-    wrong: bool = False
-    less_accurate: tuple[str, ...] = ()
-    """The cases whose outputs are, where the policy lets that block."""
-    static: tuple[StaticFinding, ...] = ()
-    below_reference: tuple[str, ...] = ()
-    """The cases that are too far below the reference, where the policy lets that block."""
-    memory: tuple[str, ...] = ()
-    """The cases that take too much memory beside the reference, where the policy lets that block."""
-    sanitizer: tuple[CheckFinding, ...] = ()
-    """What compute-sanitizer found that blocks."""
+    fault: Fault | None = None
+    """Where there is no record or a wrong one: whose fault that is. Where the job's end contradicts it: `DISPUTED`."""
+    blockers: tuple[Blocker, ...] = ()
+    """What blocks beside the fault and a regression, where the policy lets it."""
     contradicted: tuple[str, ...] = ()
     """Claims that this GPU's measurement contradicts."""
-    fault: Fault | None = None
-    """Where there is no record: whose fault that is. Also of a record that the job's end contradicts: `DISPUTED`."""
     missing: tuple[Line, ...] = ()
     """What was to be measured and was not, a sentence each."""
     head_sha: str | None = None
@@ -170,25 +161,36 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     held = completeness.against_plan(record, label)
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
-    proven = cards.without(record, cards.of_head(record))
-    accuracy_blocks = policy.accuracy.action == "fail"
-    decides = _of_proven(record, verdict)
-    far_below = reference.far_below(decides, policy.gates) if policy.gates.below_reference_min == "fail" else ()
-    memory_blocks = policy.gates.above_memory_max == "fail"
+    gates = policy.gates
+    proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
+    wrong = correctness.is_wrong(proven)
+    blocking: list[tuple[BlockCode, str]] = []
+    missing = [*held.missing]
+    if gates.sanitizer == "fail":
+        kernels = dict.fromkeys(finding.kernel or "" for finding in correctness.new_sanitizer_findings(proven))
+        blocking += [(BlockCode.SANITIZER, kernel) for kernel in kernels]
+    # Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
+    if policy.accuracy.action == "fail":
+        worse = () if wrong else accuracy.less_accurate(proven)
+        blocking += [(BlockCode.LESS_ACCURATE, case) for case in worse[:1]]
+        missing += accuracy.unmeasured(proven)
+    if gates.below_reference_min == "fail" and not wrong:
+        blocking += [(BlockCode.BELOW_REFERENCE, case.id) for case, _ in reference.far_below(decides, gates)[:1]]
+    if gates.above_memory_max == "fail":
+        large = () if wrong else reference.above_memory_max(proven, gates)
+        blocking += [(BlockCode.MEMORY, one.key.id) for one in large[:1]]
+        missing += reference.memory_unmeasured(proven)
+    blocking += [
+        (BlockCode(finding.code), finding.kernel)
+        for finding in static.judge(proven.builds, policy.static)
+        if finding.severity == "fail"
+    ]
     return GpuEvidence(
         label=label,
         verdict=decides,
-        wrong=correctness.is_wrong(proven),
-        less_accurate=accuracy.less_accurate(proven) if accuracy_blocks else (),
-        static=static.judge(proven.builds, policy.static),
-        below_reference=tuple(case.id for case, _ in far_below),
-        memory=tuple(one.key.id for one in reference.above_memory_max(proven, policy.gates)) if memory_blocks else (),
-        sanitizer=correctness.new_sanitizer_findings(proven) if policy.gates.sanitizer == "fail" else (),
-        missing=(
-            *held.missing,
-            *(accuracy.unmeasured(proven) if accuracy_blocks else ()),
-            *(reference.memory_unmeasured(proven) if memory_blocks else ()),
-        ),
+        fault=Fault.OUTPUT if wrong else None,
+        blockers=tuple(Blocker(code, label, subject) for code, subject in blocking),
+        missing=tuple(missing),
         head_sha=record.run.head_sha,
         base_sha=record.run.base_sha,
     )
@@ -219,71 +221,49 @@ def decide(
     each. `claims_block`: whether the policy lets a contradicted claim block. `accepted`: everything that somebody
     accepted, for whatever commits.
     """
-    found = [
-        *(blocker for gpu in gpus for blocker in _of_gpu(gpu, accepted)),
-        *(_of_claims(gpus) if claims_block else ()),
-        *(Blocker(BlockCode.DESCRIPTION, None, section) for section in description),
-    ]
-    blockers = sorted(found, key=lambda one: list(BlockCode).index(one.code))
-    open_ = (*refused, *(sentence for gpu in gpus for sentence in _open(gpu, named=len(gpus) > 1)))
-    passes = bool(gpus) and not open_ and all(_passes(gpu) for gpu in gpus)
-    label = _label(gpus, passes)
+    found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
+    open_, regressions = [*refused], []
+    for gpu in gpus:
+        if gpu.fault in _BLOCKING:
+            found.append(Blocker(_BLOCKING[gpu.fault], gpu.label))
+        taken = _taken(gpu, accepted)
+        regressed = [Regression(gpu.label, case, case in taken) for case in _regressed(gpu)]
+        found += [Blocker(BlockCode.SLOWER, gpu.label, one.case.id) for one in regressed if not one.accepted][:1]
+        found += gpu.blockers
+        if claims_block:
+            found += [Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for claim in gpu.contradicted]
+        regressions += regressed
+        # A GPU without a record is no sentence here: its own report says why.
+        where: Line = (Code(gpu.label), ": ") if len(gpus) > 1 else ()
+        open_ += [(*where, *what) for what in gpu.missing]
+    blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
+    outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
+    passes = bool(gpus) and not open_ and _PASSING.issuperset(outcomes)
     conclusion: Conclusion = "failure" if blockers else "success" if passes else "neutral"
     if not blockers and any(gpu.fault is Fault.DISPUTED for gpu in gpus):
         conclusion = "action_required"
-    regressions = tuple(one for gpu in gpus for one in _regressions(gpu, accepted))
-    held = tuple(one for one in accepted if any(_holds_for(one, gpu) for gpu in gpus))
+    label = None
+    if not any(one.code in (BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER) for one in blockers):
+        label = _label(outcomes, passes)
+    held = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
     settled = bool(held) and not blockers and not open_ and all(_is_settled(gpu, held) for gpu in gpus)
-    return Decision(conclusion, label, tuple(blockers), open_, regressions, held, settled)
+    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), held, settled)
 
 
-def _of_claims(gpus: Sequence[GpuEvidence]) -> Iterator[Blocker]:
-    return (Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for gpu in gpus for claim in gpu.contradicted)
-
-
-def _of_gpu(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> Iterator[Blocker]:
-    if gpu.fault is Fault.BUILD:
-        yield Blocker(BlockCode.DOES_NOT_COMPILE, gpu.label)
-    wrong = _is_wrong(gpu)
-    if wrong:
-        yield Blocker(BlockCode.WRONG_OUTPUT, gpu.label)
-    for kernel in dict.fromkeys(finding.kernel or "" for finding in gpu.sanitizer):
-        yield Blocker(BlockCode.SANITIZER, gpu.label, kernel)
-    if not wrong and gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
-        regressions = _regressions(gpu, accepted)
-        left = [one.case.id for one in regressions if not one.accepted]
-        # What regressed without a case or a mean to name cannot have been accepted.
-        if left or not regressions:
-            yield Blocker(BlockCode.SLOWER, gpu.label, left[0] if left else "")
-    if gpu.less_accurate and not wrong:
-        yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
-    if gpu.below_reference and not wrong:
-        yield Blocker(BlockCode.BELOW_REFERENCE, gpu.label, gpu.below_reference[0])
-    if gpu.memory and not wrong:
-        yield Blocker(BlockCode.MEMORY, gpu.label, gpu.memory[0])
-    for finding in gpu.static:
-        if finding.severity == "fail":
-            yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)
-
-
-def _is_wrong(gpu: GpuEvidence) -> bool:
-    return gpu.wrong or gpu.fault is Fault.OUTPUT
-
-
-def _regressions(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> tuple[Regression, ...]:
-    """The cases past the gate, the worst first, then the means. Of a wrong result the speed says nothing."""
-    if gpu.verdict is None or _is_wrong(gpu):
-        return ()
-    taken = _taken(gpu, accepted)
-    return tuple(Regression(gpu.label, case, case in taken) for case in _regressed(gpu.verdict))
-
-
-def _regressed(verdict: RecordVerdict) -> tuple[CaseKey, ...]:
-    cases = [case.key for case in worst_first(verdict.cases) if case.status is Status.REGRESSED]
-    return (*cases, *(CaseKey(mean.card, "") for mean in verdict.means if mean.status is Status.REGRESSED))
-
-
+_BLOCKING: Mapping[Fault | None, BlockCode] = {
+    Fault.BUILD: BlockCode.DOES_NOT_COMPILE,
+    Fault.OUTPUT: BlockCode.WRONG_OUTPUT,
+}
+_PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
+
+
+def _regressed(gpu: GpuEvidence) -> tuple[CaseKey, ...]:
+    """The cases past the gate, the worst first, then the means. Of a wrong result the speed says nothing."""
+    if gpu.verdict is None or gpu.fault is Fault.OUTPUT:
+        return ()
+    cases = [case.key for case in worst_first(gpu.verdict.cases) if case.status is Status.REGRESSED]
+    return (*cases, *(CaseKey(mean.card, "") for mean in gpu.verdict.means if mean.status is Status.REGRESSED))
 
 
 def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKey]:
@@ -295,21 +275,15 @@ def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKe
     if gpu.verdict is None or gpu.head_sha is None or gpu.base_sha is None:
         return frozenset()
     commits = (gpu.head_sha, gpu.base_sha)
-    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}.intersection(
-        _regressed(gpu.verdict)
-    )
+    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}.intersection(_regressed(gpu))
     cards = {case.card for case in named if case.id}
     others = {case.card for case in gpu.verdict.cases if case.key not in named and case.status not in _NOT_SLOWER}
     return frozenset(named | {CaseKey(card, "") for card in cards - others})
 
 
-def _holds_for(acceptance: Acceptance, gpu: GpuEvidence) -> bool:
-    return any(one.case == acceptance.case and one.accepted for one in _regressions(gpu, [acceptance]))
-
-
 def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
     """Whether all is certain that is not accepted, whatever is slower within the gates."""
-    if gpu.verdict is None or gpu.verdict.refused is not None or gpu.fault is not None or _is_wrong(gpu):
+    if gpu.verdict is None or gpu.verdict.refused is not None or gpu.fault is not None:
         return False
     taken = _taken(gpu, accepted)
     cases = [case for case in gpu.verdict.cases if case.key not in taken]
@@ -317,21 +291,8 @@ def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
     return overall(cases, means) not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
 
 
-def _open(gpu: GpuEvidence, named: bool) -> Iterator[Line]:
-    """A GPU without a record is no sentence here: its own report says why."""
-    where: Line = (Code(gpu.label), ": ") if named else ()
-    yield from ((*where, *what) for what in gpu.missing)
-
-
-def _passes(gpu: GpuEvidence) -> bool:
-    return gpu.verdict is not None and gpu.verdict.verdict in (Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT)
-
-
-def _label(gpus: Sequence[GpuEvidence], passes: bool) -> Label | None:
+def _label(outcomes: Sequence[Outcome | None], passes: bool) -> Label | None:
     """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
-    outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict}
-    if any(_is_wrong(gpu) or gpu.sanitizer for gpu in gpus):
-        return None
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED
     if not passes:

@@ -7,15 +7,13 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Fault, GpuEvidence
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES, Example
 
-SPILLS = StaticFinding("new_spills", "fail", "attention", "sm_89", "64 bytes of registers are spilled")
-WARNED = replace(SPILLS, code="occupancy_loss", severity="warn")
+SPILLS = Blocker(BlockCode.NEW_SPILLS, "l4", "attention")
 
 NAMES = (
     *("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result"),
@@ -39,24 +37,24 @@ MADE: dict[str, Example] = {
     **{f"own {name}": _own(CARD_EXAMPLES[name]()) for name in CARDS},
 }
 
-Mix = tuple[str, Fault | None, tuple[StaticFinding, ...], tuple[str, ...], tuple[tuple[str], ...]]
+Mix = tuple[str, Fault | None, tuple[Blocker, ...], tuple[str, ...], tuple[tuple[str], ...]]
 
 MIXES = st.tuples(
     st.sampled_from(sorted(MADE)),
     st.none() | st.sampled_from(Fault),
-    st.sampled_from([(), (SPILLS,), (WARNED,)]),
+    st.sampled_from([(), (SPILLS,)]),
     st.sampled_from([(), ("all cases: 20% faster",)]),
     st.sampled_from([(), (("one case was not timed",),)]),
 )
 
 
 def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
-    name, fault, static, contradicted, missing = mix
+    name, fault, blockers, contradicted, missing = mix
     if fault is not None:
         return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
     made = MADE[name]
     held = gate.evidence(label, made.record, made.verdict, Policy())
     return (
-        replace(held, static=static, contradicted=contradicted, missing=missing),
+        replace(held, blockers=(*held.blockers, *blockers), contradicted=contradicted, missing=missing),
         GpuReport(label, made.record, made.verdict),
     )

@@ -14,6 +14,7 @@ from kernelgate.bench.record import (
     Calls,
     Card,
     Case,
+    Check,
     Device,
     Environment,
     Expected,
@@ -28,16 +29,18 @@ from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
+from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
-from tests.ci.mixes import MADE, MIXES, SPILLS, WARNED, Mix, parts
+from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
 from tests.ci.records import noise
 from tests.ci.report_examples import Example
 from tests.runs import case, process, run_record
 
 
 def verdict(outcome: Outcome) -> RecordVerdict:
-    return RecordVerdict("l4", outcome, "made by hand", ())
+    cases = tuple(one for one in MADE["slower"].verdict.cases if one.verdict is outcome)[:1]
+    return RecordVerdict("l4", outcome, "made by hand", cases)
 
 
 FASTER, SLOWER, SAME, OPEN = map(
@@ -63,34 +66,53 @@ def codes(decision: Decision) -> list[str]:
         (l4(verdict(Outcome.FASTER)), "success", None, []),
         (l4(SLOWER), "failure", Label.REGRESSED, ["slower"]),
         (l4(None), "neutral", None, []),
-        (l4(FASTER, wrong=True), "failure", None, ["wrong_output"]),
-        (l4(SLOWER, wrong=True), "failure", None, ["wrong_output"]),
+        (l4(FASTER, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
+        (l4(SLOWER, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
         (l4(None, fault=Fault.BUILD), "failure", None, ["does_not_compile"]),
         (l4(None, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
         (l4(None, fault=Fault.RUNNER), "neutral", None, []),
         (l4(None, fault=Fault.OURS), "neutral", None, []),
-        (l4(FASTER, static=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
-        (l4(FASTER, static=(WARNED,)), "success", Label.IMPROVED, []),
-        (l4(SLOWER, static=(SPILLS,)), "failure", Label.REGRESSED, ["slower", "new_spills"]),
+        (l4(FASTER, blockers=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
+        (l4(SLOWER, blockers=(SPILLS,)), "failure", Label.REGRESSED, ["slower", "new_spills"]),
         (l4(SAME, contradicted=("20% faster",)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
         (l4(FASTER, missing=(("a case was not timed",),)), "neutral", None, []),
         (l4(SLOWER, missing=(("a case was not timed",),)), "failure", Label.REGRESSED, ["slower"]),
         (l4(replace(OPEN, refused="no cases")), "neutral", None, []),
-        (l4(SAME, less_accurate=("m64",)), "failure", Label.UNCHANGED, ["less_accurate"]),
-        (
-            l4(SAME, memory=("m64",), below_reference=("m64",)),
-            "failure",
-            Label.UNCHANGED,
-            ["below_reference", "memory"],
-        ),
-        # Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
-        (l4(SLOWER, wrong=True, less_accurate=("m64",)), "failure", None, ["wrong_output"]),
-        (l4(SLOWER, wrong=True, memory=("m64",), below_reference=("m64",)), "failure", None, ["wrong_output"]),
     ],
 )
 def test_one_gpu(one: GpuEvidence, conclusion: str, label: Label | None, blocking: list[str]) -> None:
     found = decide([one])
     assert (found.conclusion, found.label, codes(found)) == (conclusion, label, blocking)
+
+
+def test_of_a_wrong_result_nothing_else_blocks() -> None:
+    """Not how inaccurate, slow or large it is: of the same record without the wrong output, all of them do."""
+    made = MADE["slower"]
+    first = made.verdict.cases[0]
+    less = accuracies.check(accuracies.output(accuracies.side(0.25), accuracies.side(0.5), first.id), card=first.card)
+    processes = tuple(
+        one.model_copy(
+            update={
+                "timings": tuple(
+                    timing.model_copy(update={"memory_bytes": {"head": 300, "reference": 100}})
+                    for timing in one.timings
+                )
+            }
+        )
+        for one in made.record.processes
+    )
+    slow = replace(first, reference_us=0.1 * (first.head_us or 1.0))
+    judged = replace(made.verdict, cases=(slow, *made.verdict.cases[1:]))
+    policy = Policy(
+        gates=Gates(below_reference_min="fail", above_memory_max="fail"), accuracy=AccuracyRules(action="fail")
+    )
+
+    def blocking(*checks: Check) -> list[str]:
+        record = made.record.model_copy(update={"processes": processes, "checks": (*made.record.checks, *checks)})
+        return codes(decide([gate.evidence("l4", record, judged, policy)]))
+
+    assert blocking(less) == ["slower", "less_accurate", "below_reference", "memory"]
+    assert blocking(less, Check(kind="fuzz", card=first.card, status="failed")) == ["wrong_output"]
 
 
 def test_an_incomplete_description_blocks_what_is_faster() -> None:
@@ -128,10 +150,9 @@ def test_a_label_needs_every_gpu() -> None:
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
 
 
-@pytest.mark.parametrize("wrong", [{"wrong": True}, {"found": None, "fault": Fault.OUTPUT}])
-def test_no_label_says_how_fast_a_head_is_that_is_wrong_on_one_gpu(wrong: dict[str, object]) -> None:
+def test_no_label_says_how_fast_a_head_is_that_is_wrong_on_one_gpu() -> None:
     """Fuzzing is of the head, wherever it was run."""
-    decision = decide([l4(**wrong), replace(l4(SLOWER), label="h100")])  # type: ignore[arg-type]
+    decision = decide([l4(None, fault=Fault.OUTPUT), replace(l4(SLOWER), label="h100")])
     assert (decision.conclusion, decision.label, codes(decision)) == ("failure", None, ["wrong_output", "slower"])
 
 
@@ -179,7 +200,7 @@ def test_the_decision_holds_together(
     if found.conclusion == "success":
         assert not refused
         assert not found.open
-        assert all(judged(evidence) and not evidence.missing and not evidence.wrong for evidence, _ in gpus)
+        assert all(judged(evidence) and not evidence.missing and not evidence.fault for evidence, _ in gpus)
     if found.label in (Label.IMPROVED, Label.UNCHANGED):
         assert all(judged(evidence) and not evidence.missing for evidence, _ in gpus)
 

@@ -30,10 +30,10 @@ ON_GITHUB = Links(REPOSITORY, f"{REPOSITORY}/pull/7", f"{REPOSITORY}/page", f"{R
 DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
 
 
-def comment(name: str, static: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
+def comment(name: str, blockers: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
     made = MADE[name]
     held = gate.evidence("l4", made.record, made.verdict, Policy())
-    found = replace(held, static=static, contradicted=claims)
+    found = replace(held, blockers=(*held.blockers, *blockers), contradicted=claims)
     part = GpuReport("l4", made.record, made.verdict)
     return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
 
@@ -69,7 +69,7 @@ def step(text: str) -> str:
          f"`## Claimed effect` to [the description]({REPOSITORY}/pull/7). Needs no new measurement."),
         ("faster", {"claims": ("20% slower",)}, "**To unblock:** correct the claim `20% slower` in [the description]"
          f"({REPOSITORY}/pull/7). Needs no new measurement."),
-        ("faster", {"static": (SPILLS,)}, "**Now:** use fewer registers: [what helps]"
+        ("faster", {"blockers": (SPILLS,)}, "**Now:** use fewer registers: [what helps]"
          f"({DOCS}/CUDA_COOKBOOK.md#register-spills); `kernelgate resources` shows them without a GPU."),
         ("faster", {"refused": (("a refusal",),)}, "**Now:** `/kernelgate bench` measures what is missing."),
     ],
