@@ -19,7 +19,8 @@ from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, nightly, prior
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.build import compared_report, reported
+from kernelgate.ci.report.build import BuiltReport, compared_report, reported
+from kernelgate.ci.report.links import NO_LINKS
 from kernelgate.ci.report.page import write as write_page
 
 
@@ -111,22 +112,23 @@ def report(
     for asked in filter(None, (html, output)):
         files.try_file(asked)
     if folder is not None:
-        from kernelgate.ci.github import client, publish
+        from kernelgate.ci.github import assemble, client, fetch, publish
         from kernelgate.ci.github.actions import Step
-        from kernelgate.ci.github.assemble import Trusted
 
-        trusted = Trusted(default_branch.expected(rules), past, nights=nightly.nights(progress.say))
+        trusted = assemble.Trusted(default_branch.expected(rules), past, nights=nightly.nights(progress.say))
         if post:
             return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
-        ready = publish.prepare(folder, rules, task, trusted)
-        built, page_text = ready.posting.report, publish.page_of(ready, rules)
+        info = fetch.read_run_info(folder)
+        posting = assemble.assemble(folder, info, rules, task, trusted)
+        found, links = BuiltReport(posting.report, posting.gpus), assemble.places(info)
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         measured = record.read(run)
         found = reported(measured, rules, str(run), stored, past(measured))
-        built, page_text = found.report, write_page(found, rules.gates)
+        links = NO_LINKS
+    built = found.report
     if html:
-        files.write(html, page_text)
+        files.write(html, write_page(found, rules.gates, links))
     if output:
         files.write(output, render.comment(built))
     if as_json:

@@ -15,22 +15,22 @@ from kernelgate.ci.commands.options import PATH, answers, step_answer, with_rule
 from kernelgate.ci.document import answer
 from kernelgate.ci.github import (
     accept,
+    artifacts,
     baseline_pr,
-    bisect_answer,
-    bisect_request,
+    bisect,
     client,
     command,
     culprits,
     description,
     fetch,
     plan,
-    trusted_runs,
 )
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
-from kernelgate.ci.github.bisect_request import SearchKind
+from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.pipeline import artifacts, default_branch, nightly, prior
+from kernelgate.ci.pipeline import artifacts as libraries
+from kernelgate.ci.pipeline import default_branch, nightly, prior
 from kernelgate.ci.policy.policy import Policy
 
 
@@ -187,11 +187,11 @@ def reuse(base_sha: str | None) -> None:
     step = Step()
     with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
         try:
-            found = trusted_runs.fetch_libraries(client.connect(step), base_sha or None, Path(folder))
+            found = artifacts.fetch_libraries(client.connect(step), base_sha or None, Path(folder))
         except GitHubError as error:
             step.warn(f"what the default branch compiled cannot be fetched: {error}")
             return
-        step.log(f"{artifacts.take_over(found, step)} libraries of the default branch are in the cache")
+        step.log(f"{libraries.take_over(found, step)} libraries of the default branch are in the cache")
 
 
 @step.command()
@@ -205,7 +205,7 @@ def index(output: Path) -> None:
     """
     step = Step()
     try:
-        found = trusted_runs.fetch_index(client.connect(step), output)
+        found = artifacts.fetch_index(client.connect(step), output)
     except GitHubError as error:
         step.warn(f"the history's index cannot be fetched: {error}")
         found = False
@@ -240,9 +240,9 @@ def ends(good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int
     Both are commits of the default branch or of the pull request. Needs GITHUB_TOKEN.
     """
     step = Step()
-    asked = bisect_request.BisectRequest(good, bad, case, kind, gpu)
-    found = bisect_request.ends(client.connect(step), asked, number, rules.measure)
-    step.output(good=found.good, bad=found.bad, gpu=found.gpu.label, target=found.gpu.target)
+    asked = bisect.BisectRequest(good, bad, case, kind, gpu)
+    first, last, runner = bisect.ends(client.connect(step), asked, number, rules.measure)
+    step.output(good=first, bad=last, gpu=runner.label, target=runner.target)
 
 
 @step.command()
@@ -257,10 +257,10 @@ def ends(good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int
 def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, number: int | None, post: bool) -> None:
     """Say which commit a search found, from its answer as untrusted data. Needs GITHUB_TOKEN."""
     bot = client.connect(Step())
-    text = bisect_answer.text_of(bot, folder, bisect_request.BisectRequest(good, bad, case, kind))
+    text = bisect.text_of(bot, folder, bisect.BisectRequest(good, bad, case, kind))
     if not post:
         bot.step.show(text)
     elif number is None:
         bot.step.summary(text)
     else:
-        bisect_answer.put_search(bot, number, text)
+        bisect.put_search(bot, number, text)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Piece
+from kernelgate.ci.document.model import Code, Line, Piece
 
 MISSING = "—"
 NOT_MEASURED = "not measured"
@@ -325,3 +325,8 @@ def _axis(axis: str, value: bool | float | str) -> str | None:
 
 def _minus(text: str) -> str:
     return text.replace("-", "−")
+
+
+def separated(lines: Iterable[Line], separator: str = ", ") -> Line:
+    """One line of several."""
+    return tuple(piece for number, line in enumerate(lines) for piece in ((separator, *line) if number else line))

@@ -18,15 +18,12 @@ from kernelgate.bench.record import CaseKey, Run
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.github import acceptances, command
-from kernelgate.ci.github.acceptances import KeptAcceptance
-from kernelgate.ci.github.assemble import Posting, Trusted
+from kernelgate.ci.github import check_run, command
+from kernelgate.ci.github.assemble import Posting, Trusted, assemble
+from kernelgate.ci.github.check_run import KeptAcceptance, shown_verdict
 from kernelgate.ci.github.client import Bot, patiently
-from kernelgate.ci.github.command import ACCEPT, ACCEPTED, ALL, Command, Refusal, Requester
-from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.post_check_run import shown_verdict
-from kernelgate.ci.github.publish import prepare
-from kernelgate.ci.github.run_info import RunInfo, write_run_info
+from kernelgate.ci.github.command import ACCEPT, ALL, Command, NotDoneError, Requester
+from kernelgate.ci.github.fetch import RunInfo, fetch, write_run_info
 from kernelgate.ci.github.upsert import Stamp, put_labels
 from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Policy
@@ -42,48 +39,48 @@ def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) 
     """
     event = bot.step.event()
     asked, wanted = command.requester(event), command.parse(command.body_of(event))
-    if asked is None or not isinstance(wanted, Command) or wanted.verb != ACCEPT:
+    if asked is None or wanted is None or wanted.verb != ACCEPT:
         raise UsageError("the event is not a comment that accepts a regression")
-    judged = partial(prepare, into, rules, trusted=trusted)
-    decided = _decided(bot, asked, wanted, subject, into, lambda: judged().posting)
-    if isinstance(decided, Refusal):
-        command.refuse(bot, asked, decided)
+    judge = partial(assemble, into, policy=rules, trusted=trusted)
+    try:
+        kept, info = _decided(bot, asked, wanted, subject, into, judge)
+    except NotDoneError as error:
+        command.refuse(bot, asked, str(error), wanted.done)
         return False
-    kept, info = decided
-    acceptances.keep(bot, kept, info.head_sha)
-    standing = acceptances.standing(bot, asked.number, info.head_sha)
-    write_run_info(info.model_copy(update={"accepted": standing}), into)
+    check_run.keep(bot, kept, info.head_sha)
+    standing = check_run.standing(bot, asked.number, info.head_sha)
+    info = info.model_copy(update={"accepted": standing})
+    write_run_info(info, into)
     # Later reports ask GitHub what was accepted where this label stands.
     put_labels(bot, asked.number, {Label.ACCEPTED}, Stamp.of(info.run), among=(Label.ACCEPTED,))
     command.react(bot, asked, "rocket")
-    command.reply(bot, asked, render.markdown_line(_answer(kept, judged().posting)))
+    command.reply(bot, asked, render.markdown_line(_answer(kept, judge(info))))
     return True
 
 
 def _decided(
-    bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judged: Callable[[], Posting]
-) -> tuple[KeptAcceptance, RunInfo] | Refusal:
+    bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judge: Callable[[RunInfo], Posting]
+) -> tuple[KeptAcceptance, RunInfo]:
     head, base = subject.head_sha or "", subject.base_sha or ""
-    body = patiently("comment", lambda: acceptances.comment_body(bot, asked.number, asked.comment_id, asked.login), bot)
+    body = patiently("comment", lambda: check_run.comment_body(bot, asked.number, asked.comment_id, asked.login), bot)
     if body is None or command.parse(body) != wanted:
-        return _refusal("the comment was edited or deleted since; write a new one")
+        raise NotDoneError("the comment was edited or deleted since; write a new one")
     shown = shown_verdict(bot, head)
     if shown is None or shown.waits:
-        return _refusal(f"{head[:7]} has no verdict yet; look at it and then write this again")
+        raise NotDoneError(f"{head[:7]} has no verdict yet; look at it and then write this again")
     if shown.run.completed_at is None or shown.run.completed_at >= asked.at:
-        return _refusal("the verdict came after your comment; look at it and then write this again")
+        raise NotDoneError("the verdict came after your comment; look at it and then write this again")
     run = patiently("run", lambda: _run(bot, shown.told[0]), bot)
     if run is None:
-        return _refusal(_GONE)
+        raise NotDoneError(_GONE)
     info = fetch(bot, run.id, into, None if run.event.startswith("pull_request") else subject)
     if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
-        return _refusal(info.no_pull_request or f"{head[:7]} is being measured anew; look at that and write this again")
-    cases = chosen(wanted, judged())
-    if isinstance(cases, Refusal):
-        return cases
+        anew = f"{head[:7]} is being measured anew; look at that and write this again"
+        raise NotDoneError(info.no_pull_request or anew)
+    cases = chosen(wanted, judge(info))
     kept = KeptAcceptance(
         comment=asked.comment_id,
-        digest=acceptances.digest(body),
+        digest=check_run.digest(body),
         by=asked.login,
         reason=visible(wanted.reason),
         base_sha=base,
@@ -96,7 +93,6 @@ _GONE = "what was measured is gone, or cannot be used; /kernelgate bench measure
 
 
 def _run(bot: Bot, number: int) -> WorkflowRun | None:
-    """The run that was judged; None where GitHub has it no more."""
     try:
         run = bot.repository.get_workflow_run(number)
         run.update()
@@ -105,15 +101,11 @@ def _run(bot: Bot, number: int) -> WorkflowRun | None:
     return run
 
 
-def _refusal(why: str) -> Refusal:
-    return Refusal(why, ACCEPTED)
-
-
-def chosen(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
-    """What is accepted, of what blocks by its speed."""
+def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
+    """What is accepted, of what blocks by its speed. Raises NotDoneError."""
     blocking = list(dict.fromkeys(one.case for one in posting.decision.regressions))
     if not blocking:
-        return _refusal(_nothing(posting))
+        raise NotDoneError(_nothing(posting))
     if wanted.cases == (ALL,):
         return blocking
     measured = {case.key for gpu in posting.gpus if gpu.record for case in gpu.record.cases}
@@ -122,18 +114,17 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
         named = sorted((key for key in measured if word in (key.id, f"{key.card}/{key.id}")), key=lambda key: key.card)
         if len(named) > 1 and len(which := [key for key in named if key in blocking]) != 1:
             several = " or ".join(f"{key.card}/{key.id}" for key in which or named)
-            return _refusal(f"{word} is a case of several cards; write {several}")
+            raise NotDoneError(f"{word} is a case of several cards; write {several}")
         key = next((key for key in named if key in blocking), None)
         if key is None:
             why = "was measured and does not block" if named else "is no case that was measured"
             listed = render.plain_line(remarks.listed(blocking, {}))
-            return _refusal(f"{word} {why}; what blocks by its speed is {listed}")
+            raise NotDoneError(f"{word} {why}; what blocks by its speed is {listed}")
         found.append(key)
     return list(dict.fromkeys(found))
 
 
 def _nothing(posting: Posting) -> str:
-    """Why there is nothing to accept."""
     certain = [one for one in posting.decision.blockers if one.code is not BlockCode.DESCRIPTION]
     if not certain and not any(gpu.record for gpu in posting.gpus):
         return _GONE

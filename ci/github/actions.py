@@ -28,8 +28,6 @@ MAX_EVENT = 32 * 1024 * 1024
 
 
 class StepAnswer(VerbAnswer):
-    """The answer of every verb that is a step of a workflow."""
-
     outputs: dict[str, str]
     """What later steps read, also where GITHUB_OUTPUT has it."""
     said: list[str]
@@ -84,7 +82,6 @@ class EventComment(BaseModel):
 class EventIssue(BaseModel):
     number: Number
     pull_request: Any = None
-    """Of an issue that is a pull request."""
 
 
 class Event(BaseModel):
@@ -110,7 +107,6 @@ class Step:
         return self.environment.get("GITHUB_TOKEN") or None
 
     def with_token(self, token: str | None) -> Step:
-        """The same with another token, where one is given, such as a GitHub App's."""
         return Step({**self.environment, "GITHUB_TOKEN": token}) if token else self
 
     @property
@@ -132,7 +128,6 @@ class Step:
 
     @property
     def run_url(self) -> str | None:
-        """The page of the run that this step belongs to."""
         run = self.environment.get("GITHUB_RUN_ID")
         return f"{self.repository_url}/actions/runs/{run}" if self.repository_url and run else None
 
@@ -185,13 +180,11 @@ class Step:
         _print(f"kernelgate: {line}", line)
 
     def warn(self, text: str) -> None:
-        """The same, and in a workflow also at the top of the run's page."""
         line = self.harmless(text)
         command = f"::warning title=kernelgate::{line.replace('%', '%25')}"
         _print(command if self.in_workflow else f"kernelgate: {line}", line)
 
     def show(self, text: str) -> None:
-        """A text that was asked for, as it is."""
         if (answer := _ANSWER.get()) is None:
             click.echo(text)
         else:

@@ -1,13 +1,23 @@
-"""Takes in what a run left behind: the records and failure notes among its artifacts, each checked and written anew."""
+"""Takes in what runs left behind: of a measurement its records and failure notes, each checked and written anew; of the
+default branch's own runs compiled libraries and the history's index.
+
+For the second a workflow's cache would not do: a pull request's runs restore, first of all, what earlier runs of the
+same pull request saved, and its author decides what those save. An artifact belongs to its run, and GitHub says of a
+run what started it. Those that a push to the default branch or a schedule started have run nothing but its code.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import requests
@@ -20,9 +30,8 @@ from kernelgate.bench.core import files
 from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
-from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, patiently
-from kernelgate.ci.github.run_info import Job, gpus_of
-from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
+from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, default_branch, merge_base, patiently
+from kernelgate.ci.github.untrusted_artifact import FAILURE, RECORD, UNREADABLE, FailureNote, RefusedError
 
 PREFIX = "kernelgate-record-"
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
@@ -33,37 +42,98 @@ MAX_ATTEMPTS = 4
 MAX_LISTED = 2000
 """Artifacts of one run that are looked at; GitHub lets a job have 500."""
 
+EVENTS = ("push", "schedule")
+"""Others run a stranger's code on the default branch, too: a comment, and a dispatch that names a pull request."""
+LIBRARIES = "kernelgate-library-head"
+LIBRARY_RUNS = 10
+"""Of each event that are looked at, the newest; beside those of the base's own commit."""
+MAX_TAKEN = 2
+"""Artifacts: a library is found by its contents, so the newest mostly has what did not change."""
+LIBRARIES_PACKED = 128 * 1024 * 1024
+LIBRARIES_UNPACKED = 512 * 1024 * 1024
+MAX_FILES = 20_000
+INDEX = "kernelgate-history-index"
+INDEX_FILE = "index.sqlite"
+MAGIC = b"SQLite format 3\0"
+INDEX_RUNS = 30
+"""Of each event that are looked at, the newest: every workflow of the default branch has runs there."""
+NEIGHBOURS = 3
+INDEX_PACKED = 512 * 1024 * 1024
+INDEX_UNPACKED = 2 * 1024 * 1024 * 1024
 
-def take_in(bot: Bot, run: WorkflowRun, jobs: Iterable[Job], known: Run, into: Path) -> tuple[str, ...]:
-    """Writes what can be used into the folder; returns why the rest cannot."""
+
+def listed_of(bot: Bot, run: WorkflowRun) -> list[Artifact]:
+    def step() -> list[Artifact]:
+        # As many a page as GitHub gives: there may be hundreds that are none of ours.
+        pages = PaginatedList(Artifact, run.requester, run.artifacts_url, {"per_page": 100}, list_item="artifacts")
+        return list(islice(pages, MAX_LISTED))
+
+    return patiently("artifacts", step, bot)
+
+
+def download(bot: Bot, one: Artifact, most: int) -> bytes:
+    """The zip file, of at most so many bytes, which are those that were uploaded. Raises RefusedError.
+
+    GitHub answers with an address elsewhere, which is asked without the token.
+    """
+    name = f"artifact {one.name}"
+    if one.expired:
+        raise RefusedError(f"{name} has expired")
+    if one.size_in_bytes > most:
+        raise RefusedError(f"{name} is refused: it has {one.size_in_bytes} bytes, more than {most}")
+
+    def step() -> bytes:
+        headers, _ = one.requester.requestJsonAndCheck("GET", one.archive_download_url)
+        address = str(headers.get("location") or "")
+        if urlsplit(address).scheme not in ("https", urlsplit(bot.step.api_url).scheme):
+            raise GitHubError(f"{name}: GitHub named no address that it could be read from")
+        data = bytearray()
+        with requests.get(address, stream=True, timeout=TIMEOUT_S) as response:
+            response.raise_for_status()
+            for chunk in response.iter_content(64 * 1024):
+                data += chunk
+                if len(data) > most:
+                    raise RefusedError(f"{name} is refused: more than {most} bytes came")
+        if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
+            raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
+        return bytes(data)
+
+    return patiently(name, step, bot)
+
+
+# The records of a measurement ----------------------------------------------------------------------------------------
+
+
+def take_in(bot: Bot, run: WorkflowRun, gpus: Collection[str], known: Run, into: Path) -> tuple[str, ...]:
+    """Writes what can be used into the folder; returns why the rest cannot. `gpus`: labels that jobs measured."""
     refused: list[str] = []
-    listed = patiently("artifacts", lambda: listed_of(run), bot)
+    listed = listed_of(bot, run)
     if len(listed) >= MAX_LISTED:
         refused.append(f"artifacts beyond {MAX_LISTED} are refused: a run has no use for so many")
-    for label, alike in _records(listed, gpus_of(jobs), refused):
+    for label, alike in _records(listed, gpus, refused):
         contents, broken = [], []
         for one in alike:
             try:
                 contents.append(_content(bot, one, label, known))
             except RefusedError as error:
                 broken.append(str(error))
-        chosen = _chosen(contents, label, refused) if contents else None
-        if chosen is not None and chosen.record:
-            record.write(chosen.record, into / f"{label}.run.json")
-        if chosen is not None and chosen.note:
-            files.write(into / f"{label}.failure.json", chosen.note.model_dump_json(by_alias=True))
+        newest = max((attempt for attempt, _, _ in contents), default=0)
+        latest = [content for content in contents if content[0] == newest]
+        if len(latest) > 1:
+            # The first may be an honest one, so it is judged; but nothing passes.
+            several = f"{len(latest)} artifacts {PREFIX}{label} are of one attempt"
+            refused.append(f"{several}: the first is judged, and the others are refused")
+        for _, measured, note in latest[:1]:
+            if measured:
+                record.write(measured, into / f"{label}.run.json")
+            if note:
+                files.write(into / f"{label}.failure.json", note.model_dump_json(by_alias=True))
         # A newer attempt makes up for what an older one left.
-        if chosen is None or chosen.attempt < max(known.run_attempt or 0, 2):
+        if not latest or newest < max(known.run_attempt or 0, 2):
             refused.extend(broken)
     for why in refused:
         bot.step.warn(why)
     return tuple(refused)
-
-
-def listed_of(run: WorkflowRun) -> list[Artifact]:
-    # As many a page as GitHub gives: there may be hundreds that are none of ours.
-    pages = PaginatedList(Artifact, run.requester, run.artifacts_url, {"per_page": 100}, list_item="artifacts")
-    return list(islice(pages, MAX_LISTED))
 
 
 def _records(
@@ -76,13 +146,10 @@ def _records(
     """
     found: dict[str, list[Artifact]] = {}
     for one in sorted(listed, key=lambda one: one.id):
-        if not one.name.startswith(PREFIX):
-            continue
-        name = _LABEL.fullmatch(one.name)
-        if name is None:
-            refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
-        else:
+        if name := _LABEL.fullmatch(one.name):
             found.setdefault(name[1], []).append(one)
+        elif one.name.startswith(PREFIX):
+            refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
     wanted = sorted(found, key=lambda label: (label not in measured, -found[label][-1].id))
     if len(wanted) > MAX_ARTIFACTS:
         more = f"{len(wanted) - MAX_ARTIFACTS} more labels, such as {wanted[MAX_ARTIFACTS]},"
@@ -92,70 +159,120 @@ def _records(
     return sorted((label, [found[label][0], *found[label][1:][1 - MAX_ATTEMPTS :]]) for label in wanted[:MAX_ARTIFACTS])
 
 
-@dataclass(frozen=True)
-class ArtifactContent:
-    """What one artifact holds, checked."""
-
-    record: RunRecord | None
-    note: FailureNote | None
-
-    @property
-    def attempt(self) -> int:
-        """Of the run; 0 where the artifact does not say."""
-        stated = self.record.run.run_attempt if self.record else None
-        return stated or (self.note.run_attempt if self.note else None) or 0
-
-
-def _chosen(contents: Sequence[ArtifactContent], label: str, refused: list[str]) -> ArtifactContent:
-    """What counts of the artifacts of one label, the oldest first: that of the newest attempt. Each has one.
-
-    Of several that say the same attempt, the first may be an honest one, so it is judged; but nothing passes.
-    """
-    newest = max(content.attempt for content in contents)
-    first, *others = [content for content in contents if content.attempt == newest]
-    if others:
-        several = f"{len(others) + 1} artifacts {PREFIX}{label} are of one attempt"
-        refused.append(f"{several}: the first is judged, and the others are refused")
-    return first
-
-
-def _content(bot: Bot, one: Artifact, label: str, known: Run) -> ArtifactContent:
-    """Raises RefusedError."""
+def _content(bot: Bot, one: Artifact, label: str, known: Run) -> tuple[int, RunRecord | None, FailureNote | None]:
+    """What an artifact holds, checked: the attempt, 0 where it does not say, record and note. Raises RefusedError."""
     name = f"artifact {one.name}"
-    if one.expired:
-        raise RefusedError(f"{name} has expired")
-    if one.size_in_bytes > untrusted_artifact.MAX_ARCHIVE:
-        raise RefusedError(
-            f"{name} is refused: it has {one.size_in_bytes} bytes, more than {untrusted_artifact.MAX_ARCHIVE}"
-        )
-    found = untrusted_artifact.members(
-        patiently(name, lambda: download(bot, one, untrusted_artifact.MAX_ARCHIVE), bot), name
-    )
-    record_, note = found.get(untrusted_artifact.RECORD), found.get(untrusted_artifact.FAILURE)
+    found = untrusted_artifact.members(download(bot, one, untrusted_artifact.MAX_ARCHIVE), name)
     bot.step.log(f"{name}: {', '.join(sorted(found)) or 'empty'}")
-    return ArtifactContent(
-        untrusted_artifact.checked_record(record_, known.model_copy(update={"gpu": label}), name) if record_ else None,
-        untrusted_artifact.checked_failure(note, name) if note else None,
-    )
+    known = known.model_copy(update={"gpu": label})
+    measured = untrusted_artifact.checked_record(found[RECORD], known, name) if found.get(RECORD) else None
+    note = untrusted_artifact.checked_failure(found[FAILURE], name) if found.get(FAILURE) else None
+    return (measured.run.run_attempt if measured else None) or (note.run_attempt if note else None) or 0, measured, note
 
 
-def download(bot: Bot, one: Artifact, most: int) -> bytes:
-    """The zip file, of at most so many bytes; raises RefusedError for a larger one.
+# What the default branch's own runs left -----------------------------------------------------------------------------
 
-    GitHub answers with an address elsewhere, which is asked without the token.
+
+def fetch_libraries(bot: Bot, base_sha: str | None, folder: Path) -> list[Path]:
+    """Folders of libraries below `folder`, each what a trusted run handed over. What cannot be used is said, and left.
+
+    `base_sha`: whose run comes first. Raises GitHubError where the API cannot be used.
     """
-    headers, _ = one.requester.requestJsonAndCheck("GET", one.archive_download_url)
-    address = str(headers.get("location") or "")
-    secure = urlsplit(bot.step.api_url).scheme
-    if urlsplit(address).scheme not in ("https", secure):
-        raise GitHubError(f"artifact {one.name}: GitHub named no address that it could be read from")
-    with requests.get(address, stream=True, timeout=TIMEOUT_S) as response:
-        response.raise_for_status()
-        data = bytearray()
-        for chunk in response.iter_content(64 * 1024):
-            data += chunk
-            if len(data) > most:
-                raise RefusedError(f"artifact {one.name} is refused: more than {most} bytes came")
-    if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
-        raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
-    return bytes(data)
+    unpacked: list[Path] = []
+    for artifact in islice(_libraries(bot, base_sha), MAX_TAKEN):
+        into = folder / str(artifact.id)
+        try:
+            _unpack(download(bot, artifact, LIBRARIES_PACKED), into, MAX_FILES, LIBRARIES_UNPACKED)
+            unpacked.append(into)
+        except RefusedError as error:
+            bot.step.warn(f"what the default branch compiled is not used: {error}")
+    return unpacked
+
+
+def _libraries(bot: Bot, base_sha: str | None) -> Iterator[Artifact]:
+    default = default_branch(bot)
+    seen: set[int] = set()
+    for query in (*([{"head_sha": base_sha}] if base_sha else []), *_of_branch(default)):
+        for run in _newest(bot, query, LIBRARY_RUNS):
+            if run.id not in seen and is_trusted(bot, run, default):
+                seen.add(run.id)
+                if (artifact := _artifact(bot, run, LIBRARIES)) is not None:
+                    yield artifact
+
+
+def fetch_index(bot: Bot, into: Path) -> bool:
+    """Puts the history's index into the file `into`; False where there is none that can be used, which is said.
+
+    Of the newest trusted runs that left one: it holds what is in those before it, though its run may have begun
+    earlier. Raises GitHubError where the API cannot be used.
+    """
+    default = default_branch(bot)
+    runs = [run for query in _of_branch(default) for run in _newest(bot, query, INDEX_RUNS)]
+    left = ((run, _artifact(bot, run, INDEX)) for run in sorted(runs, key=lambda run: -run.id))
+    trusted = (artifact for run, artifact in left if artifact is not None and is_trusted(bot, run, default))
+    found = max(islice(trusted, NEIGHBOURS), key=lambda artifact: artifact.id, default=None)
+    if found is None:
+        bot.step.log("no run of the default branch has left an index of the history")
+        return False
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into.parent) as folder:
+        file = Path(folder) / INDEX_FILE
+        try:
+            _unpack(download(bot, found, INDEX_PACKED), Path(folder), 1, INDEX_UNPACKED)
+            with file.open("rb") if file.exists() else io.BytesIO() as opened:
+                if opened.read(len(MAGIC)) != MAGIC:
+                    raise RefusedError(f"its archive holds no {INDEX_FILE} that is a SQLite database")
+        except RefusedError as error:
+            bot.step.warn(f"the history's index is not used: {error}")
+            return False
+        file.replace(into)
+    return True
+
+
+def _of_branch(default: str) -> Iterator[dict[str, str]]:
+    return ({"branch": default, "event": event} for event in EVENTS)
+
+
+def _newest(bot: Bot, query: Mapping[str, str], most: int) -> list[WorkflowRun]:
+    """The runs that GitHub finds, the newest first. Nothing says yet that they can be trusted."""
+
+    def step() -> list[WorkflowRun]:
+        address = f"{bot.repository.url}/actions/runs"
+        pages = PaginatedList(WorkflowRun, bot.repository.requester, address, dict(query), list_item="workflow_runs")
+        return list(islice(pages, most))
+
+    return patiently("runs", step, bot)
+
+
+def is_trusted(bot: Bot, run: WorkflowRun, default: str) -> bool:
+    """Whether all code that ran in it is the default branch's. A tag may have the branch's name, and a fork's branch,
+    so the commit must be one of the default branch."""
+    source = run.head_repository
+    own = source is not None and source.full_name == bot.repository.full_name
+    if run.event not in EVENTS or run.head_branch != default or not own:
+        return False
+    return merge_base(bot, default, run.head_sha) == run.head_sha
+
+
+def _artifact(bot: Bot, run: WorkflowRun, name: str) -> Artifact | None:
+    """The newest one of this name that the run left; None where there is none any more."""
+    mine = [artifact for artifact in listed_of(bot, run) if artifact.name == name and not artifact.expired]
+    return max(mine, key=lambda artifact: artifact.id, default=None)
+
+
+def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            if len(entries) > most_files or sum(entry.file_size for entry in entries) > most_bytes:
+                raise RefusedError(f"its archive unpacks to more than {most_files} files or {most_bytes} bytes")
+            for entry in entries:
+                path = PurePosixPath(entry.orig_filename)
+                plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG) and not entry.is_dir()
+                if not plain or path.is_absolute() or ".." in path.parts or "\\" in str(path) or "\0" in str(path):
+                    raise RefusedError(f"its archive holds {visible(entry.orig_filename, 80)!r}")
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as packed, (folder / path).open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+    except UNREADABLE as error:
+        raise RefusedError(f"its archive cannot be read ({type(error).__name__})") from None

@@ -17,10 +17,11 @@ from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
-from kernelgate.ci.github import claims, run_info, untrusted_artifact
-from kernelgate.ci.github.description import Description
-from kernelgate.ci.github.plan import JUDGE_PATHS
-from kernelgate.ci.github.run_info import RunInfo
+from kernelgate.ci.github import claims, untrusted_artifact
+from kernelgate.ci.github.description import Description, describe
+from kernelgate.ci.github.fetch import Job, RunInfo
+from kernelgate.ci.github.plan import JUDGE_PATHS, skipped
+from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
@@ -39,7 +40,6 @@ Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
 
 ExpectedByLabel = Mapping[str, Expected]
-"""What the plan asks of each GPU, by its label in the policy."""
 NO_PLAN: ExpectedByLabel = MappingProxyType({})
 
 
@@ -48,19 +48,18 @@ class Trusted:
     """What the default branch says of the measurement, which no record and no pull request can change."""
 
     expected: ExpectedByLabel = field(default_factory=lambda: NO_PLAN)
-    """What the plan asks of each GPU."""
+    """What the plan asks of each GPU, by its label in the policy."""
     past: Past = no_past
-    """What earlier measurements show of a record's cases."""
     page: str | None = None
-    """Where the HTML page of this report is."""
     nights: Callable[[RunRecord], NightsByCase] = no_nights
-    """How its cases' times moved on the default branch."""
 
 
 NOTHING_TRUSTED = Trusted()
-NO_VERDICT = RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
 BUILD = "build"
-"""The label of the build job's failure note."""
+RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "initialize", "complete job")
+"""Steps in which only the runner can fail."""
+AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
+"""Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
 _LATER: Line = (
     Mark.SLIGHT,
     " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
@@ -69,38 +68,21 @@ _UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spill
 
 
 @dataclass(frozen=True)
-class PullRequestChange:
-    """What the API says of the pull request."""
-
-    description: Description
-    names: tuple[str, ...] | None
-    """Every path that it touches; None where GitHub does not list them all."""
-    skipped: str | None = None
-    """Why it is not to be measured."""
-
-    def touches(self, paths: Sequence[str]) -> bool:
-        """Whether it changes one of these; what is not known counts as changed."""
-        return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
-
-
-@dataclass(frozen=True)
 class GpuResult:
-    """One GPU, for the gate and for the report."""
-
     evidence: GpuEvidence
     report: GpuReport
 
 
 @dataclass(frozen=True)
 class Posting:
-    """Everything that is to be posted, decided before anything is."""
-
     report: Report
     decision: Decision
     gpus: tuple[GpuReport, ...] = ()
     task: Task = "bench"
     quiet: bool = False
     """Nothing was to be measured: a check run says so, and no comment is made of it."""
+    missed: bool = False
+    """The pull request was to be measured and never was, such as one whose description alone was edited."""
 
     @property
     def judged(self) -> bool:
@@ -124,19 +106,18 @@ def assemble(
     folder: Path,
     info: RunInfo,
     policy: Policy,
-    change: PullRequestChange | None,
     task: Task = "bench",
     trusted: Trusted = NOTHING_TRUSTED,
 ) -> Posting:
-    """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it.
+    """Judges every record in the folder.
 
     A record is held against what is `trusted` to be expected, and against its own word only where that says nothing.
     """
     if info.changes_judges:
-        return _untrusted(change is None or change.touches(policy.template.kernel_paths))
+        return _untrusted(info.pull is None or info.pull.touches(policy.template.kernel_paths))
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
-        return _not_measured(change.skipped if change else None)
-    asked = _Asked(info, policy, change, task, trusted)
+        return _not_measured(info, policy)
+    asked = _Asked(info, policy, _described(info, policy) if task == "bench" else None, task, trusted)
     results = _results(folder, asked)
     decision = gate.decide(
         [result.evidence for result in results],
@@ -155,21 +136,14 @@ def assemble(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the run was for, and all that its records are judged by."""
-
     info: RunInfo
     policy: Policy
-    change: PullRequestChange | None
+    description: Description | None
     task: Task
     trusted: Trusted
 
     @property
-    def description(self) -> Description | None:
-        return self.change.description if self.change and self.task == "bench" else None
-
-    @property
     def plan(self) -> ExpectedByLabel:
-        """What the records are held against: of what is not about the merge, anything may be asked."""
         return self.trusted.expected if self.task == "bench" else NO_PLAN
 
 
@@ -181,12 +155,11 @@ def places(info: RunInfo, page: str | None = None) -> Links:
 
 
 def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) -> Posting:
-    """What is to be posted; it can be rendered."""
-    change = asked.change
-    names = change.names if change else None
+    pull = asked.info.pull
+    names = pull.names if pull else None
     gpus = tuple(replace(result.report, changed=names) for result in results)
     report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
-    later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
+    later = (_LATER,) if pull and pull.touches(JUDGE_PATHS) else ()
     checks = (*report.checks, *_description_lines(asked.description))
     report = replace(report, remarks=(*report.remarks, *later), checks=checks)
     render.comment(report)
@@ -202,32 +175,32 @@ def _labels(folder: Path) -> list[str]:
 
 
 def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
-    """Every GPU of which a record, a failure note or a job tells."""
     info = asked.info
-    stopped = {label: job for job in info.failed if (label := run_info.gpu_of(job.name))}
+    stopped = {job.gpu: job for job in info.failed if job.gpu}
     found = [_safely(label, folder, asked) for label in _labels(folder)]
-    if any(one.report.record or one.evidence.label != BUILD for one in found):
-        # The note of a build that other records came out of is about another target.
-        found = [one for one in found if one.evidence.label != BUILD] or found
-    elif not found:
-        return [_failed(BUILD, Failure(*run_info.blame_run(info), run=info.run))]
-    else:
-        return found
+    if not any(one.report.record or one.evidence.label != BUILD for one in found):
+        left = Fault.OURS, f"the run ended ({info.conclusion or 'without a result'}) and left no record"
+        if info.refused:
+            left = Fault.OURS, "no record could be used"
+        elif info.failed:
+            left = blame(info.failed[0])
+        return found or [_failed(BUILD, info, *left)]
+    # The note of a build that other records came out of is about another target.
+    found = [one for one in found if one.evidence.label != BUILD] or found
     results = []
     for one in found:
         job = stopped.get(one.evidence.label)
         if job is not None and one.report.record is not None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
-            disputed = run_info.blame(job)[0] is Fault.OUTPUT
-            evidence = replace(one.evidence, missing=(run_info.stopped(job), *one.evidence.missing))
+            how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
+            lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
+            evidence = replace(one.evidence, missing=(lacks, *one.evidence.missing))
+            disputed = blame(job)[0] is Fault.OUTPUT
             one = replace(one, evidence=replace(evidence, fault=Fault.DISPUTED) if disputed else evidence)
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
-        # It was to be measured and left nothing which can be used.
-        fault, message = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
-        if label in stopped:
-            fault, message = run_info.blame(stopped[label])
-        results.append(_failed(label, Failure(fault, message, run=info.run)))
+        nothing = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
+        results.append(_failed(label, info, *(blame(stopped[label]) if label in stopped else nothing)))
     return results
 
 
@@ -243,24 +216,23 @@ def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
 
 def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
     why = str(error) if isinstance(error, KernelgateError) else unexpected(error)
-    return _failed(label, Failure(Fault.OURS, f"what the run left cannot be judged: {visible(why)}", run=info.run))
+    return _failed(label, info, Fault.OURS, f"what the run left cannot be judged: {visible(why)}")
 
 
-def _failed(label: str, failure: Failure) -> GpuResult:
-    return GpuResult(GpuEvidence(label, fault=failure.fault), GpuReport(label, failure=failure))
+def _failed(label: str, info: RunInfo, fault: Fault, message: str, note: FailureNote | None = None) -> GpuResult:
+    failure = Failure(fault, message, note.target if note else None, note.log if note else (), info.run)
+    return GpuResult(GpuEvidence(label, fault=fault), GpuReport(label, failure=failure))
 
 
 def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
     info, policy, planned = asked.info, asked.policy, asked.trusted.expected
-    note = folder / f"{label}.failure.json"
-    path = folder / f"{label}.run.json"
+    note, path = folder / f"{label}.failure.json", folder / f"{label}.run.json"
     if planned and label not in planned and label != BUILD:
-        return _failed(label, Failure(Fault.OURS, f"the policy has no GPU with the label {label}", run=info.run))
+        return _failed(label, info, Fault.OURS, f"the policy has no GPU with the label {label}")
     if path.exists():
         measured = record.read(path)
         if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
-            unusable = f"the record cannot be used: {render.plain_line(why)}"
-            return _failed(label, Failure(Fault.OURS, unusable, run=info.run))
+            return _failed(label, info, Fault.OURS, f"the record cannot be used: {render.plain_line(why)}")
         measured = held_to(asked.plan[label], measured, info) if label in asked.plan else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
@@ -269,9 +241,13 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
-    job = next((job for job in info.failed if (run_info.gpu_of(job.name) or BUILD) == label), None)
-    fault, message = run_info.settled(Fault(failure.fault), failure.message, job)
-    return _failed(label, Failure(fault, message, failure.target, failure.log, info.run))
+    job = next((job for job in info.failed if (job.gpu or BUILD) == label), None)
+    claimed, (found, where) = Fault(failure.fault), blame(job) if job else (None, "")
+    if found not in AUTHOR_STEPS.values() or claimed in AUTHOR_STEPS.values():
+        return _failed(label, info, claimed, failure.message, failure)
+    # A file cannot excuse what GitHub says failed: a step that tries the author's code.
+    only = "and only a file that it left says that the change is not to blame"
+    return _failed(label, info, Fault.DISPUTED, f"{where}, {only}: {failure.message}", failure)
 
 
 def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
@@ -314,7 +290,8 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
     if part.record is None:
         return GpuResult(evidence, part)
     assessed = claims.assess(written, measured, verdict, policy.gates)
-    deciding = claims.assess(written, measured, evidence.verdict or NO_VERDICT, policy.gates)
+    decided = evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
+    deciding = claims.assess(written, measured, decided, policy.gates)
     read = any(build.kernels for build in measured.builds)
     unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
@@ -344,6 +321,20 @@ def _against_stored(
     return baselines.of_record(verdict, stored, measured.run.created_at), since
 
 
+def blame(job: Job) -> tuple[Fault, str]:
+    """Whose fault a failed job is, and a sentence on it."""
+    where = f"the job {job.name}" + (f" stopped at {job.step}" if job.step else "")
+    if job.conclusion == "cancelled":
+        return Fault.RUNNER, f"{where} and was cancelled by a user, or its runner disconnected"
+    if job.conclusion == "timed_out":
+        return Fault.RUNNER, f"{where} and ran into its time limit"
+    step = (job.step or "").casefold()
+    if not step or step.startswith(RUNNER_STEPS):
+        return Fault.RUNNER, where
+    fault = next((fault for word, fault in AUTHOR_STEPS.items() if step.startswith(word)), Fault.OURS)
+    return fault, where
+
+
 # What is not judged ---------------------------------------------------------------------------------------------------
 
 
@@ -364,17 +355,24 @@ def _untrusted(touches_kernel: bool) -> Posting:
     return Posting(report, decision, quiet=not touches_kernel)
 
 
-def _not_measured(why: str | None) -> Posting:
+def _not_measured(info: RunInfo, policy: Policy) -> Posting:
+    pull = info.pull
+    why = skipped(pull.names, pull.labels, policy.measure) if pull else None
     report = Report(
         headline=with_consequence(
             Mark.UNKNOWN, (f"Not measured: {why or 'nothing in this change asks for it'}",), NOT_MEASURED
         ),
         summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
     )
-    return Posting(report, NOT_MEASURED, quiet=True)
+    return Posting(report, NOT_MEASURED, quiet=True, missed=pull is not None and why is None)
 
 
 # The description ------------------------------------------------------------------------------------------------------
+
+
+def _described(info: RunInfo, policy: Policy) -> Description | None:
+    pull = info.pull
+    return describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
 
 
 def _description_lines(description: Description | None) -> list[Line]:

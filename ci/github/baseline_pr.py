@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from statistics import median
 
 import numpy as np
+from github.PullRequest import PullRequest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -33,36 +35,56 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.github import acceptances, untrusted_artifact
-from kernelgate.ci.github.acceptances import AcceptedMerge
+from kernelgate.ci.document.model import Code, Line, Link
+from kernelgate.ci.github import check_run, untrusted_artifact
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot
+from kernelgate.ci.github.client import Bot, GitHubError, merge_base, patiently
 from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import prior, ratchet
+from kernelgate.ci.judge.case import CaseVerdict, Status
+from kernelgate.ci.judge.gate import Acceptance, Label
 from kernelgate.ci.judge.prior import Past, no_past
 from kernelgate.ci.judge.stats import bootstrap
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+from kernelgate.ci.report import remarks
 from kernelgate.ci.report.build import report
-from kernelgate.ci.report.remarks import as_accepted
 
 SUMMARY_LEVEL = 0.95
 BODY_LIMIT = 60_000
 """Characters of the pull request's body; GitHub takes 65,536."""
+MAX_PULLS = 100
+"""Closed pull requests that are looked through: those that changed last."""
+_NOT_SLOWER = (Status.UNCHANGED, Status.FASTER, Status.IMPROVED)
+
+
+@dataclass(frozen=True)
+class AcceptedMerge:
+    pull: Link
+    by: str
+    reason: str
+    cases: tuple[CaseKey, ...]
+
+    @property
+    def line(self) -> Line:
+        return (
+            *remarks.listed(self.cases, {}),
+            ": accepted in ",
+            self.pull,
+            " by ",
+            Code(f"@{self.by}"),
+            ". Reason: ",
+            visible(self.reason),
+        )
 
 
 @dataclass(frozen=True)
 class Before:
-    """What a new baseline follows on."""
-
     stored: RunRecord | None = None
-    """The one that it replaces, whose days it keeps."""
     accepted: tuple[AcceptedMerge, ...] = ()
-    """What became slower since, and was accepted."""
     best: RunRecord | None = None
     """The best ever, where this measurement confirms a new one."""
     force: bool = True
@@ -87,30 +109,28 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     path = baseline_path(gpu)
     stored = record.read(Path(path)) if Path(path).exists() else None
     _must_be_whole(measured, new, None if force or tag else stored)
+    why = ""
     if tag:
-        number = put(bot, release(new, gpu, bot.step.run_url, tag))
+        made: Offer | None = release(new, gpu, bot.step.run_url, tag)
+    else:
+        known = past(new)
+        verdict = judge(new, rules, stored, label, path, known) if stored else None
+        taken = accepted_since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
+        beside = Path(ratchet.beside(path, "best"))
+        held = record.read(beside) if stored and beside.exists() else None
+        best = ratchet.best(held, stored, as_baseline(new, stored), rules, known) if stored else None
+        made = offer(new, gpu, verdict, rules, bot.step.run_url, Before(stored, taken, best, force))
+        why = verdict.reason if verdict else ""
+    if made is not None:
+        number = put(bot, made)
         bot.step.output(pull_request=str(number))
         return number
-    known = past(new)
-    verdict = judge(new, rules, stored, label, path, known) if stored else None
-    taken = acceptances.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
-    best = None
-    if stored is not None:
-        beside = Path(ratchet.beside(path, "best"))
-        held = record.read(beside) if beside.exists() else None
-        best = ratchet.best(held, stored, as_baseline(new, stored), rules, known)
-    before = Before(stored, taken, best, force)
-    if not moves(new, verdict, rules, before):
-        why = verdict.reason if verdict else ""
-        if stored and (other := ratchet.changed(new.environment, stored.environment)):
-            parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
-            why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
-        bot.step.log(f"the baseline of {label} is unchanged: {why}")
-        bot.step.output(pull_request="")
-        return None
-    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, before))
-    bot.step.output(pull_request=str(number))
-    return number
+    if stored and (other := ratchet.changed(new.environment, stored.environment)):
+        parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
+        why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
+    bot.step.log(f"the baseline of {label} is unchanged: {why}")
+    bot.step.output(pull_request="")
+    return None
 
 
 def baseline_path(gpu: RunnerGpu) -> str:
@@ -126,13 +146,6 @@ def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: 
     known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}
     fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
     return frozenset(keys | fresh) if keys else frozenset()
-
-
-def moves(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> bool:
-    """Whether there is anything to offer."""
-    if before.force or verdict is None or before.best is not None:
-        return True
-    return bool(_moved_cases(new, verdict, rules, before))
 
 
 def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Offer:
@@ -195,13 +208,9 @@ def offer(
     rules: Policy,
     run_url: str | None,
     before: Before = NOTHING_BEFORE,
-) -> Offer:
-    """What is proposed. Raises UsageError where it cannot be one."""
-    commit = _commit_of(new)
-    path = baseline_path(gpu)
-    measured = f"The default branch at {commit} was measured on `{gpu.label}`"
-    lines = [f"{measured} by [this run]({run_url})." if run_url else f"{measured}.", ""]
-    lines += _compared(new, verdict, rules, before)
+) -> Offer | None:
+    """What is proposed; None where nothing moves. Raises UsageError where it cannot be one."""
+    commit, path = _commit_of(new), baseline_path(gpu)
     whole = as_baseline(new, before.stored)
     files: tuple[tuple[str, bytes], ...] = ()
     if before.force or verdict is None or before.stored is None:
@@ -210,6 +219,11 @@ def offer(
         files = (_file(path, ratchet.moved(before.stored, whole, keys)),)
     if before.best is not None:
         files = (*files, _file(ratchet.beside(path, "best"), before.best))
+    if not files:
+        return None
+    measured = f"The default branch at {commit} was measured on `{gpu.label}`"
+    lines = [f"{measured} by [this run]({run_url})." if run_url else f"{measured}.", ""]
+    lines += _compared(new, verdict, rules, before)
     return Offer(
         branch=f"kernelgate/baseline-{gpu.label}",
         files=files,
@@ -221,14 +235,13 @@ def offer(
 
 
 def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> list[str]:
-    """What changed since the stored baseline, what of it was accepted, and the evidence."""
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = report(new, verdict, rules.gates) if verdict else None
     # What makes the nights of the history compare.
     pin = Code(f'pinned = "{_commit_of(new)}"')
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))
     if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
-        evidence = replace(evidence, headline=as_accepted(evidence.headline))
+        evidence = replace(evidence, headline=remarks.as_accepted(evidence.headline))
     return [
         render.markdown_line((comparison + ".",)),
         "",
@@ -322,3 +335,55 @@ def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: R
         return summary.model_copy(update={"days": earlier})
     today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
     return summary.model_copy(update={"days": prior.with_today(earlier, today)})
+
+
+def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tuple[AcceptedMerge, ...]:
+    """What was accepted between the stored baseline's commit and `head`, and may be slower than it, the newest first.
+
+    Nothing where anything else is slower than the baseline: that must not pass into a new one unseen.
+    """
+    known = stored.run.head_sha
+    slower = [case for case in verdict.cases if case.status not in _NOT_SLOWER]
+    if known is None or verdict.refused is not None or not slower:
+        return ()
+    try:
+        pulls = patiently("closed pull requests", lambda: _accepting(bot), bot)
+        found = [one for pull in pulls if _is_between(bot, pull, known, head) for one in _of(bot, pull, slower)]
+    except GitHubError as error:
+        bot.step.warn(f"what was accepted since the baseline is not known, so it counts as not accepted: {error}")
+        return ()
+    taken = {case for one in found for case in one.cases}
+    left = [case.key for case in slower if case.status.is_slower and case.key not in taken]
+    # What was accepted makes the mean of its card slower, too.
+    together = {mean.card for mean in verdict.means if mean.status.is_slower} - {case.card for case in taken}
+    return () if left or together else tuple(found)
+
+
+def _accepting(bot: Bot) -> list[PullRequest]:
+    closed = bot.repository.get_pulls(state="closed", sort="updated", direction="desc")
+    return [
+        pull
+        for pull in islice(closed, MAX_PULLS)
+        if pull.merged_at is not None and Label.ACCEPTED in (label.name for label in pull.labels)
+    ]
+
+
+def _is_between(bot: Bot, pull: PullRequest, known: str, head: str) -> bool:
+    """Whether the default branch got it after the one commit, and by the other."""
+    merged = pull.merge_commit_sha or ""
+    return bool(merged) and merge_base(bot, merged, head) == merged and merge_base(bot, merged, known) != merged
+
+
+def _of(bot: Bot, pull: PullRequest, slower: Iterable[CaseVerdict]) -> list[AcceptedMerge]:
+    every = [one for kept in check_run.standing(bot, pull.number, pull.head.sha) for one in kept.of(pull.head.sha)]
+    by_words: dict[tuple[str, str], list[Acceptance]] = {}
+    for one in every:
+        by_words.setdefault((one.by, one.reason), []).append(one)
+    found = []
+    for (by, reason), alike in by_words.items():
+        named = {one.case for one in alike}
+        cards = {case.card for case in named if not case.id}
+        cases = tuple(case.key for case in slower if case.key in named or case.card in cards)
+        if cases:
+            found.append(AcceptedMerge(Link(f"pull request {pull.number}", pull.html_url), by, reason, cases))
+    return found

@@ -21,7 +21,6 @@ MAX_CLAIMS = 20
 MAX_NAME = formatting.MAX_LABEL
 """Characters of a card or axis that is looked for in a text; one letter alone is too common a word."""
 MAX_AXES = 12
-"""Axes that a line names."""
 CLAIM_TOLERANCE_PCT: Final = 1.0
 """Claims are rounded: a claim of 10% holds if 9.2% was measured. In percentage points."""
 
@@ -34,8 +33,6 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One line of the section on claims."""
-
     text: str
     """As it was written, for showing; not escaped."""
     case: str | None
@@ -52,7 +49,6 @@ class Claim:
 
 
 def plain(markdown: str) -> str:
-    """The words without links, images, emphasis, code marks and tags."""
     text = re.sub(r"!?\[([^\[\]]{0,500})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])?", r"\1", markdown)
     text = re.sub(r"<[^<>]{0,300}>", " ", text)
     text = re.sub(r"[*`~#]|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])", "", text)
@@ -116,7 +112,6 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
 
 
 def _effect(line: str) -> tuple[Effect, float] | None:
-    """The claimed effect and change of time in percent; None where the line says none that is clear."""
     # Of a range its smaller end is claimed.
     words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}%", line)
     percents = list(_PERCENT.finditer(words))
@@ -172,20 +167,14 @@ class ClaimedCases:
 
     cases: frozenset[CaseKey]
     strange: tuple[str, ...] = ()
-    """Axes of the claim that no case has, …"""
     known: tuple[str, ...] = ()
-    """… and all that there are."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a claim may name of one card, in lower case."""
-
     card: str
     titles: frozenset[str]
-    """What people call the card."""
     axes: Mapping[str, str]
-    """Each axis as the card writes it."""
     switches: frozenset[str]
     """The axes that are true or false; a case that leaves one out means false."""
 
@@ -227,7 +216,6 @@ def _ids(case: Case) -> tuple[str, str]:
 
 
 def _is_word(text: str, record: RunRecord, cards: Sequence[Vocabulary]) -> bool:
-    """Whether what looks like an id is the name of a card or of a switch, such as rms_norm."""
     if any(text.casefold() in _ids(case) for case in record.cases):
         return False
     return any(text.casefold() in one.titles | one.switches for one in cards)
@@ -298,9 +286,7 @@ class Assessed:
     finding: Support
     case: CaseVerdict | None = None
     strange: tuple[str, ...] = ()
-    """Axes of the claim that no case has, …"""
     known: tuple[str, ...] = ()
-    """… and those that there are."""
 
     @property
     def line(self) -> Line:
@@ -320,12 +306,10 @@ class Assessed:
 
 
 def _listed(names: Sequence[str], separator: str) -> Line:
-    shown = names[:MAX_AXES]
-    return tuple(piece for number, name in enumerate(shown) for piece in (separator if number else "", Code(name, 40)))
+    return formatting.separated(((Code(name, 40),) for name in names[:MAX_AXES]), separator)
 
 
 def assess(claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates) -> tuple[Assessed, ...]:
-    """Every claim against the cases of the record that it names."""
     assessed = []
     for claim in claims:
         about = cases_of(claim, record)

@@ -1,30 +1,37 @@
-"""The GitHub API with retries.
+"""The GitHub API with retries, and what its answers must hold for us to read them.
 
 Every use is a *step*: a function that reads the current state, makes its changes, and says whether it is done. A step
 that fails for a temporary reason (rate limits, 5xx, timeouts, lost connections, what is no answer of the API at all) is
 repeated from its read after a wait. So steps are idempotent: a request whose answer was lost is found done, nothing is
 written twice, and a second run changes nothing. PyGithub's own retries are off: they would repeat a POST without
 reading first.
+
+A gateway, a proxy or a bad day answers 200 with HTML, half of the JSON, `null` or `{}`. None of it reaches the code
+that asked: it is a NoAnswerError, taken for a passing fault.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import requests
 from github import Auth, GithubException, RateLimitExceededException
 from github.File import File
 from github.PullRequest import PullRequest
 from github.Repository import Repository
+from github.Requester import Requester
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError, faults
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.answers import AnswerReader, NoAnswerError
 
 DEFAULT_LOGIN = "github-actions[bot]"
 """Who comments with a workflow's own token; KERNELGATE_BOT names another."""
@@ -50,10 +57,12 @@ class DeniedError(GitHubError):
     """The token may not do this."""
 
 
+class NoAnswerError(Exception):
+    """GitHub answered something that its API never says."""
+
+
 @dataclass(frozen=True)
 class Bot:
-    """The repository with the token, and who the token is."""
-
     repository: Repository
     login: str
     step: Step
@@ -91,7 +100,7 @@ def as_its_owner(bot: Bot) -> Bot:
     if bot.step.in_workflow or bot.step.environment.get("KERNELGATE_BOT"):
         return bot
     try:
-        _, user = patiently("user", lambda: bot.repository.requester.requestJsonAndCheck("GET", "/user"), bot)
+        user = patiently("user", lambda: request(bot, "GET", "/user"), bot)
     except DeniedError as error:
         raise GitHubError(f"{error}: set KERNELGATE_BOT to the name that the token posts as") from None
     return replace(bot, login=str(user["login"]))
@@ -160,12 +169,224 @@ def _described(error: Exception) -> str:
     return str(error) if isinstance(error, NoAnswerError) else type(error).__name__
 
 
-def changed_names(pull: PullRequest, files: Sequence[File]) -> list[str] | None:
+def request(bot: Bot, verb: str, address: str, body: dict[str, Any] | None = None) -> Any:
+    """What GitHub answers, where PyGithub has no method or another form."""
+    return bot.repository.requester.requestJsonAndCheck(verb, address, input=body)[1]
+
+
+def default_branch(bot: Bot) -> str:
+    return patiently("repository", lambda: bot.repository.default_branch, bot)
+
+
+def read_pull(bot: Bot, number: int) -> PullRequest:
+    """The pull request as it is now, its content read."""
+
+    def look() -> PullRequest:
+        pull = bot.repository.get_pull(number)
+        pull.update()
+        return pull
+
+    return patiently("pull request", look, bot)
+
+
+def merge_base(bot: Bot, base: str, head: str) -> str:
+    """The commit that a change started from: what it is compared with."""
+    return patiently("merge base", lambda: bot.repository.compare(base, head).merge_base_commit.sha, bot)
+
+
+def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> list[str] | None:
     """Every path that the change touches, a renamed file's old one too; None where `files`, as GitHub lists them,
     are not all: it lists 3,000 at most, and anything may be behind them."""
+    files = list(pull.get_files()) if files is None else files
     return None if pull.changed_files > len(files) else names_of(files)
 
 
 def names_of(files: Sequence[File]) -> list[str]:
-    """The paths of these files, a renamed one's old path too."""
     return [name for file in files for name in (file.filename, file.previous_filename) if name]
+
+
+# What is read of each kind of answer ---------------------------------------------------------------------------------
+
+
+class ApiAnswer(BaseModel):
+    """A part of an answer; whatever else GitHub sends is not looked at."""
+
+    model_config = ConfigDict(strict=True)
+
+
+def _with(base: Any = ApiAnswer, /, **keys: Any) -> Any:
+    """An answer that holds these keys, each with a value of this kind; one with a default may be left out."""
+    fields: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in keys.items()}
+    return create_model("ApiObject", __base__=base, **fields)
+
+
+def _many(kind: Any) -> Any:
+    return list[kind]
+
+
+_TIME = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
+_SHA = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+_OR_NONE, _MAY_LACK, _MAYBE_TIME = str | None, (str | None, None), (_TIME | None, None)
+
+_NAME, _USER, _COMMIT = _with(name=str), _with(login=str), _with(sha=_SHA)
+_LABEL, _BRANCH = _with(_NAME, color=str), _with(_COMMIT, ref=str)
+_FILE = _with(filename=str, previous_filename=_MAY_LACK, patch=_MAY_LACK)
+_SOURCE = _with(full_name=str, owner=_USER, pushed_at=_MAYBE_TIME)
+_LISTED_PULL = _with(
+    number=int,
+    url=str,
+    issue_url=str,
+    state=str,
+    title=str,
+    body=_OR_NONE,
+    user=_with(_USER, type=str),
+    labels=_many(_LABEL),
+    merged_at=_MAYBE_TIME,
+    merge_commit_sha=(_SHA | None, None),
+    head=_with(_BRANCH, repo=_SOURCE | None),
+    base=_BRANCH,
+)
+_PULL = _with(_LISTED_PULL, changed_files=int)
+_COMMENT = _with(id=int, url=str, body=_OR_NONE, user=_USER | None)
+_ISSUE = _with(_COMMENT, number=int, state=str, labels=_many(_NAME | str))  # a label may be its name alone
+_CHECK = _with(
+    _NAME,
+    id=int,
+    url=str,
+    status=str,
+    conclusion=_OR_NONE,
+    external_id=_OR_NONE,
+    app=_with(slug=str) | None,
+    completed_at=_MAYBE_TIME,
+    output=_with(title=_OR_NONE, summary=_OR_NONE, text=_MAY_LACK, annotations_count=int),
+)
+RUN = _with(
+    id=int,
+    event=str,
+    status=_OR_NONE,
+    conclusion=_OR_NONE,
+    run_attempt=int,
+    workflow_id=int,
+    head_sha=_SHA,
+    head_branch=_OR_NONE,
+    head_repository=_SOURCE | None,
+    created_at=_TIME,
+    html_url=str,
+    jobs_url=str,
+    artifacts_url=str,
+)
+_STEP = _with(_NAME, conclusion=_OR_NONE)
+_JOB = _with(_STEP, run_attempt=int, steps=(_many(_STEP), []))
+_REVIEW = _with(state=str, user=_USER, environments=_many(_NAME))
+_ARTIFACT = _with(_NAME, id=int, size_in_bytes=int, expired=bool, archive_download_url=str, digest=_MAY_LACK)
+_REF = _with(ref=str, url=str, object=_COMMIT)
+
+READ: tuple[tuple[str, str, Any], ...] = (
+    ("GET", "", _with(default_branch=str)),
+    ("GET", "/pulls", _many(_LISTED_PULL)),
+    ("POST", "/pulls", _PULL),
+    ("GET|PATCH", r"/pulls/\d+", _PULL),
+    ("GET", r"/pulls/\d+/files", _many(_FILE)),
+    ("GET", "/issues", _many(_ISSUE)),
+    ("POST", "/issues", _ISSUE),
+    ("GET|PATCH", r"/issues/\d+", _ISSUE),
+    ("GET", r"/issues/\d+/comments", _many(_COMMENT)),
+    ("POST", r"/issues/\d+/comments", _COMMENT),
+    ("GET|PATCH", r"/issues/comments/\d+", _COMMENT),
+    ("GET|POST", r"/issues/\d+/labels", _many(_LABEL)),
+    ("DELETE", r"/issues/\d+/labels/[^/]+", _many(_LABEL)),
+    ("PATCH", "/labels/[^/]+", _LABEL),
+    ("POST", "/check-runs", _CHECK),
+    ("GET|PATCH", r"/check-runs/\d+", _CHECK),
+    ("GET", "/commits/[^/]+/check-runs", _with(check_runs=_many(_CHECK))),
+    ("GET", "/commits/[^/]+", _COMMIT),
+    ("GET", "/commits/[^/]+/pulls", _many(_LISTED_PULL)),
+    ("GET", "/compare/.+", _with(merge_base_commit=_COMMIT, files=(_many(_FILE), []))),
+    ("GET", "/collaborators/[^/]+/permission", _with(permission=str)),
+    ("GET", "/actions/runs", _with(workflow_runs=_many(RUN))),
+    ("GET", r"/actions/runs/\d+", RUN),
+    ("GET", r"/actions/runs/\d+/approvals", _many(_REVIEW)),
+    ("GET", r"/actions/runs/\d+/jobs", _with(jobs=_many(_JOB))),
+    ("GET", r"/actions/runs/\d+/artifacts", _with(artifacts=_many(_ARTIFACT))),
+    # Answered by an address in its headers: its body is empty.
+    ("GET", r"/actions/artifacts/\d+/zip", _with(location=str)),
+    ("GET", "/git/ref/.+", _REF),
+    ("POST", "/git/refs", _REF),
+    ("PATCH", "/git/refs/.+", _REF),
+    ("GET", "/contents/.+", _COMMIT | _many(_COMMIT)),
+    ("PUT", "/contents/.+", _with(content=_COMMIT, commit=_COMMIT)),
+    ("GET", "/user", _USER),
+)
+"""Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
+
+
+# Where it is looked at -----------------------------------------------------------------------------------------------
+
+
+_LINK = re.compile(r'<(?P<address>[^<>]+)>; rel="(?P<rel>\w+)"')
+
+
+class AnswerReader(Requester):
+    """PyGithub's requests; an answer that is none ends in NoAnswerError, before PyGithub reads it."""
+
+    def requestJson(self, verb: str, url: str, *others: Any, **more: Any) -> tuple[int, dict[str, Any], str]:  # noqa: N802 (PyGithub's name)
+        path = re.sub(r"^.*?/repos/[^/]+/[^/]+", "", urlsplit(url).path)
+        what = f"{verb} {visible(path, 100)}"
+        try:
+            status, headers, body = super().requestJson(verb, url, *others, **more)
+        except (ValueError, OverflowError):
+            # PyGithub reckons with the limits' headers before anybody sees them.
+            raise NoAnswerError(f"{what}: the rate limit in its headers is no number") from None
+        except RuntimeError:
+            raise NoAnswerError(f"{what}: it leads to another place than GitHub's API") from None
+        if status >= 400:
+            return status, headers, body if isinstance(_parsed(body), dict) else "{}"
+        if status in (204, 304) or (300 <= status < 400 and "location" in headers):
+            return status, headers, ""
+        missing = lack(_parsed(body), _shape(verb, path)) or _bad_link(headers, url)
+        if missing is not None:
+            raise NoAnswerError(f"{what}: GitHub answered {status} with what is no answer of its API: {missing}")
+        return status, headers, body
+
+
+def lack(value: Any, shape: Any) -> str | None:
+    """What keeps the value from being such an answer, such as "head.sha: Field required"; None where nothing does."""
+    try:
+        _adapter(shape).validate_python(value)
+    except ValidationError as error:
+        return faults(error, most=1)
+    return None
+
+
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
+
+
+def _shape(verb: str, path: str) -> Any:
+    known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
+    return next(known, dict[str, Any] | list[Any])
+
+
+def _parsed(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _bad_link(headers: Mapping[str, Any], asked: str) -> str | None:
+    """What is wrong with the header that names the next page; a page that names itself would never end."""
+    header = str(headers.get("link") or "")
+    found = [_LINK.fullmatch(part) for part in header.split(", ")] if header else []
+    if None in found:
+        return "the pages in its Link header cannot be read"
+    following = next((each["address"] for each in found if each and each["rel"] == "next"), None)
+    back = following is not None and _page(following, most=0) <= _page(asked, most=1)
+    return "its Link header leads back" if back else None
+
+
+def _page(address: str, most: int) -> int:
+    """The page that an address asks for; `most` where it names none that could be one."""
+    number = parse_qs(urlsplit(address).query).get("page", [""])[0]
+    return int(number) if re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII) else most

@@ -16,22 +16,17 @@ from datetime import UTC, datetime
 from github import UnknownObjectException
 from github.PullRequest import PullRequest
 
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.ci.document import escape
-from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import bisect_request
+from kernelgate.ci.github import bisect
 from kernelgate.ci.github.actions import Event, Step
-from kernelgate.ci.github.bisect_answer import put_search
-from kernelgate.ci.github.bisect_request import BISECT, BisectRequest
-from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
+from kernelgate.ci.github.bisect import BISECT, BisectRequest, put_search
+from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull
 from kernelgate.ci.github.plan import (
-    CASE,
-    MAX_CASES,
     NO_CARD,
-    gpus_json,
-    merge_base,
+    case_fault,
+    gpu_outputs,
     skipped,
-    targets,
     watches_no_kernel,
 )
 from kernelgate.ci.github.upsert import Stamp, put_comment
@@ -40,16 +35,16 @@ from kernelgate.ci.policy.pull_request_rules import Measure
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
 REVIEW = "pattern"
-"""An answer to a session's report, which ci/lab/review.py takes."""
 REVIEW_FORM = "/kernelgate pattern NAME: TEXT"
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
-ACCEPTED = "accepted"
-SEARCHED = "searched"
 MAX_REASON = 200
-"""Characters of the reason for accepting."""
-MAY_WRITE = ("admin", "maintain", "write")
 _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
+_BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
+
+
+class NotDoneError(KernelgateError):
+    """Why nothing is done, for the one who asked."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +55,12 @@ class Command:
     """Of `accept` alone; untrusted text."""
     bisect: BisectRequest | None = None
     """Of `bisect` alone."""
+    fault: str = ""
+    """Why it is none that can be done; empty where it can."""
+
+    @property
+    def done(self) -> str:
+        return {ACCEPT: "accepted", BISECT: "searched"}.get(self.verb, "run")
 
 
 @dataclass(frozen=True)
@@ -71,45 +72,28 @@ class Requester:
     login: str
     at: datetime
     in_pull: bool = True
-    """Else in an issue."""
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why nothing is done, for the one who asked."""
-
-    why: str
-    done: str = "run"
-    """What was asked for."""
-
-
-def parse(body: str) -> Command | Refusal | None:
-    """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
+def parse(body: str) -> Command | None:
+    """The command on the first line of a comment; None where the comment is none."""
     line = _after_kernelgate(body)
     if line is None or is_review(body):
         return None
     words = _words(line)
-    if not words or words[0].casefold() not in VERBS:
-        return Refusal(
-            "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
-            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON; of a session {REVIEW_FORM}"
-        )
-    if words[0].casefold() == BISECT:
-        asked = bisect_request.parsed(words[1:])
-        return Refusal(asked, SEARCHED) if isinstance(asked, str) else Command(BISECT, bisect=asked)
-    reason, done = "", "run"
-    if words[0].casefold() == ACCEPT:
-        done = ACCEPTED
+    verb = words[0].casefold() if words else ""
+    if verb not in VERBS:
+        usage = "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
+        usage += f"{bisect.USAGE}; or /kernelgate accept CASE because REASON; of a session {REVIEW_FORM}"
+        return Command("", fault=usage)
+    if verb == BISECT:
+        asked = bisect.parsed(words[1:])
+        return Command(verb, fault=asked) if isinstance(asked, str) else Command(verb, bisect=asked)
+    reason = ""
+    if verb == ACCEPT:
         named, *given = _BECAUSE.split(line, maxsplit=1)
-        words, reason = re.split(r"[ \t]+", named.strip(" \t")), "".join(given).strip(" \t")
-        if (lacks := _lack(words[1:], reason)) is not None:
-            return Refusal(lacks, done)
-    odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)
-    if odd is not None:
-        return Refusal(f"not a case id: {visible(odd, 60)}", done)
-    if len(words) - 1 > MAX_CASES:
-        return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}", done)
-    return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])), reason)
+        words, reason = _words(named), "".join(given).strip(" \t")
+    cases = tuple(words[1:])
+    return Command(verb, tuple(dict.fromkeys(cases)), reason, fault=_fault(verb, cases, reason))
 
 
 def is_review(body: str) -> bool:
@@ -118,7 +102,6 @@ def is_review(body: str) -> bool:
 
 
 def _after_kernelgate(body: str) -> str | None:
-    """The rest of the first line, where that is a command."""
     # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
     first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
     found = _COMMAND.fullmatch(first.strip(" \t"))
@@ -129,71 +112,66 @@ def _words(line: str) -> list[str]:
     return [word for word in re.split(r"[ \t]+", line) if word]
 
 
-_BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
-
-
-def _lack(cases: Sequence[str], reason: str) -> str | None:
-    """What is wrong with a command that is to accept something; None where nothing is."""
-    if not cases or not reason:
+def _fault(verb: str, cases: Sequence[str], reason: str) -> str:
+    """What is wrong with the words of a command; empty where nothing is."""
+    if verb == ACCEPT and not (cases and reason):
         return f"the {'case' if reason else 'reason'} is missing: /kernelgate accept CASE because REASON"
-    if ALL in cases and len(cases) > 1:
+    if verb == ACCEPT and ALL in cases and len(cases) > 1:
         return f"name the cases, or write {ALL} in place of them, not both"
     if len(reason) > MAX_REASON:
         return f"the reason has {len(reason)} characters; at most {MAX_REASON}, on one line"
-    return None
+    return case_fault(cases)
 
 
 def answer(step: Step, bot: Bot, rules: Measure) -> None:
     """Reads the event's comment and answers it; what is to be run goes to the outputs, `run=false` where nothing is."""
     event = step.event()
-    command = parse(body_of(event))
-    asked = requester(event, anywhere=_searches(command))
-    if asked is None or command is None:
+    wanted = parse(body_of(event))
+    asked = requester(event, anywhere=wanted is not None and wanted.verb == BISECT)
+    if asked is None or wanted is None:
         step.output(run="false")
         step.log("the comment is not a command")
         return
-    decided = _decide(bot, asked, command, rules)
-    if isinstance(decided, Refusal):
+    try:
+        pull = decide(bot, asked, wanted, rules)
+        if wanted.bisect is not None:
+            # What they looked at, whatever is pushed while this goes on.
+            bad = wanted.bisect.bad or (pull.head.sha if pull else "")
+            _search(bot, asked, replace(wanted.bisect, bad=bad), rules)
+    except NotDoneError as error:
         step.output(run="false")
-        refuse(bot, asked, decided)
+        refuse(bot, asked, str(error), wanted.done)
         return
-    if isinstance(decided, BisectRequest):
-        _search(bot, asked, decided, rules)
+    if pull is None or wanted.bisect is not None:
         return
-    verb, pull = decided
     head = pull.head.sha
     base = merge_base(bot, pull.base.sha, head)
-    if verb.verb == ACCEPT:
-        step.output(run="false", accept="true", pull_request=str(asked.number), head_sha=head, base_sha=base)
+    subject = {"pull_request": str(asked.number), "head_sha": head, "base_sha": base}
+    if wanted.verb == ACCEPT:
+        step.output(run="false", accept="true", **subject)
         step.log(f"{asked.login} may accept what {head} costs")
         return
     step.output(
         run="true",
-        verb=verb.verb,
-        pull_request=str(asked.number),
-        head_sha=head,
-        base_sha=base,
+        verb=wanted.verb,
+        **subject,
         head_repository=pull.head.repo.full_name if pull.head.repo else "",
-        cases=" ".join(verb.cases),
-        gpus=gpus_json(rules.gpus),
-        targets=targets(rules.gpus),
+        cases=" ".join(wanted.cases),
+        **gpu_outputs(rules.gpus),
     )
     react(bot, asked, "rocket")
-    link = f"[This run]({step.run_url})" if step.run_url else "A run"
-    reply(bot, asked, f"{link} does {escape.code(' '.join([verb.verb, *verb.cases]))} of {escape.code(head[:7])}.")
-    step.log(f"{verb.verb} of {head} for {asked.login}")
+    does = escape.code(" ".join([wanted.verb, *wanted.cases]))
+    reply(bot, asked, f"{_this_run(step)} does {does} of {escape.code(head[:7])}.")
+    step.log(f"{wanted.verb} of {head} for {asked.login}")
+
+
+def _this_run(step: Step) -> str:
+    return f"[This run]({step.run_url})" if step.run_url else "A run"
 
 
 def body_of(event: Event) -> str:
     """The comment's text, as it was when the event happened."""
     return (event.comment.body if event.comment else None) or ""
-
-
-def _searches(command: Command | Refusal | None) -> bool:
-    """Whether it asks for what an issue may ask for, too."""
-    if isinstance(command, Refusal):
-        return command.done == SEARCHED
-    return command is not None and command.verb == BISECT
 
 
 def requester(event: Event, anywhere: bool = False) -> Requester | None:
@@ -210,64 +188,56 @@ def requester(event: Event, anywhere: bool = False) -> Requester | None:
     return Requester(comment.id, issue.number, user.login, comment.created_at, in_pull)
 
 
-def _decide(
-    bot: Bot, asked: Requester, command: Command | Refusal, rules: Measure
-) -> tuple[Command, PullRequest] | BisectRequest | Refusal:
-    """Permission is checked first: without it nothing else is answered."""
-    if patiently("permission", lambda: permission(bot, asked.login), bot) not in MAY_WRITE:
-        accepts = isinstance(command, Command) and command.verb == ACCEPT
-        if accepts:
-            return Refusal("only people with write access accept a regression; one of them can do it for you", ACCEPTED)
-        done = SEARCHED if _searches(command) else "run"
-        return Refusal("the GPU is for people with write access; one of them can ask for you", done)
-    if isinstance(command, Refusal):
-        return command
-    if not asked.in_pull and command.bisect:
-        return command.bisect
+def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullRequest | None:
+    """The pull request whose head they looked at; None in an issue. Raises NotDoneError.
 
-    def look() -> PullRequest:
-        pull = bot.repository.get_pull(asked.number)
-        pull.update()
-        return pull
-
-    pull = patiently("pull request", look, bot)
+    Permission is checked first: without it nothing else is answered.
+    """
+    if not may_write(bot, asked.login):
+        if wanted.verb == ACCEPT:
+            raise NotDoneError("only people with write access accept a regression; one of them can do it for you")
+        raise NotDoneError("the GPU is for people with write access; one of them can ask for you")
+    if wanted.fault:
+        raise NotDoneError(wanted.fault)
+    if not asked.in_pull:
+        return None
+    pull = read_pull(bot, asked.number)
     if pull.state != "open":
-        return Refusal("the pull request is closed")
+        raise NotDoneError("the pull request is closed")
     if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
-        return Refusal("something was pushed since you asked; look at it and ask again")
-    if command.bisect:  # what they looked at, whatever is pushed while this goes on
-        return replace(command.bisect, bad=command.bisect.bad or pull.head.sha)
-    if watches_no_kernel(rules):
-        files = patiently("files", lambda: changed_names(pull, list(pull.get_files())), bot)
+        raise NotDoneError("something was pushed since you asked; look at it and ask again")
+    if wanted.bisect is None and watches_no_kernel(rules):
+        files = patiently("files", lambda: changed_names(pull), bot)
         if skipped(files, (), rules) == NO_CARD:
-            return Refusal(NO_CARD)
-    return command, pull
+            raise NotDoneError(NO_CARD)
+    return pull
 
 
 def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -> None:
     """Hands on which commits are searched, as GitHub names them; nothing of the comment but a case id and a label."""
-    step = bot.step
-    step.output(run="false")
     try:
-        found = bisect_request.ends(bot, wanted, asked.number, rules)
+        good, bad, gpu = bisect.ends(bot, wanted, asked.number, rules)
     except UsageError as error:
-        refuse(bot, asked, Refusal(str(error), SEARCHED))
-        return
-    step.output(bisect="true", number=str(asked.number), good=found.good, bad=found.bad)
-    step.output(case=wanted.case, kind=wanted.kind, gpu=found.gpu.label)
+        raise NotDoneError(str(error)) from None
+    step = bot.step
+    step.output(run="false", bisect="true", number=str(asked.number), good=good, bad=bad)
+    step.output(case=wanted.case, kind=wanted.kind, gpu=gpu.label)
     react(bot, asked, "rocket")
-    link = f"[This run]({step.run_url})" if step.run_url else "A run"
-    between = f"after {escape.code(found.good[:12])} up to {escape.code(found.bad[:12])}"
-    put_search(bot, asked.number, f"{link} searches the commits {between}. The answer comes here.")
-    step.log(f"bisect {found.good} {found.bad} for {asked.login}")
+    between = f"after {escape.code(good[:12])} up to {escape.code(bad[:12])}"
+    put_search(bot, asked.number, f"{_this_run(step)} searches the commits {between}. The answer comes here.")
+    step.log(f"bisect {good} {bad} for {asked.login}")
 
 
-def permission(bot: Bot, login: str) -> str:
-    """Of a login in the repository: such as "write"; "none" of somebody unknown."""
-    try:
-        return bot.repository.get_collaborator_permission(login)
-    except UnknownObjectException:
-        return "none"
+def may_write(bot: Bot, login: str) -> bool:
+    """Whether somebody has write access to the repository; a stranger has not."""
+
+    def step() -> bool:
+        try:
+            return bot.repository.get_collaborator_permission(login) in ("admin", "maintain", "write")
+        except UnknownObjectException:
+            return False
+
+    return patiently("permission", step, bot)
 
 
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
@@ -289,15 +259,15 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def refuse(bot: Bot, asked: Requester, why: Refusal) -> None:
+def refuse(bot: Bot, asked: Requester, why: str, done: str) -> None:
     """Says in one sentence what was not done, and why."""
     react(bot, asked, "confused")
-    reply(bot, asked, refusal(asked, why))
-    bot.step.log(f"refused: {why.why}")
+    reply(bot, asked, refusal(asked, why, done))
+    bot.step.log(f"refused: {why}")
 
 
-def refusal(asked: Requester, why: Refusal) -> str:
-    return f"{escape.code(asked.login)}, this was not {why.done}: {escape.prose(why.why)}."
+def refusal(asked: Requester, why: str, done: str) -> str:
+    return f"{escape.code(asked.login)}, this was not {done}: {escape.prose(why)}."
 
 
 def react(bot: Bot, asked: Requester, content: str) -> None:
@@ -319,7 +289,7 @@ def reply(bot: Bot, asked: Requester, text: str) -> None:
         put_search(bot, asked.number, text, refused=True)
         return
     try:
-        head = patiently("pull request", lambda: bot.repository.get_pull(asked.number).head.sha, bot)
+        head = read_pull(bot, asked.number).head.sha
         run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
         stamp = Stamp(head, int(run or 0), int(attempt or 1))
         bot.step.log(f"comment: {put_comment(bot, asked.number, (text,), stamp, 'command').outcome}")

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
-from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Piece, Strong, Table, Verbatim
+from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
 from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, patiently
+from kernelgate.ci.github.client import Bot, patiently, request
 from kernelgate.ci.github.upsert import IssueState, WantedIssue
 from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
@@ -72,9 +72,8 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
 
 
 def _pull_of(bot: Bot, commit: str) -> int | None:
-    """The merged pull request that brought the commit."""
     # PyGithub would ask for the commit first.
-    _, pulls = bot.repository.requester.requestJsonAndCheck("GET", f"{bot.repository.url}/commits/{commit}/pulls")
+    pulls = request(bot, "GET", f"{bot.repository.url}/commits/{commit}/pulls")
     merged = [one["number"] for one in pulls if one.get("merged_at")]
     return merged[0] if merged else None
 
@@ -123,7 +122,6 @@ def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> st
 
 
 def news(culprit: Culprit, step: Step) -> str:
-    """Why the issue is closed, or open again."""
     on_github = Links(step.repository_url)
     if culprit.is_slower:
         slower = [case for case in culprit.worst_first if case.state == "slower"]
@@ -190,10 +188,7 @@ def _row(case: CulpritCase) -> tuple[Line, ...]:
 
 
 def _names(cases: list[CulpritCase]) -> Line:
-    shown: list[Piece] = []
-    for case in cases[:MAX_ROWS]:
-        shown += [", " if shown else "", Code(case.named)]
-    return tuple(shown)
+    return formatting.separated((Code(case.named),) for case in cases[:MAX_ROWS])
 
 
 def _over(state: str, by: str, cases: list[CulpritCase], on_github: Links) -> Line:

@@ -6,6 +6,7 @@ links; only what is really missing is named, with how to add it. Claims are read
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
-from kernelgate.ci.github import results_block
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, Effect, plain, read_claims
+from kernelgate.ci.github.client import changed_names, connect, patiently
 from kernelgate.ci.policy.pull_request_rules import Template
 
 MAX_BODY = 262_144
@@ -58,7 +59,6 @@ class Part(Enum):
 class Missing:
     part: Part
     why: str
-    """ "is missing" or "is empty"."""
     blocks: bool
 
     @property
@@ -70,18 +70,14 @@ class Missing:
 
 @dataclass(frozen=True)
 class Description:
-    """What a description holds."""
-
     missing: tuple[Missing, ...]
     claims: tuple[Claim, ...]
     unread: tuple[str, ...]
     """Lines of the section on claims that hold a number and were not understood."""
     excused: str | None = None
-    """Why nothing is asked of this pull request."""
 
     @property
     def blocking(self) -> tuple[str, ...]:
-        """The headings of the sections without which nothing is merged."""
         return tuple(missing.part.heading for missing in self.missing if missing.blocks)
 
     @property
@@ -130,7 +126,7 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 def split(body: str) -> dict[Part, str]:
     """The text under each section's heading, without comments and what the bot wrote. A section that stands twice is
     joined."""
-    text = _COMMENT.sub("", results_block.without(body[:MAX_BODY]).replace("\r\n", "\n").replace("\r", "\n"))
+    text = _COMMENT.sub("", without(body[:MAX_BODY]).replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):
@@ -170,7 +166,6 @@ def _lines(text: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _part(heading: str) -> Part | None:
-    """The section that a heading names, by the first of its words that names one."""
     words = plain(heading).casefold()
     if len(words) > 80:
         return None
@@ -238,12 +233,62 @@ def _changed(step: Step, number: int) -> list[str] | None:
     """The files of the pull request; None where they are not known, and then it counts as a change to a kernel."""
     if step.token is None:
         return None
-    from kernelgate.ci.github import client
+    bot = connect(step)
+    return patiently("changed files", lambda: changed_names(bot.repository.get_pull(number)), bot)
 
-    bot = client.connect(step)
 
-    def look() -> list[str] | None:
-        whole = bot.repository.get_pull(number)
-        return client.changed_names(whole, list(whole.get_files()))
+# What kernelgate writes into it --------------------------------------------------------------------------------------
 
-    return client.patiently("changed files", look, bot)
+
+BEGIN = "<!-- kernelgate-results -->"
+MAX_KEPT = 65_536
+"""Characters that GitHub keeps of a description."""
+
+_END = re.compile(r"<!-- /kernelgate-results(?: ([0-9a-f]{16}))? -->")
+
+
+# The end mark holds a digest of what stands before it. So words that somebody else wrote there are seen, and stay.
+
+
+def without(body: str) -> str:
+    """The description as its author wrote it: what stands between the marks is no claim and no hypothesis."""
+    kept, at = [], 0
+    for start, end, _, _ in _blocks(body):
+        kept.append(body[at:start])
+        at = end
+    return "".join([*kept, body[at:]])
+
+
+def has_block(body: str | None) -> bool:
+    return next(_blocks(body or ""), None) is not None
+
+
+def filled(body: str, text: str) -> str | None:
+    """The description with `text` in its first block; the same where it holds the text already.
+
+    None where there is no block, somebody else wrote in it, or the whole would be too long.
+    """
+    found, text = next(_blocks(body), None), text.strip()
+    if found is None:
+        return None
+    start, end, old, stated = found
+    if old and stated != _digest(old):
+        return None
+    if old == text:
+        return body
+    made = f"{body[:start]}{BEGIN}\n\n{text}\n\n<!-- /kernelgate-results {_digest(text)} -->{body[end:]}"
+    return made if len(made) <= MAX_KEPT else None
+
+
+def _blocks(body: str) -> Iterator[tuple[int, int, str, str | None]]:
+    """Where each stands, with its marks; the text between them, and the digest that the end mark states."""
+    at = 0
+    while (start := body.find(BEGIN, at)) >= 0 and (end := _END.search(body, start)):
+        # GitHub may change line ends and the space around.
+        text = body[start + len(BEGIN) : end.start()].replace("\r\n", "\n").strip()
+        yield start, end.end(), text, end[1]
+        at = end.end()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,27 +6,136 @@ either comes from GitHub's API (`run-info.json`) or was checked by untrusted_art
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from github.File import File
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
+from pydantic import ConfigDict, Field, ValidationError
 
-from kernelgate.bench.record import Run
-from kernelgate.ci.github import acceptances, artifacts
-from kernelgate.ci.github.acceptances import KeptAcceptance
-from kernelgate.ci.github.answers import ApiRun, lack
-from kernelgate.ci.github.client import Bot, changed_names, names_of, patiently
-from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, gpus_of, write_run_info
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.record import Model, Run
+from kernelgate.ci.github import artifacts, check_run
+from kernelgate.ci.github.check_run import KeptAcceptance
+from kernelgate.ci.github.client import RUN, Bot, changed_names, lack, names_of, patiently
 from kernelgate.ci.github.upsert import shown_stamp
-from kernelgate.ci.judge.gate import Label
+from kernelgate.ci.judge.gate import Acceptance, Label
 
+FILE = "run-info.json"
 MAX_COMPARED = 300
 """Files that GitHub lists of a comparison; a larger change is read from the pull request's own list."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
+MEASURES = re.compile(r"measure \(([a-z0-9][a-z0-9.-]{0,30})\)(?: / .*)?")
+"""How GitHub names the job that measures on the GPU with this label, behind the names of its callers."""
+_ENDED_WELL = ("success", "skipped", "neutral", "none")
+"""The last is ours: a job that is still going, such as the one that reports."""
+
+
+class Job(Model):
+    """A job of the run, how it ended, and the step where it stopped."""
+
+    name: str
+    conclusion: str
+    step: str | None = None
+
+    @property
+    def gpu(self) -> str | None:
+        """The label of the GPU that it measured."""
+        found = MEASURES.search(self.name)
+        return found[1] if found else None
+
+    @property
+    def builds_or_measures(self) -> bool:
+        return (self.is_of("build") or self.is_of("measure")) and self.conclusion != "skipped"
+
+    def is_of(self, called: str) -> bool:
+        """Its name is a path of calls of workflows, "performance / measure (l4) / measure"."""
+        return any(part.startswith(called) for part in self.name.split(" / "))
+
+
+class SeenPull(Model):
+    """What the API says of the pull request."""
+
+    body: str | None = None
+    by_bot: bool
+    labels: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    """Every path that it touches, a renamed file's old one too; None where GitHub does not list them all."""
+    patches: tuple[tuple[str, str], ...]
+    """Path and patch of each file that GitHub lists."""
+
+    def touches(self, paths: Iterable[str]) -> bool:
+        """What is not known counts as changed."""
+        return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
+
+
+class RunInfo(Model):
+    """Which run this is, and what became of its jobs; everything here comes from the API."""
+
+    schema_: Annotated[Literal["kernelgate.run-info/1"], Field(alias="schema")] = "kernelgate.run-info/1"
+    run: Run
+    """The identity that every record of the run must have. `base_sha` is what the head is compared with, of a pull
+    request its merge base; none where the head was measured alone."""
+    run_url: str
+    told: tuple[int, int] | None = None
+    """Id and attempt of the run that began or ended. Where it was to measure nothing, `run` is the one before."""
+    pull: SeenPull | None = None
+    conclusion: str | None = None
+    no_pull_request: str | None = None
+    """Why there is none, where there should be."""
+    shared_head: bool = False
+    """Several pull requests have this head commit; a check run belongs to the commit, and so to all of them."""
+    changes_judges: bool = False
+    """The pull request changes what measures it, so that its records prove nothing."""
+    refused: tuple[str, ...] = ()
+    """Artifacts that were refused, and why."""
+    failed: tuple[Job, ...] = ()
+    gpus: tuple[str, ...] = ()
+    """The labels that jobs measured, as the plan of the run has them; a job that was skipped did not."""
+    measured: bool = True
+    """Whether a job that builds or measures was started at all."""
+    planned: bool = True
+    """Whether the run decided what is to be measured: without a decision, missing records prove nothing."""
+    under_way: bool = False
+    """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
+    begun: bool = False
+    """The run itself was requested, or waits to be approved, and nothing is known of it yet."""
+    accepted: tuple[KeptAcceptance, ...] = ()
+    """What was accepted of the commit, the oldest first."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    @property
+    def head_sha(self) -> str:
+        return self.run.head_sha or ""
+
+    @property
+    def acceptances(self) -> tuple[Acceptance, ...]:
+        """For the gate; of several of one case the newest."""
+        every = [one for kept in self.accepted for one in kept.of(self.head_sha)]
+        return tuple({(one.case, one.base_sha): one for one in every}.values())
+
+    @property
+    def pull_request(self) -> int | None:
+        return self.run.pull_request
+
+
+def write_run_info(info: RunInfo, folder: Path) -> None:
+    files.write(folder / FILE, info.model_dump_json(by_alias=True, indent=2, exclude_none=True) + "\n")
+
+
+def read_run_info(folder: Path) -> RunInfo:
+    """What `fetch` wrote. Raises UsageError where it did not."""
+    path = folder / FILE
+    try:
+        return RunInfo.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UsageError(f"{path} is not what `kernelgate step fetch` writes: {type(error).__name__}") from None
 
 
 def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInfo:
@@ -36,63 +145,59 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     GitHubError where the API cannot be used.
     """
     run = _told(bot, run_id) or _run(bot, run_id)
-    found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
-    told = run.id, run.run_attempt
+    pull, why_none, shared = None, None, False
+    if asked is None:
+        pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
     into.mkdir(parents=True, exist_ok=True)
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
-        number = found.pull.number if found.pull else None
-        known = Run(head_sha=run.head_sha, pull_request=number, run_id=run.id, run_attempt=run.run_attempt)
-        info = RunInfo(run=known, run_url=run.html_url, under_way=True, begun=True)
+        known = Run(head_sha=run.head_sha, pull_request=pull.number if pull else None)
+        info = RunInfo(run=_identity(bot, run, known), run_url=run.html_url, under_way=True, begun=True)
     else:
-        info = _ended(bot, run, found, into, asked)
-    info = info.model_copy(
-        update={
-            "run": info.run.model_copy(update={"repository": bot.repository.full_name}),
-            "told": told,
-            "no_pull_request": found.why_none,
-            "shared_head": found.shared_head,
-        }
-    )
+        info = _ended(bot, run, pull, into, asked)
+    told = run.id, run.run_attempt
+    info = info.model_copy(update={"told": told, "no_pull_request": why_none, "shared_head": shared})
     write_run_info(info, into)
     return info
 
 
-def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | None) -> RunInfo:
+def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
+    ours = {"run_id": run.id, "run_attempt": run.run_attempt, "repository": bot.repository.full_name}
+    return known.model_copy(update=ours | more)
+
+
+def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, asked: Run | None) -> RunInfo:
     """What is known of a run that ended; what it left behind goes into the folder."""
-    pull = found.pull
-    seen: SeenPull | None
     run, jobs = _jobs(bot, run)
+    wanted = asked or Run(head_sha=run.head_sha)
+    number, seen = wanted.pull_request, None
     if pull is not None:
         base, seen = patiently("changes", lambda: _compared(bot, pull, run.head_sha), bot)
         wanted = Run(head_sha=run.head_sha, base_sha=base, pull_request=pull.number)
-    else:
-        wanted = asked or Run(head_sha=run.head_sha)
-        number = wanted.pull_request
-        seen = None if number is None else patiently("changes", lambda: _whole(bot, number), bot)
-    if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
-        run, jobs = _jobs(bot, other)
+        if not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
+            run, jobs = _jobs(bot, other)
+    elif number is not None:
+        seen = patiently("changes", lambda: _seen(bot.repository.get_pull(number)), bot)
     accepted: tuple[KeptAcceptance, ...] = ()
     # Only a label says that there may be something: a report has few calls to spare.
     if seen is not None and wanted.pull_request is not None and Label.ACCEPTED in seen.labels:
-        accepted = acceptances.standing(bot, wanted.pull_request, wanted.head_sha or "")
+        accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
     # A run that a command started is the default branch's, whatever the pull request changes. A change that is too
     # large for GitHub to list may touch what measures it.
     by_pull = pull is not None and run.event.startswith("pull_request")
-    names = seen.names if seen is not None else None
-    known = wanted.model_copy(update={"event": run.event, "run_id": run.id, "run_attempt": run.run_attempt})
-    known = known.model_copy(update={"repository": bot.repository.full_name})
+    known = _identity(bot, run, wanted, event=run.event)
+    gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
     return RunInfo(
         run=known,
         run_url=run.html_url,
         pull=seen,
         conclusion=run.conclusion,
-        changes_judges=by_pull and (names is None or any(name.startswith(JUDGES) for name in names)),
-        refused=artifacts.take_in(bot, run, jobs, known, into),
+        changes_judges=by_pull and (seen is None or seen.touches(JUDGES)),
+        refused=artifacts.take_in(bot, run, gpus, known, into),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
-        gpus=gpus_of(jobs),
-        measured=any(map(_builds_or_measures, jobs)),
-        planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
+        gpus=gpus,
+        measured=any(job.builds_or_measures for job in jobs),
+        planned=any(job.is_of("plan") and job.conclusion == "success" for job in jobs),
         under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
         accepted=accepted,
     )
@@ -101,43 +206,53 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
 # The pull request ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Found:
-    """The pull request of a run, or why there is none."""
-
-    pull: PullRequest | None = None
-    why_none: str | None = None
-    shared_head: bool = False
-    """Several open ones have the run's branch and commit."""
-
-
-def find_pull(bot: Bot, run: WorkflowRun) -> Found:
-    """The pull request of the run's head commit.
+def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None, bool]:
+    """The pull request of the run's head commit; else why there is none, and whether that is because there are several.
 
     GitHub names none itself for a fork's run. So it is looked up by the branch that the run names, in the repository
     that the run names: an open one whose head is the run's commit, else one whose head moved on or that was closed.
     """
     if not run.event.startswith("pull_request"):
-        return Found(why_none=f"the run was started by {run.event}, not by a pull request")
+        return None, f"the run was started by {run.event}, not by a pull request", False
     if run.head_repository is None or not run.head_branch:
-        return Found(why_none="the repository that the change came from is gone")
+        return None, "the repository that the change came from is gone", False
     source = run.head_repository
-    head = f"{source.owner.login}:{run.head_branch}"
     pulls = [
         pull
-        for pull in bot.repository.get_pulls(state="all", head=head)
+        for pull in bot.repository.get_pulls(state="all", head=f"{source.owner.login}:{run.head_branch}")
         # An owner may have several repositories with a branch of that name.
         if pull.head.repo is not None and pull.head.repo.full_name == source.full_name
     ]
-    current = [pull for pull in pulls if pull.state == "open" and pull.head.sha == run.head_sha]
-    if len(current) == 1:
-        return Found(current[0])
-    if current:
+    alike = [pull for pull in pulls if pull.head.sha == run.head_sha]
+    current = [pull for pull in alike if pull.state == "open"]
+    if len(current) > 1:
         numbers = ", ".join(str(pull.number) for pull in current)
-        why = f"pull requests {numbers} have the same head, so which one was measured is not known"
-        return Found(why_none=why, shared_head=True)
-    late = [pull for pull in pulls if pull.head.sha == run.head_sha] or [p for p in pulls if p.state == "open"]
-    return Found(late[0]) if late else Found(why_none="no pull request has the commit of this run")
+        return None, f"pull requests {numbers} have the same head, so which one was measured is not known", True
+    late = current or alike or [pull for pull in pulls if pull.state == "open"]
+    return (late[0], None, False) if late else (None, "no pull request has the commit of this run", False)
+
+
+def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
+    """The merge base, and the pull request with everything that it changes since."""
+    compared = bot.repository.compare(pull.base.sha, head)
+    base, changed = compared.merge_base_commit.sha, compared.files
+    return base, _seen(bot.repository.get_pull(pull.number)) if len(changed) >= MAX_COMPARED else _seen(pull, changed)
+
+
+def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
+    """The pull request with these files, else with all that GitHub lists."""
+    listed = list(pull.get_files()) if changed is None else changed
+    names = changed_names(pull, listed) if changed is None else names_of(listed)
+    return SeenPull(
+        body=pull.body,
+        by_bot=pull.user.type == "Bot",
+        labels=tuple(label.name for label in pull.labels),
+        names=None if names is None else tuple(names),
+        patches=tuple((file.filename, file.patch or "") for file in listed),
+    )
+
+
+# The run and its jobs ------------------------------------------------------------------------------------------------
 
 
 def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
@@ -148,8 +263,7 @@ def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun 
     """
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
-    earlier = {number for number in _siblings(bot, run) if number < run.id}
-    return next(_speaking(bot, known | earlier), None)
+    return next(_speaking(bot, known | {number for number in _siblings(bot, run) if number < run.id}), None)
 
 
 def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
@@ -169,15 +283,14 @@ def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:
 def _siblings(bot: Bot, run: WorkflowRun) -> set[int]:
     """The runs of the same workflow for the same commit of the same branch."""
 
+    def branch(one: WorkflowRun) -> tuple[int, str | None, str]:
+        return one.workflow_id, one.head_repository.full_name if one.head_repository else None, one.head_branch
+
     def step() -> set[int]:
         runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
-        return {other.id for other in runs if _branch(other) == _branch(run)}
+        return {other.id for other in runs if branch(other) == branch(run)}
 
     return patiently("runs", step, bot)
-
-
-def _branch(run: WorkflowRun) -> tuple[int, str | None, str]:
-    return run.workflow_id, run.head_repository.full_name if run.head_repository else None, run.head_branch
 
 
 def _run(bot: Bot, number: int) -> WorkflowRun:
@@ -196,42 +309,9 @@ def _told(bot: Bot, number: int) -> WorkflowRun | None:
     if not bot.step.environment.get("GITHUB_EVENT_PATH"):
         return None
     run = bot.step.event().workflow_run
-    if not isinstance(run, dict) or lack(run, ApiRun) or run["id"] != number or run["status"] != "completed":
+    if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
         return None
     return WorkflowRun(bot.repository.requester, {}, run)
-
-
-def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
-    """The merge base, and the pull request with everything that it changes since."""
-    compared = bot.repository.compare(pull.base.sha, head)
-    base, files = compared.merge_base_commit.sha, compared.files
-    if len(files) >= MAX_COMPARED:
-        return base, _whole(bot, pull.number)
-    return base, _seen(pull, files, names_of(files))
-
-
-def _whole(bot: Bot, number: int) -> SeenPull:
-    """The pull request with all of its files that GitHub lists."""
-    pull = bot.repository.get_pull(number)
-    files = list(pull.get_files())
-    return _seen(pull, files, changed_names(pull, files))
-
-
-def _seen(pull: PullRequest, files: Sequence[File], names: Sequence[str] | None) -> SeenPull:
-    return SeenPull(
-        body=pull.body,
-        by_bot=pull.user.type == "Bot",
-        labels=tuple(label.name for label in pull.labels),
-        names=None if names is None else tuple(names),
-        patches=tuple((file.filename, file.patch or "") for file in files),
-    )
-
-
-# The jobs ------------------------------------------------------------------------------------------------------------
-
-
-_ENDED_WELL = ("success", "skipped", "neutral", "none")
-"""The last is ours: a job that is still going, such as the one that reports."""
 
 
 def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
@@ -248,16 +328,7 @@ def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
 
 def _says_something(jobs: Iterable[Job]) -> bool:
     """Whether there is more to report of these jobs than that nothing was to be measured."""
-    return any(job.conclusion not in _ENDED_WELL or _builds_or_measures(job) for job in jobs)
-
-
-def _builds_or_measures(job: Job) -> bool:
-    return (_in(job, "build") or _in(job, "measure")) and job.conclusion != "skipped"
-
-
-def _in(job: Job, called: str) -> bool:
-    """Whether the job is of that workflow: its name is a path of calls, "performance / measure (l4) / measure"."""
-    return any(part.startswith(called) for part in job.name.split(" / "))
+    return any(job.conclusion not in _ENDED_WELL or job.builds_or_measures for job in jobs)
 
 
 def _is_under_way(run: WorkflowRun) -> bool:

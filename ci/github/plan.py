@@ -8,21 +8,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from github import GithubException
-from github.PullRequest import PullRequest
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Event, EventPull, Step
-from kernelgate.ci.github.client import Bot, changed_names, patiently
+from kernelgate.ci.github.client import Bot, changed_names, default_branch, merge_base, patiently, read_pull, request
 from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
 CASE = re.compile(rf"{_NAME}(?:/{_NAME})?", re.ASCII)
 """A case id, or CARD/ID, as it may be handed on to a command line; the verb that measures knows which there are."""
 MAX_CASES = 16
-"""That one request may name."""
 SHA = re.compile(r"[0-9a-f]{40}")
 SETS = ("quick", "full")
 JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".github/actions/")
@@ -52,8 +50,7 @@ class Plan:
         """As later steps read them: words without spaces, `true` or `false`, or JSON."""
         return {
             "measure": str(self.measure).lower(),
-            "gpus": gpus_json(self.gpus),
-            "targets": targets(self.gpus),
+            **gpu_outputs(self.gpus),
             "base_sha": self.run.base_sha or "",
             "head_sha": self.run.head_sha or "",
             "pull_request": str(self.run.pull_request or ""),
@@ -63,14 +60,10 @@ class Plan:
         }
 
 
-def gpus_json(gpus: Sequence[RunnerGpu]) -> str:
-    """The GPUs as a workflow's matrix reads them; `baseline` is empty where there is none."""
-    return json.dumps([{"label": gpu.label, "baseline": gpu.baseline or ""} for gpu in gpus])
-
-
-def targets(gpus: Sequence[RunnerGpu]) -> str:
-    """What `kernelgate build` compiles for, as TORCH_CUDA_ARCH_LIST has it: "8.9;9.0"."""
-    return ";".join(sorted({gpu.target for gpu in gpus}))
+def gpu_outputs(gpus: Sequence[RunnerGpu]) -> dict[str, str]:
+    """The GPUs as a workflow's matrix reads them; and what is compiled for, as TORCH_CUDA_ARCH_LIST has it."""
+    matrix = [{"label": gpu.label, "baseline": gpu.baseline or ""} for gpu in gpus]
+    return {"gpus": json.dumps(matrix), "targets": ";".join(sorted({gpu.target for gpu in gpus}))}
 
 
 def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
@@ -84,8 +77,14 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
-    if rules.pinned and not _is_merged(bot, rules.pinned, head):
-        raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
+    if rules.pinned:
+        # Nothing but merged code runs beside the default branch's head.
+        try:
+            merged = merge_base(bot, commit(bot, rules.pinned), head) == rules.pinned
+        except UsageError:
+            merged = False
+        if not merged:
+            raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
     gpus = _gpus(rules, given.get("gpu"))
     return Plan(True, "the default branch", gpus, Run(head_sha=head), pinned=rules.pinned or None)
 
@@ -98,11 +97,6 @@ def announce(step: Step, found: Plan) -> None:
     if found.touches_judge:
         step.summary("This pull request changes what measures and judges it: that takes effect after the merge.")
     step.log(f"{'measured' if found.measure else 'not measured'}: {found.reason}")
-
-
-def merge_base(bot: Bot, base: str, head: str) -> str:
-    """The commit that a change started from: what it is compared with."""
-    return patiently("merge base", lambda: bot.repository.compare(base, head).merge_base_commit.sha, bot)
 
 
 def commit(bot: Bot, ref: str) -> str:
@@ -126,19 +120,10 @@ def commit(bot: Bot, ref: str) -> str:
     return found
 
 
-def _is_merged(bot: Bot, sha: str, head: str) -> bool:
-    """Whether the pinned commit is one of the default branch: nothing but merged code runs beside its head."""
-    try:
-        return merge_base(bot, commit(bot, sha), head) == sha
-    except UsageError:
-        return False
-
-
 # A pull request ------------------------------------------------------------------------------------------------------
 
 
 def watches_no_kernel(rules: Measure) -> bool:
-    """Whether the default branch has no card."""
     return rules.paths == (CARDS,)
 
 
@@ -156,16 +141,11 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
 
 def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
     number, head = shown.number, shown.head.sha
-
-    def look() -> tuple[PullRequest, list[str] | None, set[str]]:
-        pull = bot.repository.get_pull(number)
-        labels = {label.name for label in pull.labels}
-        return pull, changed_names(pull, list(pull.get_files())), labels
-
-    pull, files, labels = patiently("pull request", look, bot)
+    pull = read_pull(bot, number)
+    files = patiently("changed files", lambda: changed_names(pull), bot)
     run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number)
     touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
-    why_not = skipped(files, labels, rules)
+    why_not = skipped(files, [label.name for label in pull.labels], rules)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
         why_not = "only the description was edited, and what was measured before is judged again"
@@ -178,18 +158,24 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
 
 
 def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
-    number = _pull_number(given)
+    typed = given.get("pull-request", "").lstrip("#")
+    if typed and not re.fullmatch(r"[1-9]\d{0,8}", typed, re.ASCII):
+        raise UsageError(f"{visible(given['pull-request'], 40)!r} is not a pull-request number")
+    number = int(typed) if typed else None
     if number is not None and "ref" in given:
         raise UsageError(f"give a ref or a pull request, not both: {visible(given['ref'], 40)!r} and {number}")
     if number is not None:
-        pull = patiently("pull request", lambda: bot.repository.get_pull(number).raw_data, bot)
-        head, base = str(pull["head"]["sha"]), str(pull["base"]["sha"])
+        pull = read_pull(bot, number)
+        head, base = pull.head.sha, pull.base.sha
     else:
         head = commit(bot, given.get("ref", "HEAD"))
-        base = patiently("repository", lambda: bot.repository.default_branch, bot)
+        base = default_branch(bot)
     against = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
     # The default branch itself has nothing to be compared with.
     alone = against == head and "base" not in given
+    cases = [word for word in re.split(r"[ ,]+", given.get("case", "")) if word]
+    if fault := case_fault(cases):
+        raise UsageError(fault)
     if given.get("set", "quick") not in SETS:
         raise UsageError(f"set is {visible(given['set'], 40)!r}; it may be {' or '.join(SETS)}")
     return Plan(
@@ -197,18 +183,9 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
         f"pull request {number}" if number else "as asked for",
         _gpus(rules, given.get("gpu")),
         Run(base_sha=None if alone else against, head_sha=head, pull_request=number),
-        cases=_cases(given.get("case", "")),
+        cases=tuple(dict.fromkeys(cases)),
         set=given.get("set", "quick"),
     )
-
-
-def _pull_number(given: Mapping[str, str]) -> int | None:
-    text = given.get("pull-request", "").lstrip("#")
-    if not text:
-        return None
-    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
-        raise UsageError(f"{visible(given['pull-request'], 40)!r} is not a pull-request number")
-    return int(text)
 
 
 def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
@@ -226,15 +203,12 @@ def one_gpu(rules: Measure, label: str) -> RunnerGpu:
     return _gpus(rules, label)[0]
 
 
-def _cases(text: str) -> tuple[str, ...]:
-    """The ids in what was typed, which spaces or commas separate; none where nothing was."""
-    words = [word for word in re.split(r"[ ,]+", text) if word]
+def case_fault(words: Sequence[str]) -> str:
+    """Why these are no cases to ask for; empty where they are."""
     odd = next((word for word in words if not CASE.fullmatch(word)), None)
     if odd is not None:
-        raise UsageError(f"{visible(odd, 40)!r} is not a case id; `kernelgate cards` lists them")
-    if len(words) > MAX_CASES:
-        raise UsageError(f"at most {MAX_CASES} cases at once; these are {len(words)}")
-    return tuple(dict.fromkeys(words))
+        return f"not a case id: {visible(odd, 60)}; kernelgate cards lists them"
+    return f"at most {MAX_CASES} cases at once; these are {len(words)}" if len(words) > MAX_CASES else ""
 
 
 FORK_ENVIRONMENT = "kernelgate-forks"
@@ -258,11 +232,11 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     if shown is None:
         raise NotAdmittedError("the event names no pull request")
     number, approved = shown.number, shown.head.sha
-    pull = patiently("pull request", lambda: bot.repository.get_pull(number).raw_data, bot)
+    head = read_pull(bot, number).head.sha
     if approved != head_sha:
         raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
-    if pull["head"]["sha"] != head_sha:
-        raise NotAdmittedError(f"the pull request has moved on to {pull['head']['sha'][:12]}: its newer run applies")
+    if head != head_sha:
+        raise NotAdmittedError(f"the pull request has moved on to {head[:12]}: its newer run applies")
     if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
         return f"admitted: {head_sha[:12]} is the head of pull request {number}, a branch of this repository"
     names = patiently("approvals", lambda: _approved_by(bot, run), bot)
@@ -275,11 +249,8 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
 
 
 def _approved_by(bot: Bot, run: str) -> list[str]:
-    """Who approved the run for the forks' environment."""
     # PyGithub has no method for a run's approvals.
-    _, reviews = bot.repository.requester.requestJsonAndCheck(
-        "GET", f"{bot.repository.url}/actions/runs/{run}/approvals"
-    )
+    reviews = request(bot, "GET", f"{bot.repository.url}/actions/runs/{run}/approvals")
     return [
         review["user"]["login"]
         for review in reviews

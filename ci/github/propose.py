@@ -11,28 +11,24 @@ from functools import partial
 
 from github import UnknownObjectException
 
-from kernelgate.ci.github.client import Bot, patiently, until_done
+from kernelgate.ci.github.client import Bot, default_branch, until_done
 from kernelgate.ci.github.upsert import Posted
 
 
 @dataclass(frozen=True)
 class Offer:
-    """Files, and the pull request that brings them."""
-
     branch: str
     files: tuple[tuple[str, bytes], ...]
-    """Each path, with its content."""
     title: str
     body: str
     commit: str
     """The commit of the default branch that was measured, or is changed: the branch starts there."""
     because: str
-    """The body of the commit's message."""
 
 
 def put(bot: Bot, new: Offer) -> int:
     """There is one open pull request for the branch, with this file, title and body; its number."""
-    default = patiently("repository", lambda: bot.repository.default_branch, bot)
+    default = default_branch(bot)
     until_done("branch", lambda: _branch_step(bot, new, default), bot)
     for path, content in new.files:
         posted = until_done("file", partial(_file_step, bot, new, path, content), bot)

@@ -42,7 +42,6 @@ MAX_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
 """Bytes. The largest honest record, 27 cases × 5 processes × 100 rounds, has under 2 MiB."""
 MAX_CASES = 256
 MAX_AXES = 64
-"""Of one case."""
 MAX_ENTRIES = 4096
 """Of each other list in a record: profiles, resources, builds, fuzz results, accuracies, notes."""
 MAX_DIGITS = 20
@@ -52,10 +51,8 @@ MAX_SAMPLES = 1_000_000
 MAX_RATIO = 200
 """Of unpacked to packed bytes; numbers in JSON pack 3 to 5 times."""
 MAX_LOG = 200
-"""Lines of a log in a failure note."""
 
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
-"""What reading a damaged or made-up zip file raises."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 
@@ -161,7 +158,6 @@ def _lists(found: RunRecord) -> Iterator[tuple[str, Sequence[Any], int]]:
 
 
 def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
-    """The failure note in `data`. Raises RefusedError."""
     plain_json(data, f"{name}, {FAILURE}")
     try:
         return FailureNote.model_validate_json(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from github import GithubException
@@ -19,12 +19,11 @@ from github.PullRequest import PullRequest
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import results_block
-from kernelgate.ci.github.client import Bot, GitHubError, until_done
+from kernelgate.ci.github.client import Bot, GitHubError, request, until_done
+from kernelgate.ci.github.description import filled
 from kernelgate.ci.judge.gate import Label
 
 COMMENT_LIMIT = 65_536
-"""Characters that GitHub takes in one comment."""
 MAX_TITLE = 200
 LABELS = {
     Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
@@ -43,8 +42,6 @@ Written = TypeVar("Written", Issue, IssueComment)
 
 @dataclass(frozen=True)
 class Stamp:
-    """The part of a run's identity that the comment and the check run keep."""
-
     head_sha: str
     run_id: int
     run_attempt: int
@@ -66,11 +63,9 @@ class Posted:
     outcome: str
     left: bool = False
     outdated: bool = False
-    """It was left because it is about an older commit, or about a pull request that is closed."""
     comments: int | None = None
     """How many the pull request has: where one was begun, if nobody else began one at the same time."""
     issue: int | None = None
-    """The number of the issue that this is about."""
 
 
 def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
@@ -130,12 +125,6 @@ def state_line(topic: str, stamp: Stamp) -> str:
     return line
 
 
-def stated(body: str, topic: str) -> Stamp | None:
-    """The stamp in a comment's last line; None where it is not the bot's comment on this topic."""
-    found = _state(topic).fullmatch(_last_line(body))
-    return _stamp(found) if found else None
-
-
 def _stamp(found: re.Match[str]) -> Stamp:
     return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
 
@@ -172,34 +161,27 @@ def comment_step(
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
     if not bodies:
         raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
-
-    def why_not(own: Sequence[re.Match[str]]) -> Posted | None:
-        others = map(_stamp, own)
-        if any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
-            return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
-        return None if own or begin else Posted("left alone: there is none to correct", left=True)
-
-    put = _comment_step(bot, number, bodies, _state(topic), why_not)
-    return lambda: outdated(bot.repository.get_pull(number), stamp) or put()
+    return _one_comment(bot, number, bodies, _state(topic), stamp, begin)
 
 
-def _comment_step(
-    bot: Bot,
-    number: int,
-    bodies: list[str],
-    last: re.Pattern[str],
-    why_not: Callable[[Sequence[re.Match[str]]], Posted | None],
+def _one_comment(
+    bot: Bot, number: int, bodies: list[str], last: re.Pattern[str], stamp: Stamp | None = None, begin: bool = True
 ) -> Callable[[], Posted | None]:
-    """One comment of the bot with such a last line holds `bodies[0]`, unless `why_not` says otherwise."""
+    """One comment of the bot with such a last line holds `bodies[0]`; with a `stamp` unless it has a newer result."""
     outcome = "unchanged"
 
     def step() -> Posted | None:
         nonlocal outcome
+        if stamp is not None and (late := outdated(bot.repository.get_pull(number), stamp)) is not None:
+            return late
         issue = bot.repository.get_issue(number)
         everybodys = list(issue.get_comments())
         found = _own(bot, everybodys, last)
-        if (left := why_not([match for _, match in found])) is not None:
-            return left
+        others = [_stamp(match) for _, match in found] if stamp is not None else []
+        if stamp and any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
+            return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
+        if not found and not begin:
+            return Posted("left alone: there is none to correct", left=True)
         body = bodies[0]
         try:
             if not found:
@@ -234,7 +216,7 @@ def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
 
     Raises GitHubError.
     """
-    step = _comment_step(bot, number, [f"{text.rstrip()}\n{last}"], re.compile(re.escape(last)), lambda _: None)
+    step = _one_comment(bot, number, [f"{text.rstrip()}\n{last}"], re.compile(re.escape(last)))
     bot.step.log(f"comment: {until_done('comment', step, bot).outcome}")
 
 
@@ -260,10 +242,8 @@ class WantedIssue:
     """Finds it again, such as "culprit commit=…"; of the bot's own making, never untrusted text."""
     title: str
     body: str
-    """All but the last line."""
     state: IssueState = "open"
     reason: str = "reopened"
-    """GitHub's word for why it is in this state."""
     news: str = ""
     """What is said where its state changes."""
 
@@ -302,7 +282,10 @@ def put_issue(bot: Bot, wanted: WantedIssue) -> Posted:
         if was == wanted.state and same_text(issue.body, body):
             return Posted(f"issue {number} {'created' if begun else 'is as it was'}", issue=number)
         if was != wanted.state:
-            _add_comment(bot, issue, wanted.news)
+            # Unless it is the last thing that the bot said: a step may be repeated.
+            own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
+            if not own or not same_text(own[-1], wanted.news):
+                issue.create_comment(wanted.news)
         issue.edit(body=body, state=wanted.state, state_reason=wanted.reason)
         return None
 
@@ -319,13 +302,6 @@ def _create_issue(bot: Bot, wanted: WantedIssue, body: str) -> None:
     if why is not None:
         created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
         raise GitHubError(f"issue: {why}")
-
-
-def _add_comment(bot: Bot, issue: Issue, text: str) -> None:
-    """Unless it is the last thing that the bot said: a step may be repeated."""
-    own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
-    if not own or not same_text(own[-1], text):
-        issue.create_comment(text)
 
 
 # Labels and the description ------------------------------------------------------------------------------------------
@@ -356,22 +332,18 @@ def put_labels(
         if new:
             done.extend(f"added {label.value!r}" for label in new)
             # PyGithub sends a bare list here, which GitHub's description does not allow.
-            answer = _send(bot, "POST", f"{pull.issue_url}/labels", {"labels": [label.value for label in new]})
+            answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": [label.value for label in new]})
             there = {found["name"]: found["color"] for found in answer}
         for label in labels:
             if there.get(label) == AUTOMATIC:
                 colour, meaning = LABELS[label]
                 address = f"{bot.repository.url}/labels/{quote(label.value)}"
-                _send(bot, "PATCH", address, {"color": colour, "description": meaning})
+                request(bot, "PATCH", address, {"color": colour, "description": meaning})
         if any(other in there for other in among if other not in labels):
             return None
         return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
 
     return until_done("label", step, bot)
-
-
-def _send(bot: Bot, verb: str, address: str, body: dict[str, Any]) -> Any:
-    return bot.repository.requester.requestJsonAndCheck(verb, address, input=body)[1]
 
 
 def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
@@ -388,7 +360,7 @@ def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
         if (late := outdated(pull, stamp)) is not None:
             return late
         body = pull.body or ""
-        made = results_block.filled(body, text)
+        made = filled(body, text)
         if made is None:
             return Posted("left alone: it has no place for results, or somebody else's words in it", left=True)
         if made == body:

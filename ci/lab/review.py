@@ -22,8 +22,8 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import command, upsert
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, as_its_owner, connect, patiently
-from kernelgate.ci.github.command import MAY_WRITE, REVIEW_FORM, Refusal, Requester
+from kernelgate.ci.github.client import Bot, GitHubError, as_its_owner, connect, default_branch, patiently
+from kernelgate.ci.github.command import REVIEW_FORM, NotDoneError, Requester
 from kernelgate.ci.github.propose import Offer, blob_sha, file_sha, put
 from kernelgate.ci.github.upsert import WantedIssue
 from kernelgate.ci.lab import folder, log, patterns, report
@@ -126,16 +126,14 @@ class PatternAnswer:
     text: str
 
 
-def parse(body: str) -> PatternAnswer | Refusal | None:
-    """The answer that a comment is; None where it is none; why, where it cannot be read."""
-    if not command.is_review(body):
-        return None
+def parse(body: str) -> PatternAnswer:
+    """The answer that a comment is. Raises NotDoneError where it cannot be read."""
     text = body.strip()
     if len(text) > MAX_TEXT:
-        return Refusal(f"it has {len(text)} characters; at most {MAX_TEXT}", DONE)
+        raise NotDoneError(f"it has {len(text)} characters; at most {MAX_TEXT}")
     if match := _PATTERN.fullmatch(text):
         return PatternAnswer(match[1], visible(" ".join(match[2].split()), MAX_TEXT))
-    return Refusal(f"write {REVIEW_FORM}", DONE)
+    raise NotDoneError(f"write {REVIEW_FORM}")
 
 
 def answer(step: Step, bot: Bot, propose: bool) -> int | None:
@@ -145,12 +143,12 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
     `propose` says whether there is something to propose, for the job whose token may.
     """
     event = step.event()
-    asked, answered = command.requester(event, anywhere=True), parse(command.body_of(event))
-    if asked is None or answered is None:
+    asked, body = command.requester(event, anywhere=True), command.body_of(event)
+    if asked is None or not command.is_review(body):
         step.output(propose="false")
         step.log("the comment is no answer to a session")
         return None
-    new = _decide(bot, asked, answered)
+    new = _decide(bot, asked, body)
     if new is None:
         step.output(propose="false")
         return None
@@ -161,32 +159,31 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
     try:
         number = put(bot, new)
     except GitHubError as error:
-        _refuse(bot, asked, Refusal(str(error), "proposed"), of=asked.comment_id)
+        _refuse(bot, asked, str(error), "proposed", of=asked.comment_id)
         raise
     _say(bot, asked, f"#{number} proposes what {escape.code(asked.login)} answered.", asked.comment_id)
     return number
 
 
-def _decide(bot: Bot, asked: Requester, answered: PatternAnswer | Refusal) -> Offer | None:
+def _decide(bot: Bot, asked: Requester, body: str) -> Offer | None:
     """What is proposed; where nothing is, why not was said. Permission is checked first."""
-    if patiently("permission", lambda: command.permission(bot, asked.login), bot) not in MAY_WRITE:
-        _refuse(bot, asked, Refusal("only people with write access answer sessions", DONE), of=0)
+    if not command.may_write(bot, asked.login):
+        _refuse(bot, asked, "only people with write access answer sessions", DONE, of=0)
         return None
-    if isinstance(answered, PatternAnswer):
-        default = patiently("repository", lambda: bot.repository.default_branch, bot)
+    try:
+        answered = parse(body)
+        default = default_branch(bot)
         commit = patiently("default branch", lambda: bot.repository.get_git_ref(f"heads/{default}").object.sha, bot)
-        try:
-            return offer(answered, asked, commit, partial(_file, bot, commit))
-        except UsageError as error:
-            answered = Refusal(str(error), DONE)
-    _refuse(bot, asked, answered, of=asked.comment_id)
-    return None
+        return offer(answered, asked, commit, partial(_file, bot, commit))
+    except (NotDoneError, UsageError) as error:
+        _refuse(bot, asked, str(error), DONE, of=asked.comment_id)
+        return None
 
 
-def _refuse(bot: Bot, asked: Requester, why: Refusal, of: int) -> None:
+def _refuse(bot: Bot, asked: Requester, why: str, done: str, of: int) -> None:
     command.react(bot, asked, "confused")
-    _say(bot, asked, command.refusal(asked, why), of)
-    bot.step.log(f"refused: {why.why}")
+    _say(bot, asked, command.refusal(asked, why, done), of)
+    bot.step.log(f"refused: {why}")
 
 
 def _say(bot: Bot, asked: Requester, text: str, of: int) -> None:

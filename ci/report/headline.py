@@ -121,8 +121,10 @@ def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
 
 def _causes(decision: Decision, named_: bool) -> Line:
     causes = list(dict.fromkeys(cause(blocker, named_) for blocker in decision.blockers))
-    listed = [piece for number, line in enumerate(causes[:MAX_CAUSES]) for piece in (", " if number else "", *line)]
-    return (*listed, f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else "")
+    return (
+        *formatting.separated(causes[:MAX_CAUSES]),
+        f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else "",
+    )
 
 
 def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:

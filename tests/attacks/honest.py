@@ -29,9 +29,8 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import ExpectedByLabel, Task, Trusted, assemble
-from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.fetch import RunInfo, fetch
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_record
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
@@ -164,7 +163,7 @@ def judged(
     except RefusedError as error:
         refused = (str(error),)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", refused=refused)
-    made = assemble(folder, info, policy or Policy(), None, task, Trusted({"l4": plan}))
+    made = assemble(folder, info, policy or Policy(), task, Trusted({"l4": plan}))
     label = made.decision.label
     return Shown(made.decision.conclusion, (label,) if label else (), render.comment(made.report))
 

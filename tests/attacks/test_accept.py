@@ -12,9 +12,9 @@ from markdown_it.token import Token
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.github import accept, assemble, command
-from kernelgate.ci.github.acceptances import NAME
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
+from kernelgate.ci.github.check_run import ACCEPTED_NAME as NAME
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post

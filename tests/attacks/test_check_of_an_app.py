@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github.post_check_run import CHECK_NAME, CheckRun, put_check
+from kernelgate.ci.github.check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.upsert import Stamp
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import l4, measured

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kernelgate.bench import record
+from kernelgate.ci.github.check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.post_check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.upsert import Stamp
 from kernelgate.ci.policy.policy import Policy

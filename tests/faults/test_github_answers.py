@@ -15,10 +15,10 @@ from kernelgate.bench import record
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import command, plan
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import DeniedError, GitHubError
+from kernelgate.ci.github.check_run import CheckRun, begin_check, put_check
+from kernelgate.ci.github.client import DeniedError, GitHubError, merge_base
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.plan import commit, merge_base
-from kernelgate.ci.github.post_check_run import CheckRun, begin_check, put_check
+from kernelgate.ci.github.plan import commit
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
@@ -72,7 +72,7 @@ def admitted(desk: Desk, folder: Path) -> object:
 def asked_for(desk: Desk, _: Path) -> object:
     asked = command.Requester(1, 1, "m", datetime(2030, 1, 1, tzinfo=UTC))
     desk.github.collaborators["m"] = "write"
-    return command._decide(desk.bot, asked, command.Command("bench"), Measure())
+    return command.decide(desk.bot, asked, command.Command("bench"), Measure())
 
 
 def labelled(desk: Desk, _: Path) -> object:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from kernelgate.bench.build import library
 from kernelgate.ci.github import description
-from kernelgate.ci.github.post_check_run import CHECK_NAME
+from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.policy import policy
 from tests.workflows import gh
 from tests.workflows.documents import ROOT, workflows

@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import (
     UsageError,
 )
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import actions, client, trusted_runs, untrusted_artifact
+from kernelgate.ci.github import actions, artifacts, client, untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.untrusted_artifact import checked_failure
 from tests.ci.answered import validated
@@ -39,7 +39,7 @@ def test_with_json_a_step_answers_with_one_object(
         Step({"GITHUB_ACTIONS": "true"}).warn("50% is\nleft")
         return True
 
-    monkeypatch.setattr(trusted_runs, "fetch_index", fetch)
+    monkeypatch.setattr(artifacts, "fetch_index", fetch)
     monkeypatch.setattr(client, "connect", lambda _: None)
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
     if in_file:

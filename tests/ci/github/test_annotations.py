@@ -6,9 +6,9 @@ import pytest
 
 from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.annotations import changed_lines, line_notes
 from kernelgate.ci.github.assemble import Posting
-from kernelgate.ci.github.post_check_run import Annotation
+from kernelgate.ci.github.check_run import Annotation
+from kernelgate.ci.github.publish import changed_lines, line_notes
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.gpu import GpuReport

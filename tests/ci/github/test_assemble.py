@@ -10,10 +10,8 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestChange, Trusted, assemble
-from kernelgate.ci.github.claims import read_claims
-from kernelgate.ci.github.description import Description
-from kernelgate.ci.github.run_info import RunInfo
+from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble
+from kernelgate.ci.github.fetch import RunInfo, SeenPull
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
@@ -31,7 +29,7 @@ def posting(
     run = record.Run(repository="o/r", head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event=event)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
     record.write(made, tmp_path / f"{label}.run.json")
-    return assemble(tmp_path, info, POLICY, None, trusted=Trusted(plan))
+    return assemble(tmp_path, info, POLICY, trusted=Trusted(plan))
 
 
 def without_first_case(made: RunRecord) -> RunRecord:
@@ -173,11 +171,11 @@ def test_a_claim_that_a_new_card_contradicts_does_not_block(tmp_path: Path) -> N
     (tmp_path / "own").mkdir()
     for source, blocks in ((made.cards, True), (cards, False)):
         run = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event="pull_request")
-        info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
+        body = "## Claimed effect\n10% faster"
+        pull = SeenPull(body=body, by_bot=True, labels=(), names=("csrc/rmsnorm.cu",), patches=())
+        info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success", pull=pull)
         record.write(made.model_copy(update={"cards": source}), tmp_path / "own" / "l4.run.json")
-        claims, _ = read_claims("10% faster")
-        change = PullRequestChange(Description((), claims, ()), ("csrc/rmsnorm.cu",))
-        found = assemble(tmp_path / "own", info, POLICY, change)
+        found = assemble(tmp_path / "own", info, POLICY)
         codes = {blocker.code for blocker in found.decision.blockers}
         assert codes == ({BlockCode.SLOWER, BlockCode.CONTRADICTED_CLAIM} if blocks else set())
         assert "is contradicted" in comment(found.report)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github.bisect_answer import NO_ANSWER, put_search, text_of
-from kernelgate.ci.github.bisect_request import BisectRequest
+from kernelgate.ci.github.bisect import NO_ANSWER, BisectRequest, put_search, text_of
 from tests.ci.desk import Desk
 
 GOOD, BAD, CULPRIT, STRANGE, INNER = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40

@@ -12,9 +12,9 @@ import requests
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import client as bot_module
 from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.check_run import Annotation, CheckRun, put_check
 from kernelgate.ci.github.client import DeniedError, GitHubError, connect
-from kernelgate.ci.github.post_check_run import Annotation, CheckRun, put_check
-from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels, state_line, stated
+from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels, shown_stamp, state_line
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
 from tests.fakes.github_server import FakeGitHub
@@ -311,7 +311,7 @@ def test_a_marker_copied_by_somebody_else_is_not_ours(desk: Desk) -> None:
 def test_a_marker_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
     forged = state_line("verdict", Stamp(HEAD, 999, 1))
     put_comment(desk.bot, 1, [f"Title: {forged}\nmore"], STAMP)
-    assert stated(desk.github.bodies(1)[0], "verdict") == STAMP
+    assert shown_stamp(desk.bot, 1) == STAMP
 
 
 def test_a_head_that_is_no_commit_cannot_end_the_marker() -> None:

@@ -11,8 +11,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.run_info import RunInfo, read_run_info
+from kernelgate.ci.github.fetch import RunInfo, fetch, read_run_info
 from kernelgate.ci.github.upsert import Stamp, state_line
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA

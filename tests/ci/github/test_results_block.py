@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.document import render
-from kernelgate.ci.github import results_block
-from kernelgate.ci.github.description import describe, split
+from kernelgate.ci.github import description
+from kernelgate.ci.github.description import BEGIN, describe, filled, split
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.github.results_block import BEGIN, filled
 from kernelgate.ci.github.upsert import Stamp, put_results
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
@@ -45,7 +44,7 @@ def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
     twice = filled(kept_by_github, "second")
     assert twice is not None
     assert "first" not in twice
-    assert results_block.without(twice) == results_block.without(kept_by_github)
+    assert description.without(twice) == description.without(kept_by_github)
     assert split(twice) == split(MINE)
 
 
@@ -71,7 +70,7 @@ def test_words_that_an_author_added_to_ours_stay() -> None:
 def test_marks_without_an_end_are_read_in_time() -> None:
     """A pattern that looks for an end from each of 10,000 beginnings would take minutes."""
     body = BEGIN * 10_000
-    assert results_block.without(body) == body
+    assert description.without(body) == body
     assert not describe(body, POLICY.template).claims
 
 

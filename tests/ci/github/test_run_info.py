@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.ci.github.run_info import Job, blame, gpu_of
+from kernelgate.ci.github.assemble import blame
+from kernelgate.ci.github.fetch import Job
 from kernelgate.ci.judge.gate import Fault
 
 
@@ -18,7 +19,7 @@ from kernelgate.ci.judge.gate import Fault
     ],
 )
 def test_the_name_of_a_job_names_its_gpu(name: str, label: str | None) -> None:
-    assert gpu_of(name) == label
+    assert Job(name=name, conclusion="success").gpu == label
 
 
 @pytest.mark.parametrize(

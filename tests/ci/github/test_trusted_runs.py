@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build import build
-from kernelgate.ci.github import trusted_runs
+from kernelgate.ci.github import artifacts
 from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.artifacts import INDEX, INDEX_FILE, LIBRARIES, MAX_TAKEN, fetch_index, fetch_libraries
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.trusted_runs import INDEX, INDEX_FILE, LIBRARIES, MAX_TAKEN, fetch_index, fetch_libraries
 from kernelgate.ci.pipeline.artifacts import take_over
 from tests.ci.desk import Desk
 from tests.fakes.github_server import zipped
@@ -115,10 +115,10 @@ def test_other_bytes_than_were_uploaded_are_not_taken(main: Desk, tmp_path: Path
 
 def test_a_large_or_an_expired_one_is_left(main: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = left(main)
-    monkeypatch.setattr(trusted_runs, "LIBRARIES_PACKED", 10)
+    monkeypatch.setattr(artifacts, "LIBRARIES_PACKED", 10)
     assert taken(main, tmp_path) == []
     monkeypatch.undo()
-    monkeypatch.setattr(trusted_runs, "LIBRARIES_UNPACKED", 5)
+    monkeypatch.setattr(artifacts, "LIBRARIES_UNPACKED", 5)
     assert taken(main, tmp_path) == []
     monkeypatch.undo()
     artifact["expired"] = True

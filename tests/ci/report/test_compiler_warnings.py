@@ -12,11 +12,10 @@ import pytest
 from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, RunRecord, Side
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.annotations import MAX_WARNINGS as MOST_ANNOTATIONS
-from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
-from kernelgate.ci.github.post_check_run import Annotation
-from kernelgate.ci.github.publish import post
+from kernelgate.ci.github.check_run import Annotation
+from kernelgate.ci.github.publish import MAX_WARNINGS as MOST_ANNOTATIONS
+from kernelgate.ci.github.publish import line_notes, post
 from kernelgate.ci.judge import static
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.policy.policy import Policy

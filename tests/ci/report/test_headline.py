@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.ci.document import render
-from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.github.publish import line_notes
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
 from kernelgate.ci.policy.policy import Gates, Policy

@@ -1,35 +1,49 @@
-"""The verdict as a check run of the commit, with a remark beside each changed line that it is about."""
+"""The check runs of a commit: its verdict, with a remark beside each changed line that it is about, and what was
+accepted of it, which nobody but the bot can write there.
+
+Whoever could forge an acceptance could forge the verdict itself. GitHub ties a check run to its commit, so that nothing
+is left of it after the next push. The comment that asked for it must still stand as it was: deleting or editing it
+takes it back.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
+from github import UnknownObjectException
 from github.CheckRun import CheckRun as ShownRun
 from github.GithubObject import NotSet
+from pydantic import ConfigDict, Field, ValidationError
 
+from kernelgate.bench.record import CaseKey, Model
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github.client import ROUNDS, Bot, patiently, until_done
 from kernelgate.ci.github.upsert import Posted, Stamp, same_text
-from kernelgate.ci.judge.gate import Conclusion
+from kernelgate.ci.judge.gate import Acceptance, Conclusion
+from kernelgate.ci.report import remarks
 
 Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
 CHECK_LIMIT = 65_535
-"""Characters of a check run's summary and of its text."""
 ANNOTATIONS_A_REQUEST = 50
+ACCEPTED_NAME = "kernelgate accepted"
+MAX_KEPT = 20
+"""Of a commit: the newest. Each costs a call to GitHub in every report."""
 
 Level = Literal["notice", "warning", "failure"]
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """A remark beside lines of a changed file."""
-
     path: str
     start_line: int
     end_line: int
@@ -39,7 +53,6 @@ class Annotation:
 
     @property
     def sent(self) -> dict[str, str | int]:
-        """As GitHub takes it."""
         return {
             "path": self.path,
             "start_line": self.start_line,
@@ -52,8 +65,6 @@ class Annotation:
 
 @dataclass(frozen=True)
 class CheckRun:
-    """The verdict as a check run."""
-
     conclusion: Conclusion | Literal["cancelled"]
     title: str
     summary: str
@@ -70,8 +81,6 @@ _EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6
 
 @dataclass(frozen=True)
 class OwnCheck:
-    """One of our check runs of a commit."""
-
     told: Order
     """The run that made it, by its beginning or its end."""
     judged: Order
@@ -171,7 +180,6 @@ def hand_over_check(bot: Bot, stamp: Stamp, told: Order) -> Posted:
 
 
 def end_check(bot: Bot, check: CheckRun, stamp: Stamp) -> Posted:
-    """The check run that waits for this run, where there is one, has its end without a verdict."""
     ended = {"status": "completed", "conclusion": check.conclusion, "output": _output(check)}
     return _of_waiting(bot, stamp, stamp.order, ended)
 
@@ -263,3 +271,98 @@ def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp:
     earlier = [order for order in shown if order < stamp.order or not check.judged]
     verdicts = [order for order in earlier if shown[order] in ("success", "accepted", "failure")]
     return bool(verdicts) and shown[max(verdicts)] == "failure"
+
+
+# What somebody accepted ----------------------------------------------------------------------------------------------
+
+
+class KeptAcceptance(Model):
+    schema_: Annotated[Literal["kernelgate.accepted/1"], Field(alias="schema")] = "kernelgate.accepted/1"
+    comment: int
+    digest: str
+    by: str
+    reason: str
+    base_sha: str
+    cases: tuple[CaseKey, ...]
+    """One without an id is all cases of its card together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    def of(self, head_sha: str) -> tuple[Acceptance, ...]:
+        return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.cases)
+
+
+def digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
+    mark = f"{ACCEPTED_NAME}:{kept.comment}"
+    readable = kept.model_dump_json(by_alias=True).replace("`", "\\u0060")
+
+    def step() -> Posted | None:
+        if any(run.external_id == mark for run in _acceptances(bot, head_sha)):
+            return Posted("there")
+        bot.repository.create_check_run(
+            ACCEPTED_NAME,
+            head_sha,
+            external_id=mark,
+            status="completed",
+            conclusion="neutral",
+            output={
+                "title": visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200),
+                "summary": _summary(kept),
+                "text": f"```json\n{readable}\n```",
+            },
+        )
+        return None
+
+    bot.step.log(f"acceptance: {until_done('acceptance', step, bot).outcome}")
+
+
+def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]:
+    """What was accepted of this commit, as far as its comments still stand as they were, the oldest first."""
+    runs = patiently("acceptances", lambda: _acceptances(bot, head_sha), bot)
+    standing = []
+    for kept in filter(None, map(_read, runs[-MAX_KEPT:])):
+        body = patiently("comment", partial(comment_body, bot, number, kept.comment, kept.by), bot)
+        if body is not None and digest(body) == kept.digest:
+            standing.append(kept)
+        else:
+            gone = f"the comment {kept.comment} of {kept.by} is gone or was edited, so it counts no more"
+            bot.step.log(f"acceptance: {gone}")
+    return tuple(standing)
+
+
+def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
+    """The comment as it is now; None where it is gone, or another one's."""
+    try:
+        found = bot.repository.get_issue(number).get_comment(comment)
+        body, user = found.body, found.user
+    except UnknownObjectException:
+        return None
+    return (body or "") if user is not None and user.login == by else None
+
+
+def _acceptances(bot: Bot, head_sha: str) -> list[ShownRun]:
+    runs = bot.repository.get_commit(head_sha).get_check_runs(check_name=ACCEPTED_NAME, filter="all")
+    return sorted((run for run in runs if is_ours(bot, run)), key=lambda run: run.id)
+
+
+# What the check run says ----------------------------------------------------------------------------------------------
+
+
+_WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
+
+
+def _summary(kept: KeptAcceptance) -> str:
+    who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
+    return render.markdown_line((*who, *remarks.listed(kept.cases, {}), ". Reason: ", visible(kept.reason)))
+
+
+def _read(run: ShownRun) -> KeptAcceptance | None:
+    found = _WRITTEN.fullmatch((run.output.text or "").replace("\r\n", "\n").strip())
+    try:
+        return KeptAcceptance.model_validate_json(found["json"]) if found else None
+    except ValidationError:
+        return None

@@ -1,10 +1,16 @@
-"""The comment of a search for a commit: one for each run, begun where it was asked for and edited into the answer."""
+"""A search for a commit that somebody asked for: which commits that may be, and the comment that answers it.
+
+Every commit between the two ends is compiled and run, so both are commits of the default branch or, on a pull request,
+of its history: what somebody with write access has merged or has looked at. GitHub finds a commit of any fork by its
+name; it is refused. Each run has one comment, begun where it was asked for and edited into the answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,13 +25,107 @@ from kernelgate.ci.bisect.answers import (
 )
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Strong, Verbatim
+from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Strong, Verbatim
 from kernelgate.ci.github import plan, untrusted_artifact, upsert
-from kernelgate.ci.github.bisect_request import BisectRequest, SearchKind
-from kernelgate.ci.github.client import Bot
+from kernelgate.ci.github.client import Bot, merge_base, patiently, read_pull
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
+from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
+
+BISECT = "bisect"
+USAGE = "/kernelgate bisect GOOD [BAD] [--case CARD/ID] [--fuzz] [--build] [--gpu LABEL]"
+SearchKind = Literal["time", "fuzz", "build"]
+KINDS: tuple[SearchKind, ...] = get_args(SearchKind)
+ANSWER, FAILURE = "answer.json", "failure.json"
+MAX_BYTES = 1024 * 1024
+MAX_SHOWN = 8
+"""Commits that are named in a list; those alone are asked for on GitHub."""
+MAX_DEPTH = 4
+"""Of submodules in submodules."""
+SHORT = 12
+NO_ANSWER = (
+    "The search ended without an answer, and left no reason: it was cancelled, ran out of time, or the machine was "
+    "lost. The log of its run may say more."
+)
+
+
+@dataclass(frozen=True)
+class BisectRequest:
+    good: str
+    bad: str = ""
+    """Empty for the pull request's head, or the default branch's."""
+    case: str = ""
+    kind: SearchKind = "time"
+    gpu: str = ""
+    """Its label in the policy; empty for the first one there."""
+
+
+def parsed(words: Sequence[str]) -> BisectRequest | str:
+    """What the words after `bisect` ask for; else what is wrong with them."""
+    names, options, left = list[str](), dict[str, str](), list(words)
+    while left:
+        word, equals, value = left.pop(0).partition("=")
+        if word in ("--case", "--gpu"):
+            value = value if equals or not left else left.pop(0)
+            if not value:
+                return f"{word} lacks its value: {USAGE}"
+        elif word.startswith("-") and (word not in ("--fuzz", "--build") or equals):
+            return f"no option of bisect: {visible(word, 60)}; write {USAGE}"
+        if word.startswith("-"):
+            if word in options:
+                return f"{word} is given twice"
+            options[word] = value
+        else:
+            names.append(word + equals + value)
+    if not 1 <= len(names) <= 2:
+        return f"name one or two commits, branches or tags, not {len(names)}: {USAGE}"
+    good, bad = (*names, "")[:2]
+    asked = BisectRequest(good, bad, options.get("--case", ""), gpu=options.get("--gpu", ""))
+    kinds = [kind for kind in KINDS if f"--{kind}" in options]
+    if len(kinds) > 1:
+        return "--fuzz and --build are two searches: ask for one of them"
+    asked = replace(asked, kind=kinds[0]) if kinds else asked
+    return wrong(asked) or asked
+
+
+def wrong(asked: BisectRequest) -> str | None:
+    """What is wrong with a request before anything is asked of GitHub; None where nothing is."""
+    if asked.case and (fault := plan.case_fault([asked.case])):
+        return fault
+    if asked.kind == "build" and asked.case:
+        return "--build asks whether commits compile, of all cards: leave out --case"
+    return None
+
+
+def ends(bot: Bot, asked: BisectRequest, number: int | None, rules: Measure) -> tuple[str, str, RunnerGpu]:
+    """The commits that are meant, in full, and where they may be searched.
+
+    `number`: of the issue or pull request where it was asked, if any. Raises UsageError where
+    they are not to be searched, with the reason.
+    """
+    if (fault := wrong(asked)) is not None:
+        raise UsageError(fault)
+    gpu = plan.one_gpu(rules, asked.gpu)
+    head = None
+    issue = patiently("issue", lambda: bot.repository.get_issue(number).raw_data, bot) if number is not None else {}
+    if number is not None and "pull_request" in issue:
+        head = read_pull(bot, number).head.sha
+    default = plan.commit(bot, "HEAD")
+    good = plan.commit(bot, asked.good)
+    bad = plan.commit(bot, asked.bad) if asked.bad else head or default
+    for name, sha in ((asked.good, good), (asked.bad, bad)):
+        if not any(merge_base(bot, sha, tip) == sha for tip in (default, head) if tip):
+            where = "the default branch, nor of this pull request" if head else "the default branch"
+            raise UsageError(f"{visible(name or bad, 60)} ({sha[:12]}) is refused: it is no commit of {where}")
+    if good == bad:
+        raise UsageError(f"GOOD and BAD are the same commit, {good[:12]}: there is nothing between them")
+    if merge_base(bot, good, bad) != good:
+        raise UsageError(f"{good[:12]} is no ancestor of {bad[:12]}: name a good commit that the bad one came from")
+    return good, bad, gpu
+
+
+# The answer -----------------------------------------------------------------------------------------------------------
 
 
 def text_of(bot: Bot, folder: Path, asked: BisectRequest) -> str:
@@ -51,14 +151,6 @@ def put_search(bot: Bot, number: int, text: str, refused: bool = False) -> None:
     upsert.say(bot, number, text, f"<!-- kernelgate-bisect run={run} -->")
 
 
-ANSWER, FAILURE = "answer.json", "failure.json"
-MAX_BYTES = 1024 * 1024
-MAX_SHOWN = 8
-"""Commits that are named in a list; those alone are asked for on GitHub."""
-MAX_DEPTH = 4
-"""Of submodules in submodules."""
-
-
 _FORMS: dict[SearchKind, Any] = {
     "time": TypeAdapter(TimedAnswer),
     "fuzz": TypeAdapter(FailingAnswer | NothingFails),
@@ -82,7 +174,6 @@ def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
 
 
 def levels(found: BisectAnswer) -> list[BisectAnswer]:
-    """The answer, that in the submodule that the culprit moves, and so on."""
     every: list[BisectAnswer] = [found]
     while isinstance(inner := getattr(every[-1], "inside", None), TimedAnswer | FailingAnswer | CompiledAnswer):
         every.append(inner)
@@ -90,7 +181,6 @@ def levels(found: BisectAnswer) -> list[BisectAnswer]:
 
 
 def shown(found: BisectAnswer) -> list[str]:
-    """The repository's commits that a comment names as found."""
     several = [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
     last = [found.last_that_compiles] if isinstance(found, CompiledAnswer) else []
     return list(dict.fromkeys([*found.culprits[:MAX_SHOWN], *several, *last]))
@@ -115,7 +205,7 @@ def _is_between(bot: Bot, sha: str, good: str, bad: str) -> bool:
         plan.commit(bot, sha)
     except UsageError:
         return False
-    return plan.merge_base(bot, sha, bad) == sha and plan.merge_base(bot, good, sha) == good
+    return merge_base(bot, sha, bad) == sha and merge_base(bot, good, sha) == good
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -133,13 +223,6 @@ def _bytes(path: Path) -> bytes | None:
     return data
 
 
-SHORT = 12
-NO_ANSWER = (
-    "The search ended without an answer, and left no reason: it was cancelled, ran out of time, or the machine was "
-    "lost. The log of its run may say more."
-)
-
-
 def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str:
     """Markdown. All that the answer says stands in it as text."""
     every = levels(found)
@@ -154,7 +237,6 @@ def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str
 
 
 def failed(why: str, asked: BisectRequest) -> str:
-    """Markdown: why there is no answer."""
     return render.blocks((Paragraph((Strong("No answer:"), " ", why)), *_repeat(None, asked)))
 
 
@@ -220,11 +302,9 @@ def _since(culprits: Sequence[str], sure: float, on_github: Links) -> Line:
 
 
 def _commits(culprits: Sequence[str], on_github: Links) -> Line:
-    shown: list[Piece] = []
-    for sha in culprits[:MAX_SHOWN]:
-        shown += [", " if shown else "", *links.commit(sha, "", on_github)]
+    shown = formatting.separated(links.commit(sha, "", on_github) for sha in culprits[:MAX_SHOWN])
     left = len(culprits) - MAX_SHOWN
-    return (*shown, f" and {left} more") if left > 0 else tuple(shown)
+    return (*shown, f" and {left} more") if left > 0 else shown
 
 
 def _between(found: TimedAnswer) -> str:
