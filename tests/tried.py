@@ -37,6 +37,10 @@ class Chapter:
     rows: tuple[Tried, ...]
 
 
+def ids(text: str) -> tuple[str, ...]:
+    return tuple(text.split("; "))
+
+
 Table = Sequence[Chapter]
 SHOWN = 5
 """Cases of one row that the documentation names."""

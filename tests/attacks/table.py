@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tried import Chapter, Tried
+from tests.tried import Chapter, Tried, ids
 
 
 def _in_every_workflow(check: str) -> tuple[str, ...]:
@@ -103,38 +103,11 @@ TEXT = Chapter(
             "text of one kind in every string and key of a record, a verdict and a failure",
             "text, never Markdown, HTML or anything hidden",
             "attacks/test_text.py::test_it_is_inert_everywhere",
-            (
-                "mention",
-                "issue",
-                "commit",
-                "address",
-                "link",
-                "image",
-                "HTML",
-                "details",
-                "marker",
-                "table",
-                "newline",
-                "line separator",
-                "fence",
-                "mathematics",
-                "mermaid",
-                "footnote",
-                "alert",
-                "task",
-                "emoji",
-                "bidirectional",
-                "zero width",
-                "tag characters",
-                "homoglyph",
-                "zalgo",
-                "setext",
-                "entity",
-                "terminal",
-                "NUL",
-                "style",
-                "template",
-                "advisory",
+            ids(
+                "mention; issue; commit; address; link; image; HTML; details; marker; table; newline; "
+                "line separator; fence; mathematics; mermaid; footnote; alert; task; emoji; bidirectional; "
+                "zero width; tag characters; homoglyph; zalgo; setext; entity; terminal; NUL; style; template; "
+                "advisory"
             ),
         ),
         Tried(
@@ -258,60 +231,28 @@ ARCHIVES = Chapter(
             "an archive of another kind",
             "refused whole",
             "attacks/test_archives.py::test_an_archive_of_another_kind_is_refused",
-            (
-                "traversal",
-                "absolute",
-                "backslash",
-                "another case",
-                "5,000 members",
-                "an archive inside",
-                "bzip2",
-                "LZMA",
-                "a lie about the size",
-                "a bomb",
-                "cut short",
-                "no archive",
+            ids(
+                "traversal; absolute; backslash; another case; 5,000 members; an archive inside; bzip2; LZMA; "
+                "a lie about the size; a bomb; cut short; no archive"
             ),
         ),
         Tried(
             "JSON of another kind",
             "refused",
             "attacks/test_archives.py::test_json_of_another_kind_is_refused",
-            (
-                "NaN",
-                "1e999",
-                "a key twice",
-                "a key twice, once escaped",
-                "depth 100,000",
-                "5,000 digits",
-                "BOM",
-                "UTF-16",
-                "surrogate",
-                "empty",
-                "text",
+            ids(
+                "NaN; 1e999; a key twice; a key twice, once escaped; depth 100,000; 5,000 digits; BOM; UTF-16; "
+                "surrogate; empty; text"
             ),
         ),
         Tried(
             "a member of another name",
             "refused",
             "ci/github/test_untrusted_artifact.py::test_any_other_name_is_refused",
-            (
-                "../run.json",
-                "../../.bashrc",
-                "/etc/passwd",
-                "/srv/run.json",
-                "C:\\\\run.json",
-                "..\\\\run.json",
-                "x/run.json",
-                "./run.json",
-                "run.json/",
-                "RUN.JSON",
-                "run.json ",
-                "run.jsonx",
-                ".git/hooks/pre-commit",
-                "run\\u200b.json",
-                "::add-mask::run.json",
-                "x\\n::error::run.json",
+            ids(
+                "../run.json; ../../.bashrc; /etc/passwd; /srv/run.json; C:\\\\run.json; ..\\\\run.json; "
+                "x/run.json; ./run.json; run.json/; RUN.JSON; run.json ; run.jsonx; .git/hooks/pre-commit; "
+                "run\\u200b.json; ::add-mask::run.json; x\\n::error::run.json"
             ),
         ),
         Tried(
@@ -578,12 +519,7 @@ COMPLETENESS = Chapter(
             "a failure note that blames the runner for a step that tries the author's code",
             "nobody is blamed, and nothing passes: action required",
             "attacks/test_incomplete.py::test_a_note_does_not_outweigh_what_github_says",
-            (
-                "measure (l4) / measure-runner",
-                "measure (l4) / measure-ours",
-                "build / build-runner",
-                "build / build-ours",
-            ),
+            ids("measure (l4) / measure-runner; measure (l4) / measure-ours; build / build-runner; build / build-ours"),
         ),
         Tried(
             "a clean record over a fuzz step that GitHub says failed",
@@ -616,49 +552,20 @@ EVIDENCE = Chapter(
             "a record that is 30% faster, of which a part is left out, contradicts itself or is not plausible",
             "refused or open, and the comment says why",
             "attacks/test_incomplete.py::test_what_is_not_shown_does_not_pass",
-            (
-                "fuzz omitted",
-                "fuzz skipped",
-                "fuzz empty",
-                "fuzz of nobody knows how many",
-                "fuzz cut short",
-                "fuzz without its results",
-                "fuzz failed without a failure",
-                "fuzz skipped with results",
-                "sanitizer omitted",
-                "sanitizer skipped",
-                "sanitizer cut short",
-                "sanitizer of nobody knows how much",
-                "sanitizer of another card",
-                "sanitizer passed with a finding",
-                "sanitizer that the base has, too, cut short",
-                "fuzz of another card",
-                "fuzz passed with a failed result",
-                "fuzz passed with failures counted",
-                "fuzz passed at 99 times the limit",
-                "fuzz of fewer results than ran",
-                "outputs omitted",
-                "outputs not compared",
-                "outputs of the base alone",
-                "outputs omitted in one process",
-                "no base sha",
-                "another base sha",
-                "no base",
-                "1000 times as fast",
-                "1000 times as fast without work",
-                "1000 times as fast with tiny work",
-                "1000 times as fast on an unknown GPU",
-                "1000 times as fast on an unknown GPU without work",
-                "1000 times as fast as bytes",
-                "one process five times",
-                "the base's times scaled",
-                "no reference",
-                "one process",
-                "no witness",
-                "ended early",
-                "judged by its own card",
-                "a case too many",
-                "of another schema",
+            ids(
+                "fuzz omitted; fuzz skipped; fuzz empty; fuzz of nobody knows how many; fuzz cut short; "
+                "fuzz without its results; fuzz failed without a failure; fuzz skipped with results; "
+                "sanitizer omitted; sanitizer skipped; sanitizer cut short; sanitizer of nobody knows how much; "
+                "sanitizer of another card; sanitizer passed with a finding; "
+                "sanitizer that the base has, too, cut short; fuzz of another card; "
+                "fuzz passed with a failed result; fuzz passed with failures counted; "
+                "fuzz passed at 99 times the limit; fuzz of fewer results than ran; outputs omitted; "
+                "outputs not compared; outputs of the base alone; outputs omitted in one process; no base sha; "
+                "another base sha; no base; 1000 times as fast; 1000 times as fast without work; "
+                "1000 times as fast with tiny work; 1000 times as fast on an unknown GPU; "
+                "1000 times as fast on an unknown GPU without work; 1000 times as fast as bytes; "
+                "one process five times; the base's times scaled; no reference; one process; no witness; "
+                "ended early; judged by its own card; a case too many; of another schema"
             ),
         ),
         Tried(
@@ -696,21 +603,11 @@ RESOURCES = Chapter(
             "numbers that no measurement gives",
             "refused; a check is posted",
             "attacks/test_crafted.py::test_numbers_that_no_measurement_gives_are_refused",
-            (
-                "capability in superscripts",
-                "capability of Arabic digits",
-                "capability of a line",
-                "a metric of -1e300",
-                "a metric of 1e300",
-                "a sample of 1e300",
-                "a denormal sample",
-                "a graph of 1e-300",
-                "a count of 2 to the 64",
-                "a seed of 20 digits",
-                "a negative count",
-                "an axis of 1e300",
-                "work of 1e300",
-                "a share of 2",
+            ids(
+                "capability in superscripts; capability of Arabic digits; capability of a line; "
+                "a metric of -1e300; a metric of 1e300; a sample of 1e300; a denormal sample; a graph of 1e-300; "
+                "a count of 2 to the 64; a seed of 20 digits; a negative count; an axis of 1e300; work of 1e300; "
+                "a share of 2"
             ),
         ),
         Tried(
@@ -908,25 +805,11 @@ COMMANDS = Chapter(
             "a search's machine hands out an answer that is none",
             "refused in a sentence; nothing of it is believed",
             "ci/github/test_bisect_answer.py::test_an_answer_that_is_not_one_is_refused_in_a_sentence",
-            (
-                "a sha that is none",
-                "a sha with an end of line",
-                "a commit of elsewhere",
-                "the good end",
-                "several of elsewhere",
-                "found without a commit",
-                "another case",
-                "a case of Markdown",
-                "a text too long",
-                "a file too long",
-                "deep brackets",
-                "submodules without an end",
-                "no number",
-                "more certain than certain",
-                "a key twice",
-                "a key of its own",
-                "another kind",
-                "no JSON",
+            ids(
+                "a sha that is none; a sha with an end of line; a commit of elsewhere; the good end; "
+                "several of elsewhere; found without a commit; another case; a case of Markdown; a text too long; "
+                "a file too long; deep brackets; submodules without an end; no number; more certain than certain; "
+                "a key twice; a key of its own; another kind; no JSON"
             ),
         ),
         Tried(
@@ -1114,15 +997,7 @@ ACCEPT = Chapter(
             "a baseline after a merge that was not accepted as it was merged",
             "not offered",
             "ci/github/test_acceptances.py::test_what_was_not_accepted_stops_it",
-            (
-                "not merged",
-                "no label",
-                "another commit merged",
-                "comment deleted",
-                "in the baseline",
-                "merged later",
-                "denied",
-            ),
+            ids("not merged; no label; another commit merged; comment deleted; in the baseline; merged later; denied"),
         ),
         Tried(
             "a second slowdown behind one that was accepted, on its way into the baseline",
@@ -1151,33 +1026,16 @@ BUILD = Chapter(
             "a source that is a link out of the repository",
             "refused, naming the link",
             "bench/build/test_recipe_sources.py::test_a_link_out_of_the_repository_is_not_followed",
-            (
-                "folder-csrc",
-                "file-csrc",
-                "folder-csrc/*",
-                "file-csrc/*",
-                "folder-csrc/link*",
-                "file-csrc/link*",
-                "folder-csrc/link/x.cpp",
-                "file-csrc/link/x.cpp",
-                "folder-.",
-                "file-.",
+            ids(
+                "folder-csrc; file-csrc; folder-csrc/*; file-csrc/*; folder-csrc/link*; file-csrc/link*; "
+                "folder-csrc/link/x.cpp; file-csrc/link/x.cpp; folder-.; file-."
             ),
         ),
         Tried(
             "a file of a package that is a link out of the repository",
             "refused, naming the link",
             "attacks/test_build.py::test_a_link_out_of_a_package",
-            (
-                "file-top",
-                "file-src",
-                "first file-top",
-                "first file-src",
-                "package-top",
-                "package-src",
-                "module-top",
-                "module-src",
-            ),
+            ids("file-top; file-src; first file-top; first file-src; package-top; package-src; module-top; module-src"),
         ),
         Tried(
             "a pattern of the card that leads out of the repository",
@@ -1194,12 +1052,8 @@ BUILD = Chapter(
             "an include that a macro names, so that the compiler quotes a file of the machine",
             "the file is named and not quoted",
             "bench/build/test_compiler_output.py::test_what_stands_in_a_file_of_the_machine_is_not_quoted",
-            (
-                "/etc/passwd",
-                "csrc/../../../etc/passwd",
-                "/usr/include/../../etc/passwd",
-                "../tools/../../a",
-                "/srv/a b:c(1)",
+            ids(
+                "/etc/passwd; csrc/../../../etc/passwd; /usr/include/../../etc/passwd; ../tools/../../a; /srv/a b:c(1)"
             ),
         ),
         Tried(
@@ -1271,19 +1125,9 @@ BASELINE = Chapter(
             "a forged record on its way to become the baseline",
             "refused",
             "attacks/test_baseline_offer.py::test_a_forged_record_is_no_baseline",
-            (
-                "another commit",
-                "Markdown for a commit",
-                "no commit",
-                "another repository",
-                "another run",
-                "a pull request",
-                "another GPU",
-                "a base",
-                "a key twice",
-                "NaN",
-                "too large",
-                "no JSON",
+            ids(
+                "another commit; Markdown for a commit; no commit; another repository; another run; "
+                "a pull request; another GPU; a base; a key twice; NaN; too large; no JSON"
             ),
         ),
         Tried(
@@ -1326,39 +1170,22 @@ NATIVE = Chapter(
             "from a kernel's process, where bubblewrap can be used",
             "refused",
             "attacks/test_native.py::test_an_isolated_process_cannot",
-            (
-                "write the environment of later steps",
-                "find where later steps take orders from",
-                "read the runner's credentials",
-                "rewrite the record",
-                "put a file into the workspace",
-                "mount the workspace anew",
-                "take away what hides the runner",
-                "read the variables of who leads it",
-                "read the memory of who leads it",
-                "write the memory of who leads it",
-                "go around through the leader's root",
-                "reach the network",
+            ids(
+                "write the environment of later steps; find where later steps take orders from; "
+                "read the runner's credentials; rewrite the record; put a file into the workspace; "
+                "mount the workspace anew; take away what hides the runner; read the variables of who leads it; "
+                "read the memory of who leads it; write the memory of who leads it; "
+                "go around through the leader's root; reach the network"
             ),
         ),
         Tried(
             "the runner's variables and tokens in the environment of a kernel",
             "not there",
             "bench/system/test_worker.py::test_a_child_is_told_neither_where_the_runner_takes_orders_from_nor_secrets",
-            (
-                "GITHUB_ENV",
-                "GITHUB_PATH",
-                "GITHUB_OUTPUT",
-                "GITHUB_STEP_SUMMARY",
-                "GITHUB_TOKEN",
-                "ACTIONS_RUNTIME_TOKEN",
-                "ACTIONS_RUNNER_HOOK_JOB_COMPLETED",
-                "RUNNER_TEMP",
-                "KERNELGATE_FAILURE",
-                "GH_TOKEN",
-                "AWS_SECRET_ACCESS_KEY",
-                "HF_TOKEN",
-                "SSH_AUTH_SOCK",
+            ids(
+                "GITHUB_ENV; GITHUB_PATH; GITHUB_OUTPUT; GITHUB_STEP_SUMMARY; GITHUB_TOKEN; ACTIONS_RUNTIME_TOKEN; "
+                "ACTIONS_RUNNER_HOOK_JOB_COMPLETED; RUNNER_TEMP; KERNELGATE_FAILURE; GH_TOKEN; "
+                "AWS_SECRET_ACCESS_KEY; HF_TOKEN; SSH_AUTH_SOCK"
             ),
         ),
         Tried(
@@ -1371,14 +1198,7 @@ NATIVE = Chapter(
             "a folder of libraries that was changed after it was built",
             "refused before anything is loaded",
             "bench/build/test_library.py::test_a_folder_that_was_changed_after_it_was_built_is_refused",
-            (
-                "another library",
-                "another card",
-                "a file beside it",
-                "a second library",
-                "a file that is gone",
-                "bytecode",
-            ),
+            ids("another library; another card; a file beside it; a second library; a file that is gone; bytecode"),
         ),
         Tried(
             "a workflow that gives no digest",
@@ -1409,56 +1229,23 @@ NATIVE = Chapter(
             "a library that gains by cheating: memory, work left out or done later, clocks, the other side, messages",
             "never faster",
             "cheats/test_cheats.py::test_a_library_that_cheats",
-            (
-                "replay_by_pointer",
-                "replay_by_fingerprint",
-                "replay_by_content",
-                "replay_by_row",
-                "guessed_seed",
-                "copies_base_output",
-                "finds_reference",
-                "leaves_what_stands",
-                "skips_every_second",
-                "skips_every_50th",
-                "last_of_group",
-                "skips_rows",
-                "honest_while_warming_up",
-                "idle_while_warming_up",
-                "changes_inputs",
-                "detached_thread",
-                "computed_when_read",
-                "computes_ahead",
-                "lowered_precision",
-                "partial_reduction",
-                "recognised_shape",
-                "patched_clock",
-                "patched_timer",
-                "slowed_base_by_table",
-                "slowed_base_by_code",
-                "trashes_cache",
-                "left_over_work",
-                "forged_messages",
-                "rewritten_messages",
-                "patched_messages",
-                "rewritten_record",
-                "patched_checker",
-                "torch_operators",
+            ids(
+                "replay_by_pointer; replay_by_fingerprint; replay_by_content; replay_by_row; guessed_seed; "
+                "copies_base_output; finds_reference; leaves_what_stands; skips_every_second; skips_every_50th; "
+                "last_of_group; skips_rows; honest_while_warming_up; idle_while_warming_up; changes_inputs; "
+                "detached_thread; computed_when_read; computes_ahead; lowered_precision; partial_reduction; "
+                "recognised_shape; patched_clock; patched_timer; slowed_base_by_table; slowed_base_by_code; "
+                "trashes_cache; left_over_work; forged_messages; rewritten_messages; patched_messages; "
+                "rewritten_record; patched_checker; torch_operators"
             ),
         ),
         Tried(
             "a package that gains by cheating",
             "never faster",
             "cheats/test_cheats.py::test_a_package_that_cheats",
-            (
-                "replay_by_pointer",
-                "replay_by_content",
-                "skips_every_second",
-                "detached_thread",
-                "lowered_precision",
-                "patched_time",
-                "patched_torch",
-                "patched_modules",
-                "slowed_base",
+            ids(
+                "replay_by_pointer; replay_by_content; skips_every_second; detached_thread; lowered_precision; "
+                "patched_time; patched_torch; patched_modules; slowed_base"
             ),
         ),
         Tried(
@@ -1502,12 +1289,9 @@ WORKFLOWS = Chapter(
             "a run of a fork, by each event that a fork's workflow may choose",
             "waits until a maintainer approves it",
             "workflows/test_workflows.py::test_a_forks_run_waits_for_approval",
-            (
-                "a fork",
-                "a review of a fork's",
-                "a comment of a review of a fork's",
-                "a fork that was deleted",
-                "an event that is not known",
+            ids(
+                "a fork; a review of a fork's; a comment of a review of a fork's; a fork that was deleted; "
+                "an event that is not known"
             ),
         ),
         Tried(
