@@ -1,32 +1,218 @@
-"""What `kernelgate bisect` asks of a machine: commits of a range, built, and timed or fuzzed beside each other."""
+"""What `kernelgate bisect` asks of a machine: the commits of a range, of the repository or of a submodule that a commit
+of it moves, built, and timed or fuzzed beside each other.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import build_record
+from kernelgate.bench.build.library import Libraries, Library, Sides, build_record
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
-from kernelgate.bench.kernel import cards, fuzz_corpus, fuzz_risk
+from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
+from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.fuzz_trials import Trial
-from kernelgate.bench.measure import commit_range, run, run_checks
-from kernelgate.bench.measure.commit_range import SHORT, BuiltCommits, CommitRange
+from kernelgate.bench.measure import run
 from kernelgate.bench.measure.run import new_seed
 from kernelgate.bench.record import RunRecord, Timing
-from kernelgate.bench.system import environment, lock, nvml
+from kernelgate.bench.system import environment, git, lock, nvml, progress
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.bench.timing.batches import ProcessError
-from kernelgate.bench.timing.process import CommitsPlan, Measuring, Setup, commit_side
+from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN, ProcessError
+from kernelgate.bench.timing.process import Measuring, Setup, Timed, Turn
+
+DISK_FULL = os.strerror(errno.ENOSPC)
+"""It says nothing about the commit that could not be compiled."""
+SHORT = 12
+"""Digits of a commit."""
+
+
+@dataclass(frozen=True)
+class CommitRange:
+    """Commits by first parents, the good end first."""
+
+    repo: Path
+    """The root of the checkout."""
+    shas: tuple[str, ...]
+    submodule: str = ""
+    """The path of the submodule whose commits these are; empty for the repository's own."""
+    commit: str = ""
+    """The repository's commit that each of the submodule's is put into."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """The commits of submodules in which the submodule lies, by their paths."""
+
+    @property
+    def last(self) -> int:
+        return len(self.shas) - 1
+
+    def build(self, place: int, how: HowToBuild | None = None) -> Libraries:
+        """The libraries of a commit. Raises as build_commit does."""
+        if not self.submodule:
+            return commit.build_commit(self.repo, self.shas[place], how)
+        return commit.build_commit(self.repo, self.commit, how, {**self.pins, self.submodule: self.shas[place]})
+
+    def subject(self, place: int) -> str:
+        """The first line of a commit's message."""
+        return git.subject(self.repo / self.submodule, self.shas[place])
+
+    def touching(self, paths: Sequence[str]) -> frozenset[int]:
+        """The commits that change what begins with one of these paths of the repository."""
+        here = list(_below(self.submodule, paths)) if self.submodule else paths
+        if not here:
+            return frozenset()
+        found = git.first_parents(self.repo / self.submodule, self.shas[0], self.shas[-1], here)
+        return frozenset(map(self.shas.index, found))
+
+    def moved(self, place: int) -> dict[str, tuple[str, str]]:
+        """The submodules that a commit moves: by path, the old and the new commit."""
+        own = self.repo / self.submodule
+        before, after = (git.submodules(own, self.shas[at]) for at in (place - 1, place))
+        return {path: (before[path], sha) for path, sha in after.items() if path in before and before[path] != sha}
+
+    def inside(self, place: int, path: str, ends: tuple[str, str]) -> CommitRange:
+        """The commits of a submodule from one that this commit had to the other that it has.
+
+        Raises UsageError where they are not there, or are no range.
+        """
+        whole = f"{self.submodule}/{path}".lstrip("/")
+        own = self.repo / whole
+        if not (own / ".git").exists():
+            raise UsageError(f"this checkout is without {whole}: run `git submodule update --init {whole}`")
+        if lacking := [one for one in ends if not git.is_here(own, one)]:
+            how = "--unshallow" if git.is_shallow(own) else "--all"
+            raise UsageError(f"{whole} has no commit {lacking[0][:SHORT]}: run `git -C {whole} fetch {how}`")
+        if git.is_shallow(own) and not git.is_ancestor(own, *ends):
+            raise UsageError(f"the history of {whole} is not whole: run `git -C {whole} fetch --unshallow`")
+        pins = {**self.pins, self.submodule: self.shas[place]} if self.submodule else {}
+        return CommitRange(self.repo, span(own, *ends), whole, self.commit or self.shas[place], pins)
+
+
+def between(repo: Path, good: str, bad: str) -> CommitRange:
+    """The commits after `good` up to `bad`, and `good`. Raises UsageError where they are not on one line."""
+    root = git.root(repo)
+    return CommitRange(root, span(root, good, bad))
+
+
+def span(repo: Path, good: str, bad: str) -> tuple[str, ...]:
+    """The commits from `good` to `bad` along first parents. Raises UsageError where they are not on one line."""
+    old, new = git.resolve(repo, good), git.resolve(repo, bad)
+    good, bad = (one[:SHORT] if one in (old, new) else one for one in (good, bad))
+    if old == new:
+        raise UsageError(f"{good} and {bad} are the same commit, {old[:SHORT]}: there is nothing between them")
+    if not git.is_ancestor(repo, old, new):
+        turned = "; they are the other way round" if git.is_ancestor(repo, new, old) else ""
+        raise UsageError(f"{good} is no ancestor of {bad}{turned}: name a good commit that {bad} came from")
+    listed = git.first_parents(repo, old, new)
+    before = git.parent(repo, listed[0])
+    if before != old:
+        instead = f": name {before[:SHORT]}, which is" if before else ""
+        raise UsageError(f"{good} came to {bad} by a merge and is not on its line of first parents{instead}")
+    return (old, *listed)
+
+
+@dataclass
+class BuiltCommits:
+    """One card's libraries of the commits of a range, as far as they are built."""
+
+    range: CommitRange
+    card: CardFacts
+    """The checkout's, which says what is right and gives the inputs."""
+    libraries: dict[int, Library] = field(default_factory=dict)
+
+    @property
+    def shas(self) -> tuple[str, ...]:
+        return self.range.shas
+
+    def build(self, place: int) -> str | None:
+        """Compiles a commit; why it cannot be called, else None. Raises KernelgateError where the disk is full."""
+        name = self.card.name
+        built = self.range.build(place, HowToBuild(forgiving=True, only=name))
+        if DISK_FULL in (why := built.absent.get(name, "")):
+            raise KernelgateError(f"{why}; free some (kernelgate cache prune), and search again")
+        if name not in built.built:
+            return why or f"it has no card {name}{self._brought(place)}"
+        library = built.built[name]
+        if missing := compared.lacking(compared.own_card(library), self.card):
+            return f"its call() takes {', '.join(missing)}, which the card of this checkout does not give"
+        self.libraries[place] = library
+        return None
+
+    def _brought(self, place: int) -> str:
+        """Which commit brings the card."""
+        if self.range.submodule or place == self.range.last:
+            return ""
+        own = f"{cards.FOLDER}/{self.card.name}.py"
+        found = git.first_parents(self.range.repo, self.shas[place], self.shas[-1], [own])
+        return f", which {found[0][:SHORT]} brings" if found else ""
+
+    def same(self, one: int, other: int) -> bool:
+        """Whether nothing that is called differs between two that are built."""
+        return self.libraries[one].same_as(self.libraries[other])
+
+    def untouched(self) -> frozenset[int]:
+        """The commits that touch nothing that the card is built from, as the checkout and both ends have it."""
+        touching = self.range.touching(self.paths())
+        where = f" of {self.range.submodule}" if self.range.submodule else ""
+        name = self.card.name
+        say(f"of {self.range.last} commits{where} after the good end, {len(touching)} touch what {name} is built from")
+        return frozenset(range(1, len(self.shas))) - touching
+
+    def paths(self) -> list[str]:
+        """Beginnings of all paths that it is built from."""
+        paths = set(cards.paths(Cards(self.card.file.parent, (self.card,))))
+        for library in self.libraries.values():
+            own = compared.own_card(library)
+            paths |= set(cards.paths(Cards(own.file.parent, (own,)))) if own else set()
+            paths |= {file for files in library.manifest.sources.values() for file in files}
+        return sorted(paths)
+
+    def inside(self, place: int) -> CommitRange | str | None:
+        """The commits of the submodule that a commit moves, where the card is built from that; else why it is not known
+        which of them it was; None where it moves none."""
+        prefix = f"{self.range.submodule}/".lstrip("/")
+        moved = self.range.moved(place)
+        paths = self.paths()
+        used = {path: ends for path, ends in moved.items() if list(_below(f"{prefix}{path}", paths))}
+        return inside(self.range, place, used)
+
+
+def inside(whole: CommitRange, place: int, moved: Mapping[str, tuple[str, str]]) -> CommitRange | str | None:
+    """The commits of the submodule that a commit moves; else why they are not searched; None where it moves none."""
+    if not moved:
+        return None
+    if len(moved) > 1:
+        return f"it moves {len(moved)} submodules at once: {', '.join(sorted(moved))}"
+    [(path, ends)] = moved.items()
+    try:
+        return whole.inside(place, path, ends)
+    except UsageError as error:
+        old, new = (one[:SHORT] for one in ends)
+        return f"it moves the submodule {path} from {old} to {new}, which is not searched: {error}"
+
+
+def _below(submodule: str, paths: Iterable[str]) -> Iterable[str]:
+    """Of beginnings of paths, those that may lie in a submodule, from its root."""
+    for path in paths:
+        if path.startswith(f"{submodule}/"):
+            yield path.removeprefix(f"{submodule}/")
+        elif f"{submodule}/".startswith(path):
+            yield ""
+
+
+# Commits that are timed beside each other
 
 PATIENCE_S = 120.0
 """A process that does not answer for so long is hung. A commit that hangs costs it twice: beside others, and alone."""
@@ -63,7 +249,7 @@ class Workbench(BuiltCommits):
         """Also puts what is built into the record."""
         if why := super().build(place):
             return why
-        builds = (*self.made.builds, build_record(self.libraries[place], commit_side(self.shas[place])))
+        builds = (*self.made.builds, build_record(self.libraries[place], self.side(place)))
         self.made = self.made.model_copy(update={"builds": builds})
         return None
 
@@ -79,14 +265,12 @@ class Workbench(BuiltCommits):
         left, faults = list(places), dict[int, str]()
         number += self.before
         while len(left) > 1:
-            sides = {commit_side(self.shas[place]): place for place in left}
-            plan = CommitsPlan(self.card, self.case, {side: self.libraries[at] for side, at in sides.items()})
-            if self.together and (why := process.commits_clash(list(plan.libraries.values()))):
+            if self.together and (why := _clash([self.libraries[place] for place in left])):
                 self._apart(why)
             try:
-                done = process.timed_commits(self.setup, plan, number, self.together)
+                done = self._timed(left, number)
             except ProcessError as error:
-                found = {sides[side]: why for side, why in process.commits_at_fault(self.setup, plan, number).items()}
+                found = self._at_fault(left, number)
                 if not found and not self.together:
                     raise KernelgateError(error.fault) from None
                 if not found:
@@ -99,16 +283,52 @@ class Workbench(BuiltCommits):
             grown = {"processes": (*self.made.processes, done.process), "notes": notes}
             self.made = self.made.model_copy(update=grown)
             self.output(self.made)
-            for side, place in sides.items():
-                if (calls := measured.calls.get(side)) and calls.failed:
+            for place in left:
+                if (calls := measured.calls.get(self.side(place))) and calls.failed:
                     faults[place] = f"its results are wrong in {calls.failed} of {calls.compared} calls"
             right = tuple(place for place in left if place not in faults)
             return MeasuredCommits(measured, right, faults, self.together)
         return MeasuredCommits(None, (), faults, self.together)
 
+    def side(self, place: int) -> record.Side:
+        return f"commit:{self.shas[place]}"
+
     def _apart(self, why: str) -> None:
         say(f"not all commits can be loaded into one process, so processes take turns, which is less precise: {why}")
         self.together = False
+
+    def _turn(self, places: Sequence[int], number: int, id_: str, name: str, together: bool) -> Turn:
+        libraries = {self.side(place): self.libraries[place] for place in places}
+        return Turn(self.card, libraries, (self.case,), number, "bisect", id_, name, together)
+
+    def _timed(self, places: Sequence[int], number: int) -> Timed:
+        """Times the case of these commits in one process, or in processes that take turns. Raises ProcessError."""
+        # Whichever process starts first may be slow for good, so it is drawn.
+        rng = random.Random(f"{self.setup.how.seed}/{number}/order")  # noqa: S311 - not for secrets
+        drawn = rng.sample(list(places), len(places))
+        turn = self._turn(drawn, number, f"bisect-{number}", f"process {number}", self.together)
+        steps = -(-self.setup.how.rounds // ROUNDS_PER_TURN)
+        with progress.track(f"bisect, {turn.name}, {len(places)} commits", steps) as advance:
+            return process.timed(self.setup, turn, advance)
+
+    def _at_fault(self, places: Sequence[int], number: int) -> dict[int, str]:
+        """Which commits cannot be timed even without the others, and why. None of them: they do not get on together."""
+        found = dict[int, str]()
+        for at, place in enumerate(places, 1):
+            turn = self._turn([place], number, f"bisect-{number}-{at}", "it", together=True)
+            try:
+                process.timed(self.setup, turn, lambda _: None)
+            except ProcessError as error:
+                found[place] = error.fault.replace(self.side(place), "it")
+        return found
+
+
+def _clash(libraries: Sequence[Library]) -> str | None:
+    """Why not all of these can share a process."""
+    pairs = combinations(libraries, 2)
+    # A file that two commits have in common, whose cards differ, is loaded once.
+    found = (Sides(one, other).clash for one, other in pairs if one.manifest.sha256 != other.manifest.sha256)
+    return next((why for why in found if why), None)
 
 
 @contextmanager
@@ -121,7 +341,7 @@ def opened(
     output: Callable[[RunRecord], None],
 ) -> Iterator[Workbench]:
     """The workbench for a range, while the device is held. Raises UsageError for a range or case that is none."""
-    whole = commit_range.between(repo, *ends)
+    whole = between(repo, *ends)
     machine = environment.describe()
     chosen = _case(cards.of_checkout(repo), environment.kind(machine), case)
     say(f"seed {how.seed}")
@@ -139,8 +359,7 @@ def opened(
 
 
 def measuring(rounds: int, seed: int | None, pause_when_capped: bool) -> Measuring:
-    drawn = secrets.randbelow(2**31) if seed is None else seed
-    return Measuring(drawn, rounds, PATIENCE_S, pause_when_capped, single=True)
+    return Measuring(new_seed() if seed is None else seed, rounds, PATIENCE_S, pause_when_capped)
 
 
 def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> ChosenCase:
@@ -154,9 +373,7 @@ def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> C
     return found[0]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Whether commits compile
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -193,7 +410,7 @@ def last_that_compiles(whole: CommitRange) -> LastBuilt:
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if compiles(middle) else (good, middle)
-    inner = commit_range.inside(whole, bad, whole.moved(bad))
+    inner = inside(whole, bad, whole.moved(bad))
     if not isinstance(inner, CommitRange):
         return LastBuilt(whole, good, faults[bad], inner)
     try:
@@ -202,9 +419,7 @@ def last_that_compiles(whole: CommitRange) -> LastBuilt:
         return LastBuilt(whole, good, faults[bad], f"{inner.submodule}: {error}")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # `bisect --fuzz`: one fuzz trial, run again and again at commits of a range
-# ----------------------------------------------------------------------------------------------------------------------
 
 LEARN_S = 30.0
 """For so long a trial is run again at the bad end: where it hangs, each run takes its patience."""
@@ -300,14 +515,14 @@ def opened_trial(
     Raises UsageError for a range or trial that is none, NothingFailsError where none fails, and KernelgateError where
     the bad end cannot be tried.
     """
-    whole = commit_range.between(repo, *ends)
+    whole = between(repo, *ends)
     machine = environment.describe()
     device = environment.kind(machine)
     judging = cards.of_checkout(repo).without_mistakes()
     fuzzed = {card.name: card for card in judging.cards if card.fuzz[device]}
     if not fuzzed:
         raise KernelgateError(f"no card has fuzz cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
-    wanted = run_checks.by_card((case,) if case else (), list(fuzzed))
+    wanted = run.by_card((case,) if case else (), list(fuzzed))
     drawn = new_seed() if seed is None else seed
     memory = machine.device.memory_bytes
     unbuilt: list[str] = []

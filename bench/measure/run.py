@@ -1,4 +1,4 @@
-"""The verb `bench`, from the words of a call to a record."""
+"""The commands that measure, from the words of a call to a record or to its checks."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ from rich.console import Console
 from rich.table import Table
 
 from kernelgate.bench import record
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build import library as built
+from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Libraries, Library, Sides
 from kernelgate.bench.check import accuracy
+from kernelgate.bench.check import fuzz as fuzzing
+from kernelgate.bench.check import sanitize as sanitizing
+from kernelgate.bench.check import soak as soaks
+from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits
+from kernelgate.bench.check.sanitize import SanitizerOptions
+from kernelgate.bench.check.soak import Soak
+from kernelgate.bench.check.trials import WORKER
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.kernel import cards, commit, compared
+from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import RunRecord, rates
-from kernelgate.bench.system import environment, git
+from kernelgate.bench.system import environment, git, lock
 from kernelgate.bench.system.progress import say
-from kernelgate.bench.system.worker import WorkerPool
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.paired import CardPlan
+from kernelgate.bench.timing.process import Measuring
 
 LOG_COLUMNS = 120
 """Of a log, which has no width of its own."""
@@ -122,7 +132,7 @@ class TimingOptions:
     """At most, of each case."""
     suite: str | None = None
     case_ids: tuple[str, ...] = ()
-    rounds: int = paired.ROUNDS
+    rounds: int = Measuring.rounds
     seed: int | None = None
     least: int = 1
     """Processes that each case must be timed in, for the record to be whole."""
@@ -168,14 +178,12 @@ def bench(
     every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
     left_out = frozenset() if asked.same else unchanged(about)
     chosen = tuple(one for one in every if one.card.name not in left_out)
+    seed = new_seed() if asked.seed is None else asked.seed
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
         environment=machine,
-        seed=new_seed() if asked.seed is None else asked.seed,
+        how=Measuring(seed, asked.rounds, pause_when_capped=asked.pause_when_capped, lock_clocks=asked.lock_clocks),
         processes=asked.processes,
-        rounds=asked.rounds,
-        pause_when_capped=asked.pause_when_capped,
-        lock_clocks=asked.lock_clocks,
     )
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
@@ -191,7 +199,7 @@ def bench(
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
-    timed_record = with_accuracy(timed_record, about, chosen, plan.seed, workers)
+    timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
     record.write(timed_record, output)
     return timed_record
 
@@ -331,9 +339,7 @@ def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
     return tuple(check for check in fuzzed.checks if check.kind == "fuzz")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Which measurement this is
-# ----------------------------------------------------------------------------------------------------------------------
 
 PRODUCER = "kernelgate"
 
@@ -373,3 +379,123 @@ def percentiles(measured: RunRecord) -> Table:
         numbers = (rate.p50_us, rate.p95_us, rate.p99_us, rate.cv_pct, rate.graph_us, rate.tflops, rate.gbps)
         made.add_row(name, rate.side, *("–" if number is None else f"{number:.4g}" for number in numbers))
     return made
+
+
+# Fuzzing and the sanitizer
+
+
+@dataclass(frozen=True)
+class FuzzOptions:
+    """What a call asks for; None leaves a thing to kernelgate."""
+
+    seed: int | None = None
+    ids: tuple[str, ...] = ()
+    """Of configurations; of one card's as CARD/ID."""
+    limits: FuzzLimits = NO_LIMITS
+    """For each card."""
+
+
+def fuzz(
+    repo: Path, ref: str | None, folder: Path | None, asked: FuzzOptions, output: Path | None
+) -> tuple[record.Check, ...]:
+    """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none."""
+    try:
+        about = _heads(repo, ref, folder)
+    except NoKernelError as error:
+        made = record.RunRecord()
+        done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
+    else:
+        with worker_pool() as workers:
+            workers.prepare({WORKER: 1})  # it loads torch while another process has the device
+            machine = environment.describe()
+            done = fuzz_all(about, asked, machine, workers)
+        head = about[0].sides.head
+        made = record.RunRecord(
+            run=run_identity(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
+        )
+    if output:
+        record.write(made.model_copy(update={"checks": done}), output)
+    return done
+
+
+def fuzz_all(
+    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, workers: WorkerPool | None = None
+) -> tuple[record.Check, ...]:
+    """The fuzz check of each card's head. `workers`: processes that were started before."""
+    seed = new_seed() if asked.seed is None else asked.seed
+    wanted = by_card(asked.ids, [one.card.name for one in about])
+    return tuple(
+        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers))
+        for one in about
+        if one.card.name in wanted
+    )
+
+
+def soak(
+    repo: Path, ref: str | None, folder: Path | None, seed: int | None, seconds: float, corpus: Path | None
+) -> tuple[Soak, ...]:
+    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's.
+
+    Raises NoKernelError where there is nothing to fuzz on this machine.
+    """
+    place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
+    files.try_folder(place)
+    about = _heads(repo, ref, folder)
+    machine = environment.describe()
+    device = environment.kind(machine)
+    fuzzed = [one for one in about if one.card.fuzz[device]]
+    if not fuzzed:
+        raise NoKernelError(fuzzing.nothing_to_fuzz(about[0].card, device))
+    done = []
+    with worker_pool() as workers:
+        for one in fuzzed:
+            workers.prepare({WORKER: 1})
+            soak = Soak(one.card, place, seconds / len(fuzzed))
+            soaks.run(one.sides.head, soak, new_seed() if seed is None else seed, machine, workers)
+            done.append(soak)
+    return tuple(done)
+
+
+def _heads(repo: Path, ref: str | None, folder: Path | None) -> tuple[Compared, ...]:
+    """The cards and libraries of one commit. Raises NoKernelError where it has none."""
+    heads = libraries(repo, ref, folder)
+    about = compared.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+    if not about:
+        raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
+    return about
+
+
+def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[str] = ()) -> tuple[record.Check, ...]:
+    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases.
+
+    What keeps a check from being made is its reason, and no error.
+    """
+    chosen = compared.select(about, "cuda", None, ids) if ids else ()
+    touched = [one for one in about if not one.same]
+    done: list[record.Check] = []
+    for one in touched:
+        cases = tuple(each.case for each in chosen if each.card.name == one.card.name)
+        if ids and not cases:
+            continue
+        try:
+            gpu = only_gpu()
+            with lock.device(environment.describe().device.uuid):
+                done.append(sanitizing.check(one.card, one.sides, gpu, replace(asked, cases=cases)))
+        except KernelgateError as error:
+            done.append(sanitizing.skipped(str(error), one.card.name))
+    return tuple(done)
+
+
+def by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
+    """What is asked of each card; of all of them all where nothing is."""
+    if not ids:
+        return {name: [] for name in names}
+    wanted: dict[str, list[str]] = {}
+    for text in ids:
+        name, _, case_id = text.rpartition("/")
+        if not name and len(names) > 1:
+            raise UsageError(f"there are {len(names)} cards: write --case {names[0]}/{case_id}")
+        if name and name not in names:
+            raise UsageError(f"there is no card {name}; there are {', '.join(names)}")
+        wanted.setdefault(name or names[0], []).append(case_id)
+    return wanted

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Literal, TypeVar
 
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system import nvml
-from kernelgate.bench.timing.batches import (
-    AROUND_SAMPLE,
-    MAX_SAMPLES,
-    CaseSamples,
-    MeasuredProcess,
-    Team,
-    batch,
-    batches,
-    disagreeing,
-)
-from kernelgate.bench.timing.protocol import (
-    Batch,
-    CaseChecked,
-    CaseDone,
-    CaseOpened,
-    CasePrepared,
-    CloseCase,
-    Finish,
-    OpenCase,
-    PrepareCase,
-)
+from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
+from kernelgate.bench.timing import protocol
+from kernelgate.bench.timing.protocol import Batch
 
+NOT_SHARED = "SharingError"
+"""What a process raises that cannot share memory."""
+QUEUE_LENGTH = 600
+"""Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
+AROUND_SAMPLE = 5
+"""Of them, around each sample: a pause, two probes, two events."""
+ATTEMPTS = 3
+"""How often a batch is made again because the host was too slow to queue it."""
+MAX_SAMPLES = 256
+"""In one batch."""
+SURE = 8.0
+"""Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
+show their own scatter poorly."""
 WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
 CASE_WARM_UP_S = 0.05
@@ -58,20 +56,223 @@ PAUSES = (0.25, 0.5, 1.0)
 """Of a sample's length: tried one after the other while the GPU runs at its power limit. Measured on an H200: 300 µs
 before samples of 700 µs take 692 W at 1875 MHz to 606 W at 1980 MHz."""
 
+A = TypeVar("A", bound=Message)
+T = TypeVar("T")
+
+
+class ProcessError(KernelgateError):
+    """A process could not be finished."""
+
+    def __init__(self, fault: str, advice: str = "") -> None:
+        super().__init__(f"{fault}{advice}")
+        self.fault = fault
+        """What happened, without what to do about it in a comparison."""
+
+
+class LoadError(ProcessError):
+    """A library could not be loaded together with the other one."""
+
+
+class NotSharedError(Exception):
+    """The measured process cannot map the verifier's memory."""
+
+
+class Runner:
+    """A process, led step by step: the verifier, or a measured process and the sides that it holds."""
+
+    def __init__(
+        self, worker: WorkerProcess, name: str, patience_s: float, sides: tuple[record.Side, ...] = ()
+    ) -> None:
+        self._worker = worker
+        self.name = name
+        self._patience_s = patience_s
+        self.sides = sides
+
+    def ask(self, message: Message, kind: type[A]) -> A:
+        """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
+        self.send(message)
+        return self.answer(kind)
+
+    def send(self, message: Message) -> None:
+        """Does not wait."""
+        try:
+            self._worker.send(message)
+        except WorkerError as error:
+            raise self._error(error) from None
+
+    def answer(self, kind: type[A]) -> A:
+        try:
+            return self._worker.receive(kind, self._patience_s)
+        except WorkerError as error:
+            raise self._error(error) from None
+
+    def _error(self, error: WorkerError) -> Exception:
+        if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
+            return NotSharedError(str(error))
+        fault = f"{self.name} failed while {self._worker.doing.doing}: {error}"
+        if self._worker.doing.loading:
+            return LoadError(fault)
+        return ProcessError(
+            fault,
+            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
+            "continues after them",
+        )
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes that time one case together."""
+
+    verifier: Runner
+    measured: tuple[Runner, ...]
+
+
+@dataclass
+class Sample:
+    """One sample as a batch gave it."""
+
+    side: record.Side
+    us: float
+    """Of all its calls."""
+    started_us: float | None
+    sm_mhz: float | None = None
+    probed_us: float | None = None
+    """By the device's own clock."""
+    position: int = 0
+    previous: record.Side | None = None
+
+
+@dataclass
+class CaseSamples:
+    """What one case has given so far."""
+
+    case: CaseFacts
+    prepared: protocol.CasePrepared
+    rng: random.Random
+    reference: bool = False
+    """Whether the reference is timed, …"""
+    no_reference: str | None = None
+    """… and why it cannot be."""
+    inner_repeats: int = 1
+    pause_us: float = 0.0
+    queue_length: int = QUEUE_LENGTH
+    clock_step_us: float = 0.0
+    samples: list[Sample] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
+    graph_us: dict[record.Side, float] = field(default_factory=dict)
+    busy_us: float = 0.0
+    """Device time of all calls."""
+    notes: dict[str, record.Note] = field(default_factory=dict)
+
+    def note(self, code: str, text: str) -> None:
+        self.notes.setdefault(code, record.Note(code=code, text=f"{self.case.id}: {text}"))
+
+    def by_side(self, part: Callable[[Sample], T]) -> dict[record.Side, tuple[T, ...]]:
+        sides = sorted({one.side for one in self.samples})
+        return {side: tuple(part(one) for one in self.samples if one.side == side) for side in sides}
+
+    def known(self, part: Callable[[Sample], float | None]) -> dict[record.Side, tuple[float, ...]]:
+        """By side, of those of which every sample has it."""
+        found = {side: [one for one in values if one is not None] for side, values in self.by_side(part).items()}
+        return {
+            side: tuple(found[side]) for side, every in self.by_side(part).items() if len(found[side]) == len(every)
+        }
+
+    @property
+    def call_us(self) -> dict[record.Side, float]:
+        """The median time of one call."""
+        return {side: median(times) for side, times in self.by_side(lambda one: one.us / self.inner_repeats).items()}
+
+    def sides(self, measured: Runner) -> tuple[record.Side, ...]:
+        """What a process times: its kernels, and the reference beside the head."""
+        return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
+
+
+# Batches
+
+
+def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:
+    """Cuts samples, given as numbers of calls, into batches: first and end. Each has one sample at least."""
+    first = used = queued = 0
+    for at, count in enumerate(calls):
+        full = used + count > slots or queued + count + AROUND_SAMPLE > queue_length or at - first >= MAX_SAMPLES
+        if at > first and full:
+            yield first, at
+            first, used, queued = at, 0, 0
+        used += count
+        queued += count + AROUND_SAMPLE
+    if len(calls) > first:
+        yield first, len(calls)
+
+
+def batch(
+    team: Team, case: CaseSamples, measured: Runner, sides: Sequence[record.Side], repeats: int, how: Batch
+) -> list[Sample]:
+    """Times a sample of each of these sides in turn: `repeats` calls, each on inputs and an output of its own. Made
+    again, on other inputs, where the host could not queue it in time. Empty where graphs cannot be captured.
+    """
+    for _ in range(ATTEMPTS):
+        planned = team.verifier.ask(protocol.PlanCalls(count=repeats * len(sides)), protocol.Planned)
+        parts = [slice(at * repeats, (at + 1) * repeats) for at in range(len(sides))]
+        samples = tuple(
+            protocol.SampleCalls(side=side, windows=planned.windows[part], slots=planned.slots[part])
+            for side, part in zip(sides, parts, strict=True)
+        )
+        update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
+        asked = how.model_copy(update=update)
+        begun = time.perf_counter()
+        answer = measured.ask(asked, protocol.BatchDone)
+        took_us = (time.perf_counter() - begun) * 1e6
+        if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
+            raise ProcessError(f"{measured.name} answered a batch with times of other samples")
+        case.busy_us += sum(answer.times_us)
+        if not answer.times_us:  # no graph could be captured, so no call was made
+            return []
+        looked = protocol.CheckCalls(
+            sides=tuple(side for side in sides for _ in range(repeats)),
+            copied=answer.copied,
+            busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
+            samples=len(sides),
+        )
+        probed = team.verifier.ask(looked, protocol.Checked).probed
+        if answer.held:
+            break
+    else:
+        case.queue_length = max(1, case.queue_length // 2)
+        if len(sides) == 1:
+            case.note("host_bound", "the host fell behind, so that the GPU may have waited for it inside samples")
+    case.readings += answer.readings
+    if probed:
+        return [
+            Sample(side, us, probe.started_us, probe.sm_mhz, probe.us)
+            for side, us, probe in zip(sides, answer.times_us, probed, strict=True)
+        ]
+    starts = answer.started_us or [None] * len(sides)
+    return [Sample(*of_sample) for of_sample in zip(sides, answer.times_us, starts, strict=True)]
+
+
+# One case
+
 
 def prepared(
-    team: Team, asked: PrepareCase, case: CaseFacts, rng: random.Random, reference: Literal["try", "time", "leave"]
+    team: Team,
+    asked: protocol.PrepareCase,
+    case: CaseFacts,
+    rng: random.Random,
+    reference: Literal["try", "time", "leave"],
 ) -> CaseSamples:
     """Draws the inputs and has every process map them. Raises NotSharedError.
 
     `reference`: whether it is timed, where that has to be tried first.
     """
-    made = team.verifier.ask(asked, CasePrepared)
+    made = team.verifier.ask(asked, protocol.CasePrepared)
     samples = CaseSamples(case, made, rng)
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
-        opened = OpenCase(id=case.id, axes=case.axes, prepared=made, reference=beside and reference == "try")
-        answer = one.runner.ask(opened, CaseOpened)
+        tried = beside and reference == "try"
+        opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried)
+        answer = one.ask(opened, protocol.CaseOpened)
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
         if answer.returns:
             text = (
@@ -86,25 +287,19 @@ def prepared(
     return samples
 
 
-def sides_of(case: CaseSamples, measured: MeasuredProcess) -> tuple[record.Side, ...]:
-    """What a process times of a case: its kernels, and the reference beside the head."""
-    return (*measured.sides, "reference") if case.reference and "head" in measured.sides else measured.sides
-
-
 def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bool) -> None:
     """Calls each side in turn until the device has worked for `seconds`, and decides how many calls a sample has.
 
     Where the GPU then runs at its power limit, samples get pauses, so that it need not lower its clock.
     """
-    calls_us = [_warmed(team, case, one, seconds / len(team.measured)) for one in team.measured]
-    case.inner_repeats = _fitting(case, inner_repeats(case.clock_step_us, min(calls_us)))
+    call_us = min([_warmed(team, case, one, seconds / len(team.measured)) for one in team.measured])
+    case.inner_repeats = _fitting(case, inner_repeats(case.clock_step_us, call_us))
     if pause_when_capped:
-        sample_us = case.inner_repeats * min(calls_us)
         for share in PAUSES:
             last = case.readings[-3:]
             if sum(CAP in reading.throttle_reasons for reading in last) * 2 <= len(last):
                 break
-            case.pause_us = round(share * sample_us, 1)
+            case.pause_us = round(share * case.inner_repeats * call_us, 1)
             case.readings.clear()
             for one in team.measured:
                 _warmed(team, case, one, CASE_WARM_UP_S)
@@ -114,10 +309,10 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     case.readings.clear()
 
 
-def _warmed(team: Team, case: CaseSamples, measured: MeasuredProcess, seconds: float) -> float:
+def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> float:
     """The time of one call of the fastest side, in microseconds."""
-    how = Batch(what="warming up", samples=())
-    sides = sides_of(case, measured)
+    how = Batch(what="warming up")
+    sides = case.sides(measured)
     few = min(2, case.prepared.slots)
     first = [batch(team, case, measured, [side] * few, 1, how) for side in sides]  # each alone: one may crash
     call_us = {side: max(1e-3, min(one.us for one in done)) for side, done in zip(sides, first, strict=True)}
@@ -126,8 +321,7 @@ def _warmed(team: Team, case: CaseSamples, measured: MeasuredProcess, seconds: f
         repeats = _fitting(case, inner_repeats(0.0, min(call_us.values())))
         room = min(case.prepared.slots // repeats, case.queue_length // (repeats + AROUND_SAMPLE), MAX_SAMPLES)
         left = math.ceil((seconds * 1e6 - worked_us) / (repeats * sum(call_us.values())))
-        rounds = max(1, min(room // len(sides), left))
-        order = [side for _ in range(rounds) for side in sides]
+        order = [*sides] * max(1, min(room // len(sides), left))
         done = []
         for first_, end in batches([repeats] * len(order), case.prepared.slots, case.queue_length):
             done += batch(team, case, measured, order[first_:end], repeats, how)
@@ -159,11 +353,11 @@ def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[],
         turned()
 
 
-def _turn(team: Team, case: CaseSamples, measured: MeasuredProcess, rounds: int) -> None:
-    how = Batch(what="timing", samples=())
+def _turn(team: Team, case: CaseSamples, measured: Runner, rounds: int) -> None:
+    how = Batch(what="timing")
     order: list[tuple[record.Side, int]] = []
     for number in range(rounds):
-        sides = sides_of(case, measured) if number % REFERENCE_EVERY == 0 else measured.sides
+        sides = case.sides(measured) if number % REFERENCE_EVERY == 0 else measured.sides
         order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
     at = 0
     while at < len(order):
@@ -173,16 +367,9 @@ def _turn(team: Team, case: CaseSamples, measured: MeasuredProcess, rounds: int)
         done = batch(team, case, measured, [side for side, _ in chosen], case.inner_repeats, how)
         before: record.Side | None = None  # between batches the device does other work
         for (side, place), sample in zip(chosen, done, strict=True):
-            case.samples_us.setdefault(side, []).append(sample.us / case.inner_repeats)
-            case.positions.setdefault(side, []).append(place)
-            case.previous.setdefault(side, []).append(before)
-            if sample.started_us is not None:
-                case.started_us.setdefault(side, []).append(sample.started_us)
-            if sample.sm_mhz is not None:
-                case.sm_mhz.setdefault(side, []).append(sample.sm_mhz)
-            if sample.probed_us is not None:
-                case.clocks_apart.setdefault(side, []).append(sample.probed_us - sample.us)
+            sample.position, sample.previous = place, before
             before = side
+        case.samples += done
         at += count
 
 
@@ -194,13 +381,12 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
     if not case.prepared.outputs:
         return
     for one in team.measured:
-        sides = sides_of(case, one)
-        known = min((median(case.samples_us[side]) for side in sides), default=1.0)
-        count = max(1, min(case.prepared.slots, max(8, round(GRAPH_US / known))))
+        sides, call_us = case.sides(one), case.call_us
+        count = max(1, min(case.prepared.slots, max(8, round(GRAPH_US / min(call_us[side] for side in sides)))))
         times: dict[record.Side, list[float]] = {side: [] for side in sides}
         for _ in range(GRAPH_ROUNDS):
             for side in case.rng.sample(list(times), len(times)):
-                done = batch(team, case, one, [side], count, Batch(what="replaying graphs of", samples=(), graph=True))
+                done = batch(team, case, one, [side], count, Batch(what="replaying graphs of", graph=True))
                 if not done:
                     times.pop(side)
                     continue
@@ -208,21 +394,7 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
         case.graph_us.update({side: median(us) for side, us in times.items()})
 
 
-def contradiction(case: CaseSamples) -> str | None:
-    """Whether the device's own clock, which the verifier read, and the clock of the measured process disagree.
-
-    Both add the same to every sample; what they add must not depend on the side.
-    """
-    call_us = min((median(case.samples_us[side]) for side in case.clocks_apart), default=0.0)
-    allowed_us = CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us
-    found = disagreeing(case.clocks_apart, allowed_us)
-    if found is None:
-        return None
-    low, high, least_us, most_us = found
-    return (
-        f"{case.case.id}: by the device's own clock a sample takes {least_us:.1f} µs more of {low} and {most_us:.1f} "
-        f"µs more of {high} than by the clock of the process that made the calls: that clock is wrong"
-    )
+# The end
 
 
 @dataclass(frozen=True)
@@ -241,24 +413,18 @@ class CaseResult:
 
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     """Ends the case in every process."""
-    done = [one.runner.ask(Finish(), CaseDone) for one in team.measured]
-    checked = team.verifier.ask(CloseCase(), CaseChecked)
+    done = [one.ask(protocol.Finish(), protocol.CaseDone) for one in team.measured]
+    checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
     notes += [note.model_copy(update={"text": f"{case.case.id}: {note.text}"}) for note in checked.notes]
-    rounds = {side: len(samples) for side, samples in case.samples_us.items()}
-
-    def complete(values: dict[record.Side, list[float]]) -> dict[record.Side, tuple[float, ...]]:
-        """Those of the sides of which every sample has one."""
-        return {side: tuple(known) for side, known in sorted(values.items()) if len(known) == rounds[side]}
-
     timing = record.Timing(
         card=card,
         case=case.case.id,
-        samples_us={side: tuple(samples) for side, samples in sorted(case.samples_us.items())},
-        positions={side: tuple(places) for side, places in sorted(case.positions.items())},
-        previous={side: tuple(sides) for side, sides in sorted(case.previous.items())},
-        started_us=complete(case.started_us),
-        sm_mhz=complete(case.sm_mhz),
+        samples_us=case.by_side(lambda one: one.us / case.inner_repeats),
+        positions=case.by_side(lambda one: one.position),
+        previous=case.by_side(lambda one: one.previous),
+        started_us=case.known(lambda one: one.started_us),
+        sm_mhz=case.known(lambda one: one.sm_mhz),
         inner_repeats=case.inner_repeats,
         pause_us=case.pause_us or None,
         telemetry=nvml.telemetry(case.readings),
@@ -270,3 +436,44 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         clock_step_us=case.clock_step_us,
     )
     return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, contradiction(case))
+
+
+def contradiction(case: CaseSamples) -> str | None:
+    """Whether the device's own clock, which the verifier read, and the clock of the measured process disagree.
+
+    Both add the same to every sample; what they add must not depend on the side.
+    """
+    apart = case.known(lambda one: None if one.probed_us is None else one.probed_us - one.us)
+    call_us = min((case.call_us[side] for side in apart), default=0.0)
+    found = disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us)
+    if found is None:
+        return None
+    low, high, least_us, most_us = found
+    return (
+        f"{case.case.id}: by the device's own clock a sample takes {least_us:.1f} µs more of {low} and {most_us:.1f} "
+        f"µs more of {high} than by the clock of the process that made the calls: that clock is wrong"
+    )
+
+
+def disagreeing(
+    extra_us: Mapping[record.Side, Sequence[float]], allowed_us: float
+) -> tuple[record.Side, record.Side, float, float] | None:
+    """The sides, with their medians, on which one clock counts least and most beside another.
+
+    None where that differs by no more than `allowed_us`, since what a clock adds to every side is its own affair, or by
+    no more than chance explains: another process on the device delays some of the samples.
+    """
+    if len(extra_us) < 2:
+        return None
+    medians = {side: median(values) for side, values in extra_us.items()}
+    low, high = min(medians, key=lambda side: medians[side]), max(medians, key=lambda side: medians[side])
+    chance = SURE * math.hypot(*(_error_of_median(extra_us[side]) for side in (low, high)))
+    apart = medians[high] - medians[low] > max(allowed_us, chance)
+    return (low, high, medians[low], medians[high]) if apart else None
+
+
+def _error_of_median(values: Sequence[float]) -> float:
+    """Standard error, from two order statistics (Price and Bonett 2001), which are about two of it off the median."""
+    ordered, n = sorted(values), len(values)
+    outside = max(1, round((n + 1) / 2 - math.sqrt(n)))
+    return (ordered[n - outside] - ordered[outside - 1]) / 4

@@ -10,29 +10,36 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import build_records
+from kernelgate.bench.build.library import Sides, build_records
 from kernelgate.bench.core.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel.cards import CaseFacts
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
-from kernelgate.bench.timing import process, witness
-from kernelgate.bench.timing.batches import LoadError, ProcessError
-from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
-from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
+from kernelgate.bench.timing import process
+from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN, LoadError, ProcessError
+from kernelgate.bench.timing.process import Measuring, Setup, Timed, Turn
 
-__all__ = ["CardPlan", "LoadError", "ProcessError"]
-
-ROUNDS = 100
-PATIENCE_S = 300.0
-"""A process that does not answer for so long is considered hung."""
 NO_WITNESS = "no_witness"
 WITNESS: tuple[record.Role, ...] = ("witness",)
 CONTROLS = 2
 """Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
 Undecided = Callable[[RunRecord], frozenset[CaseKey]]
-"""NamedInput the record after a process: which cases need another one?"""
+"""Given the record after a process: which cases need another one?"""
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
+
+    card: CardFacts
+    sides: Sides
+    cases: tuple[CaseFacts, ...]
+
+    @property
+    def recorded(self) -> tuple[record.Case, ...]:
+        return tuple(map(self.card.recorded_case, self.cases))
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,11 @@ class PairedPlan:
 
     parts: tuple[CardPlan, ...]
     environment: record.Environment
-    seed: int
+    how: Measuring
     processes: int
     """At most, of each case."""
-    rounds: int = ROUNDS
-    patience_s: float = PATIENCE_S
     witness: bool = True
     """Whether base and head are also timed each in a process without the other."""
-    pause_when_capped: bool = True
-    lock_clocks: bool = False
 
     @property
     def cases(self) -> tuple[record.Case, ...]:
@@ -61,9 +64,7 @@ def all_cases(current: RunRecord) -> frozenset[CaseKey]:
     return frozenset(case.key for case in current.cases)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The run
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -77,40 +78,35 @@ class Growing:
         """Each text once."""
         known = {note.text for note in self.record.notes}
         new = tuple({note.text: note for note in notes if note.text not in known}.values())
-        self._update(notes=(*self.record.notes, *new))
+        self.update(notes=(*self.record.notes, *new))
 
     def add(self, done: Timed) -> None:
         """A process, its notes, what it cost, and the clocks that were found wrong."""
         spent = {cost.phase: cost.gpu_seconds for cost in self.record.costs}
         calls = "witness" if done.process.role == "witness" else "calls"
-        for phase, seconds in ((calls, done.calling_s), ("verifying", done.verifying_s)):
+        calling_s, verifying_s = (
+            sum(one.calling_s for one in done.results),
+            sum(one.verifying_s for one in done.results),
+        )
+        for phase, seconds in ((calls, calling_s), ("verifying", verifying_s)):
             spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
         costs = tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items())
-        self._update(processes=(*self.record.processes, done.process), costs=costs)
-        if done.contradictions:
-            check = record.Check(
-                kind="witness",
-                card=min((timing.card for timing in done.process.timings), default=""),
-                status="failed",
-                findings=tuple(record.CheckFinding(text=text) for text in done.contradictions),
-            )
-            self._update(checks=(*self.record.checks, check))
+        self.update(processes=(*self.record.processes, done.process), costs=costs)
+        if findings := [record.CheckFinding(text=one.contradiction) for one in done.results if one.contradiction]:
+            card = min((timing.card for timing in done.process.timings), default="")
+            check = record.Check(kind="witness", card=card, status="failed", findings=tuple(findings))
+            self.update(checks=(*self.record.checks, check))
         self.note(*done.notes)
         self.write()
 
     def end(self, how: Literal["complete", "failed", "cancelled"]) -> None:
-        self._update(run=self.record.run.model_copy(update={"ended": how}))
+        self.update(run=self.record.run.model_copy(update={"ended": how}))
         self.write()
-
-    def clock(self, policy: str) -> None:
-        """How clocks are held."""
-        held = self.record.environments[0].model_copy(update={"clock_policy": policy})
-        self._update(environments=(held, *self.record.environments[1:]))
 
     def write(self) -> None:
         record.write(self.record, self.path)
 
-    def _update(self, **parts: object) -> None:
+    def update(self, **parts: object) -> None:
         self.record = self.record.model_copy(update=parts)
 
 
@@ -136,21 +132,21 @@ def run(
         progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")
         growing.end("complete")
         return growing.record
-    progress.say(f"seed {plan.seed}")
+    progress.say(f"seed {plan.how.seed}")
     number = 1 + max((_processes_of(growing.record, part) for part in plan.parts), default=0)
-    growing.note(Note(code="seed", text=f"seed {plan.seed} from process {number} on"), *isolation.notes())
+    growing.note(Note(code="seed", text=f"seed {plan.how.seed} from process {number} on"), *isolation.notes())
     on_gpu = environment.kind(plan.environment) == "cuda"
-    how = Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, single=len(plan.parts) == 1)
     try:
         with (
             lock.device(plan.environment.device.uuid),
-            nvml.locked_clock(plan.environment.device.uuid, plan.lock_clocks and on_gpu) as clock,
+            nvml.locked_clock(plan.environment.device.uuid, plan.how.lock_clocks and on_gpu) as clock,
             nullcontext(workers) if workers else worker_pool() as processes,
         ):
             processes.prepare(process.FIRST)
             if on_gpu:
-                growing.clock(clock)
-            setup = Setup(plan.environment, how, processes)
+                held = growing.record.environments[0].model_copy(update={"clock_policy": clock})
+                growing.update(environments=(held, *growing.record.environments[1:]))
+            setup = Setup(plan.environment, plan.how, processes)
             _time(plan, setup, growing, undecided)
             _witness(plan, setup, growing)
     except BaseException as error:
@@ -166,43 +162,43 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
     alternating = {  # a run that began with alternating processes continues with them
         timing.card for one in growing.record.processes if one.role == "alternating" for timing in one.timings
     }
-    together = {one.card.name: one.sides.clash is None and one.card.name not in alternating for one in plan.parts}
+    alternating |= {one.card.name for one in plan.parts if one.sides.clash}
     while needed := wanted(plan, growing.record, undecided):
         # Of the card that has the fewest processes: a process of each card in turn.
         part = min(
             (one for one in plan.parts if any(case.key in needed for case in one.recorded)),
             key=lambda one: _processes_of(growing.record, one),
         )
+        name, sides = part.card.name, part.sides
+        number = _processes_of(growing.record, part)
         cases = chosen(plan, part, growing.record, needed)
-        steps = len(cases) * -(-plan.rounds // ROUNDS_PER_TURN)
-        turn = _turn(plan, part, growing.record, cases, together[part.card.name])
-        with progress.track(f"bench, {turn.name}", steps) as advance:
+        ordinal, card = f"{number + 1}", "" if len(plan.parts) == 1 else name
+        turn = Turn(
+            card=part.card,
+            libraries=sides.named,
+            cases=cases,
+            number=number,
+            role="block" if sides.base is None else "alternating" if name in alternating else "paired",
+            together=name not in alternating,
+            id=f"{card}-{ordinal}".lstrip("-"),
+            name=f"process {ordinal} of {plan.processes}{card and f', {card}'}",
+        )
+        with progress.track(f"bench, {turn.name}", len(cases) * -(-plan.how.rounds // ROUNDS_PER_TURN)) as advance:
             try:
                 done = process.timed(setup, turn, advance)
             except ProcessError as error:
-                if turn.number == 0 and part.sides.pinned is not None:
-                    plan = replace(plan, parts=tuple(one.alone if one is part else one for one in plan.parts))
-                    growing.note(part.alone_because(str(error)))
+                if number == 0 and sides.pinned is not None:  # which may no longer run, such as with a newer torch
+                    alone = replace(part, sides=replace(sides, pinned=None))
+                    plan = replace(plan, parts=tuple(alone if one is part else one for one in plan.parts))
+                    text = f"the head of {name} was measured without the pinned commit: {error}"
+                    growing.note(Note(code="head_alone", card=name, text=text))
                     continue
-                if not isinstance(error, LoadError) or not turn.together or not part.sides.base or turn.number > 0:
+                if not isinstance(error, LoadError) or not turn.together or not sides.base or number > 0:
                     raise
-                together[part.card.name] = False
+                alternating.add(name)
                 growing.note(process.alternating_because(str(error)))
-                done = process.timed(setup, replace(turn, together=False), advance)
+                done = process.timed(setup, replace(turn, together=False, role="alternating"), advance)
         growing.add(done)
-
-
-def _turn(plan: PairedPlan, part: CardPlan, current: RunRecord, cases: tuple[CaseFacts, ...], together: bool) -> Turn:
-    number = _processes_of(current, part)
-    alone = len(plan.parts) == 1
-    return Turn(
-        part=part,
-        cases=cases,
-        number=number,
-        together=together,
-        id=str(number + 1) if alone else f"{part.card.name}-{number + 1}",
-        name=f"process {number + 1} of {plan.processes}{'' if alone else f', {part.card.name}'}",
-    )
 
 
 def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozenset[CaseKey]:
@@ -225,7 +221,7 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
     cases = [case for key, case in keyed.items() if key in needed]
     if number == 0:
         return tuple(cases)
-    rng = random.Random(f"{plan.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
+    rng = random.Random(f"{plan.how.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
     counts = _counts(current)
     others = [case for key, case in keyed.items() if key not in needed and counts.get(key, 0) < plan.processes]
     cases += rng.sample(others, min(CONTROLS, len(others)))
@@ -240,10 +236,22 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
         if _wrong(growing.record, name):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
-        turns = range(_processes_of(growing.record, part, WITNESS), witness.TURNS[setup.device])
+        turns = range(_processes_of(growing.record, part, WITNESS), process.WITNESS_TURNS[setup.device])
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
-                growing.add(witness.timed(setup, part, number, growing.record, advance))
+                words = ["witness", *([] if len(plan.parts) == 1 else [name]), *([f"{number + 1}"] if number else [])]
+                turn = Turn(
+                    card=part.card,
+                    libraries=part.sides.named,
+                    cases=part.cases,
+                    number=number,
+                    role="witness",
+                    id="-".join(words),
+                    name=", ".join(words),
+                    together=False,
+                    known=growing.record,
+                )
+                growing.add(process.timed(setup, turn, advance))
 
 
 def _wrong(current: RunRecord, card: str) -> bool:
@@ -262,7 +270,7 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     if not plan.witness:
         return []
     needless = {note.card for note in current.notes if note.code == NO_WITNESS}
-    turns = witness.TURNS[environment.kind(plan.environment)]
+    turns = process.WITNESS_TURNS[environment.kind(plan.environment)]
     return [
         part
         for part in plan.parts
@@ -273,9 +281,7 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     ]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The record
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def _counts(current: RunRecord) -> dict[CaseKey, int]:
@@ -343,8 +349,8 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
         reasons.append(f"it holds other cases ({', '.join(names) or 'none'})")
     timed = [timing for one in old.processes if one.role in record.COMPARED for timing in one.timings]
     rounds = {len(samples) for timing in timed for side, samples in timing.samples_us.items() if side != "reference"}
-    if rounds - {plan.rounds}:
-        reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.rounds}")
+    if rounds - {plan.how.rounds}:
+        reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.how.rounds}")
     return tuple(reasons)
 
 

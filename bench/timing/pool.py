@@ -1,30 +1,181 @@
-"""The inputs of a case, as the verifier draws and keeps them, and which of them each call reads.
+"""Memory that the verifier owns and the measured process maps; the inputs of a case in it, as the verifier draws and
+keeps them; and which of them each call reads.
 
-Where a card names independent axes, the pool is longer along them than a case: each call reads a window, as many
-neighbouring entries as the case has, from a start that no call before it had. Once every start was used, the pool's
-entries change places, so that windows hold what they never held. Else the pool is a number of whole sets of inputs.
+On a GPU the memory is one allocation, shared by CUDA IPC; on a CPU a file in memory that both inherit. Where a card
+names independent axes, the pool is longer along them than a case: each call reads a window, as many neighbouring
+entries as the case has, from a start that no call before it had. Once every start was used, the pool's entries change
+places, so that windows hold what they never held. Else the pool is a number of whole sets of inputs.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
+import os
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import torch
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import Kernel
-from kernelgate.bench.kernel.operands import Draw, Inputs
-from kernelgate.bench.timing.arena import ALIGNMENT, Arena, Layout, footprint
-from kernelgate.bench.timing.protocol import NamedInput, Place, PlainValues
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
+from kernelgate.bench.system import cuda_driver
+from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, PlainValues
 
+ALIGNMENT = 256
+"""Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
+NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 MANY = 1024
 """Windows that a pool should have, where that costs little memory."""
 CHEAP_BYTES = 64 << 20
+
+
+class SharingError(KernelgateError):
+    """Memory cannot be shared between processes here."""
+
+
+@dataclass
+class Arena:
+    """A block of memory, seen by this process."""
+
+    memory: Memory
+    data: torch.Tensor | None
+    """Its bytes; None once it is closed."""
+
+    @property
+    def address(self) -> int:
+        """Of its first byte."""
+        return 0 if self.data is None else self.data.data_ptr()
+
+    def view(self, place: Place, index: int) -> torch.Tensor:
+        """The tensor at `index` of a place."""
+        if self.data is None:
+            raise ValueError("the memory is closed")
+        start = place.offset + index % place.count * place.step
+        typed = self.data[start : start + place.bytes].view(TORCH_DTYPES[place.dtype])
+        return typed.as_strided(place.shape, place.stride)
+
+    def rows(self, place: Place) -> torch.Tensor:
+        """All bytes of a place, a row for each index."""
+        if self.data is None:
+            raise ValueError("the memory is closed")
+        return self.data[place.offset : place.offset + place.step * place.count].view(place.count, place.step)
+
+
+_LOCAL: dict[str, torch.Tensor] = {}
+"""Where the verifier works in the measured process: its memory, by handle."""
+
+
+def create(device: str, size: int, fd: int | None, shared: bool) -> Arena:
+    """New memory. `fd`: the file in memory, on a CPU. `shared`: whether another process is to map it.
+
+    Raises SharingError where CUDA refuses to share it.
+    """
+    if device == "cpu":
+        if fd is None:
+            raise SharingError("there is no file in memory to share")
+        if os.fstat(fd).st_size < size:  # never cut: a process that still maps the end would be killed
+            os.ftruncate(fd, size)
+        return open_shared(Memory(kind="file", bytes=size, fd=fd))
+    if not shared:
+        handle = f"local-{len(_LOCAL)}"
+        _LOCAL[handle] = torch.empty(size, dtype=torch.uint8, device=device)
+        return Arena(Memory(kind="local", bytes=size, handle=handle), _LOCAL[handle])
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    pointer = cuda_driver.allocate(size)
+    try:
+        handle = cuda_driver.ipc_handle(pointer).hex()
+    except cuda_driver.CudaDriverError as error:
+        cuda_driver.free(pointer)
+        raise SharingError(str(error)) from None
+    return Arena(Memory(kind="cuda", bytes=size, handle=handle), cuda_driver.as_tensor(pointer, size))
+
+
+def open_shared(memory: Memory) -> Arena:
+    """Memory that another process, or the verifier in this one, has created. Raises SharingError."""
+    if memory.kind == "file":
+        # All pages at once: else the first call that touches one would pay for it, tenfold.
+        mapped = mmap.mmap(memory.fd, memory.bytes, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        return Arena(memory, torch.frombuffer(mapped, dtype=torch.uint8))
+    if memory.kind == "local":
+        return Arena(memory, _LOCAL[memory.handle])
+    try:
+        pointer = cuda_driver.open_ipc(bytes.fromhex(memory.handle))
+    except cuda_driver.CudaDriverError as error:
+        raise SharingError(str(error)) from None
+    return Arena(memory, cuda_driver.as_tensor(pointer, memory.bytes))
+
+
+def close(arena: Arena, owner: bool) -> None:
+    """Unmaps the memory; its owner frees it. No view of it may be used after that."""
+    data, arena.data = arena.data, None
+    if data is None:
+        return
+    if arena.memory.kind == "cuda":
+        torch.cuda.synchronize()
+        (cuda_driver.free if owner else cuda_driver.close_ipc)(data.data_ptr())
+    elif arena.memory.kind == "local" and owner and arena.memory.handle:
+        _LOCAL.pop(arena.memory.handle, None)
+
+
+class Layout:
+    """Places, one after the other, in memory that is created once all are known."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def place(self, like: torch.Tensor, step: int | None = None, count: int = 1, tail: int = 0) -> Place:
+        """For `count` tensors of the shape, strides and dtype of `like`.
+
+        `step`: bytes from one to the next; by default they lie side by side. `tail`: bytes that follow the last start
+        beside the tensor's own.
+        """
+        size = footprint(like)
+        apart = aligned(size) if step is None else step
+        made = Place(
+            offset=self.bytes,
+            step=apart,
+            count=count,
+            bytes=size,
+            shape=tuple(like.shape),
+            stride=tuple(like.stride()),
+            dtype=NAMES[like.dtype],
+        )
+        self.bytes = aligned(self.bytes + max(apart * count, apart * (count - 1) + size) + tail)
+        return made
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def footprint(tensor: torch.Tensor) -> int:
+    """Bytes from a tensor's first element to its last; an expanded one's elements share some."""
+    if tensor.numel() == 0:
+        return 0
+    reach = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return (reach + 1) * tensor.element_size()
+
+
+def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int) -> dict[str, object]:
+    """The inputs of one call by name: those that a kernel overwrites from its slot, all others from its window."""
+    made = {}
+    for given in givens:
+        index = slot if given.slotted else window
+        made[given.name] = given.value(arena.view, index)
+    return made
+
+
+def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, torch.Tensor]:
+    """The outputs of one call."""
+    return {name: arena.view(place, slot) for name, place in places.items()}
+
+
+# The pool
 
 
 @dataclass(frozen=True)
@@ -145,14 +296,10 @@ def entry_axes(kernel: Kernel, given: Inputs, outs: Mapping[str, torch.Tensor]) 
     return parts.count if parts and parts.count else None
 
 
-def _axes(kernel: Kernel, name: str) -> int:
-    at = kernel.independent[name]
-    return 1 if isinstance(at, int) else len(at)
-
-
 def seen_by_oracle(kernel: Kernel, name: str, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Some entries in the shape in which an oracle takes them: along the first independent axis, the others 1 long."""
-    axes = _axes(kernel, name)
+    at = kernel.independent[name]
+    axes = 1 if isinstance(at, int) else len(at)
     return rows.reshape(rows.shape[0], *[1] * (axes - 1), *like.shape[axes:])
 
 
@@ -162,7 +309,9 @@ def _items(value: object) -> list[object]:
 
 
 class Pool:
-    """The inputs of one case."""
+    """The inputs of one case. `arena` is set once its size is known."""
+
+    arena: Arena
 
     def __init__(self, kernel: Kernel, draw: Draw, cache_bytes: int, most_bytes: int, fresh: int | None) -> None:
         self.kernel = kernel
@@ -173,6 +322,8 @@ class Pool:
             name: self.first[name] if name in kernel.in_place else torch.empty(shape, dtype=dtype, device="meta")
             for name, (shape, dtype) in shapes.items()
         }
+        self.outputs: dict[str, Place] = {}
+        """Where each call's lie."""
         self.layout = Layout()
         self.shape = self._shape(cache_bytes, most_bytes, fresh)
         self.golden: dict[str, torch.Tensor] = {}
@@ -181,45 +332,36 @@ class Pool:
         """Whether the sets differ in numbers, which are no memory that could change hands."""
         self._filled = False
 
-    # ------------------------------------------------------------------------------------------------------------------
-    # Where everything lies
-    # ------------------------------------------------------------------------------------------------------------------
-
     def _shape(self, cache_bytes: int, most_bytes: int, fresh: int | None) -> Shape:
         case_bytes = sum(footprint(tensor) for _, tensor in operands.tensors(self.first))
         count = entry_axes(self.kernel, self.first, self.outs)
-        if fresh is not None:
-            sets = min(fresh, max(1, most_bytes // max(1, case_bytes)))
-            return self._sets(sets, 1) if count is None else self._windows(separate(sets, count, self._entry(count)), 1)
         if count is None:
-            return self._sets(set_count(case_bytes, cache_bytes, most_bytes), 1)
-        entry = self._entry(count)
-        references = sum(4 * out.numel() // count for out in self.outs.values())
-        most = max(count, most_bytes // max(1, sum(entry) + references))
-        size = pool_size(count, entry, cache_bytes, most)
-        return self._windows(size, max(1, min(MANY, cache_bytes // max(1, case_bytes) + 2)))
+            sets = set_count(case_bytes, cache_bytes, most_bytes)
+            if fresh is not None:
+                sets = min(fresh, max(1, most_bytes // max(1, case_bytes)))
+            return Shape(None, self._inputs(None, sets), sets, 1)
+        entry = [footprint(self.first[name]) // count for name in self.first if name in self.kernel.independent]
+        if fresh is not None:
+            size, copies = separate(min(fresh, max(1, most_bytes // max(1, case_bytes))), count, entry), 1
+        else:
+            references = sum(4 * out.numel() // count for out in self.outs.values())
+            most = max(count, most_bytes // max(1, sum(entry) + references))
+            size = pool_size(count, entry, cache_bytes, most)
+            # Of inputs that are not independent, so that they are not found in the cache.
+            copies = max(1, min(MANY, cache_bytes // max(1, case_bytes) + 2))
+        return Shape(size, self._inputs(size, copies), size.windows, max(1, -(-size.length // size.grain)), size.length)
 
-    def _entry(self, count: int) -> list[int]:
-        """Bytes of an entry of each independent input."""
-        return [footprint(self.first[name]) // count for name in self.first if name in self.kernel.independent]
-
-    def _windows(self, size: PoolSize, copies: int) -> Shape:
-        """`copies`: of inputs that are not independent, so that they are not found in the cache."""
-        inputs = tuple(self._given(name, value, size, copies) for name, value in self.first.items())
-        return Shape(size, inputs, size.windows, max(1, -(-size.length // size.grain)), size.length)
-
-    def _sets(self, count: int, length: int) -> Shape:
-        inputs = tuple(self._given(name, value, None, count) for name, value in self.first.items())
-        return Shape(None, inputs, count, 1, length)
-
-    def _given(self, name: str, value: object, size: PoolSize | None, copies: int) -> NamedInput:
-        slotted = name in self.kernel.in_place
-        windowed = size if name in self.kernel.independent else None
-        places = tuple(self._item(item, windowed, copies, slotted) for item in _items(value))
-        kind: Literal["one", "list", "tuple"] = "one"
-        if isinstance(value, list | tuple):
-            kind = "list" if isinstance(value, list) else "tuple"
-        return NamedInput(name=name, kind=kind, items=places, slotted=slotted)
+    def _inputs(self, size: PoolSize | None, copies: int) -> tuple[NamedInput, ...]:
+        made = []
+        for name, value in self.first.items():
+            slotted = name in self.kernel.in_place
+            windowed = size if name in self.kernel.independent else None
+            places = tuple(self._item(item, windowed, copies, slotted) for item in _items(value))
+            kind: Literal["one", "list", "tuple"] = "one"
+            if isinstance(value, list | tuple):
+                kind = "list" if isinstance(value, list) else "tuple"
+            made.append(NamedInput(name=name, kind=kind, items=places, slotted=slotted))
+        return tuple(made)
 
     def _item(self, item: object, size: PoolSize | None, copies: int, slotted: bool) -> Place | PlainValues:
         if not isinstance(item, torch.Tensor):
@@ -232,11 +374,7 @@ class Pool:
         unused = size.entries - size.start(size.windows - 1) - size.length
         return self.layout.place(item, entry * size.grain, size.windows, entry * unused)
 
-    # ------------------------------------------------------------------------------------------------------------------
-    # Drawing
-    # ------------------------------------------------------------------------------------------------------------------
-
-    def fill(self, arena: Arena) -> None:
+    def fill(self) -> None:
         """Draws every entry, or every set, anew."""
         size = self.shape.size
         draws = self.shape.windows if size is None else -(-size.entries // size.length)
@@ -245,7 +383,7 @@ class Pool:
             if number or self._filled:
                 drawn = operands.inputs(self.kernel, self.draw.case, self.draw)
             for given in self.shape.inputs:
-                self._fill_one(arena, given, drawn[given.name], number, size)
+                self._fill_one(given, drawn[given.name], number)
             if size is None:
                 self._keep_numbers(drawn, number)
         self._filled = True
@@ -263,40 +401,38 @@ class Pool:
             kept.append(given.model_copy(update={"items": tuple(items)}))
         self.shape = replace(self.shape, inputs=tuple(kept))
 
-    def _fill_one(self, arena: Arena, given: NamedInput, value: object, number: int, size: PoolSize | None) -> None:
+    def _fill_one(self, given: NamedInput, value: object, number: int) -> None:
+        size = self.shape.size
         for item, drawn in zip(given.items, _items(value), strict=True):
             if not isinstance(drawn, torch.Tensor):
                 continue
             if size is not None and given.name in self.kernel.independent:
                 rows = drawn.reshape(size.length, -1)[: size.entries - number * size.length]
-                self.entries(arena, given.name)[number * size.length :][: len(rows)].copy_(rows)
+                self.entries(given.name)[number * size.length :][: len(rows)].copy_(rows)
             elif given.slotted:
                 kept = self.golden.setdefault(given.name, drawn.new_empty((self.shape.windows, *drawn.shape)))
                 kept[number].copy_(drawn)
             elif size is None:
-                operands.fill(arena.view(item, number), drawn)  # type: ignore[arg-type]
+                operands.fill(self.arena.view(item, number), drawn)  # type: ignore[arg-type]
             elif number == 0:
                 for copy in range(item.count):  # type: ignore[union-attr]
-                    operands.fill(arena.view(item, copy), drawn)  # type: ignore[arg-type]
+                    operands.fill(self.arena.view(item, copy), drawn)  # type: ignore[arg-type]
 
-    def entries(self, arena: Arena, name: str) -> torch.Tensor:
+    def entries(self, name: str) -> torch.Tensor:
         """All entries of an independent input, a row each."""
-        size = self.shape.size
+        size, first = self.shape.size, self.first[name]
         if size is None:
             raise ValueError("sets have no entries")
-        given = next(one for one in self.shape.inputs if one.name == name)
-        first = self.first[name]
-        if given.slotted:
-            row = first.numel() // size.length
-            return self.golden.setdefault(name, first.new_empty((size.entries, row)))
-        place = given.items[0]
-        if not isinstance(place, Place) or arena.data is None:
+        if name in self.kernel.in_place:
+            return self.golden.setdefault(name, first.new_empty((size.entries, first.numel() // size.length)))
+        [place] = next(one.items for one in self.shape.inputs if one.name == name)
+        if not isinstance(place, Place) or self.arena.data is None:
             raise ValueError(f"{name} has no memory")
         entry = place.bytes // size.length
-        flat = arena.data[place.offset : place.offset + entry * size.entries]
+        flat = self.arena.data[place.offset : place.offset + entry * size.entries]
         return flat.view(first.dtype).view(size.entries, -1)
 
-    def shuffle(self, arena: Arena) -> torch.Tensor | None:
+    def shuffle(self) -> torch.Tensor | None:
         """Entries change places; of a pool of sets, whole sets. Returns which one has come to each place, if any."""
         size = self.shape.size
         if size is None and self.fixed:
@@ -306,43 +442,40 @@ class Pool:
         for given in self.shape.inputs:
             held: list[torch.Tensor] = []
             if size is not None:
-                held = [self.entries(arena, given.name)] if given.name in self.kernel.independent else []
+                held = [self.entries(given.name)] if given.name in self.kernel.independent else []
             elif given.slotted:
                 held = [self.golden[given.name]]
             else:
-                held = [arena.rows(item) for item in given.items if isinstance(item, Place)]
+                held = [self.arena.rows(item) for item in given.items if isinstance(item, Place)]
             for rows in held:
                 rows.copy_(rows[order])
         return order
 
-    def restore(self, arena: Arena, outputs: Mapping[str, Place], window: int, slot: int) -> None:
+    def restore(self, window: int, slot: int) -> None:
         """What a kernel overwrites, for a call on this window with this slot."""
         size = self.shape.size
         for name in self.kernel.in_place:
-            target = arena.view(outputs[name], slot)
+            target = self.arena.view(self.outputs[name], slot)
             if size is None:
                 operands.fill(target, self.golden[name][window])
             else:
                 start = size.start(window)
                 target.copy_(self.golden[name][start : start + size.length].view(target.shape))
 
-    def set_of(self, arena: Arena, number: int) -> Inputs:
+    def set_of(self, number: int) -> Inputs:
         """One set's inputs."""
         return {
-            given.name: self.golden[given.name][number]
-            if given.slotted
-            else given.value(partial(arena.view, index=number), number)
+            given.name: self.golden[given.name][number] if given.slotted else given.value(self.arena.view, number)
             for given in self.shape.inputs
         }
 
-    def part_of(self, arena: Arena, entries: torch.Tensor) -> Inputs:
+    def part_of(self, entries: torch.Tensor) -> Inputs:
         """The inputs of some entries, as an oracle takes them."""
         made: Inputs = {}
         for given in self.shape.inputs:
-            first = self.first[given.name]
             if given.name in self.kernel.independent:
-                rows = self.entries(arena, given.name)[entries]
-                made[given.name] = seen_by_oracle(self.kernel, given.name, rows, first)
+                rows = self.entries(given.name)[entries]
+                made[given.name] = seen_by_oracle(self.kernel, given.name, rows, self.first[given.name])
             else:
-                made[given.name] = given.value(partial(arena.view, index=0), 0)
+                made[given.name] = given.value(self.arena.view, 0)
         return made

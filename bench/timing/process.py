@@ -1,4 +1,11 @@
-"""One process of a comparison: fresh, with all libraries in it; where they cannot share one, several take turns."""
+"""One fresh process of a comparison with all libraries in it; several that take turns, where they cannot share one; and
+the witness: base and head, each alone in a process without the other, timed by clocks that neither reaches.
+
+What one library does to the other, to the clock or to the checks of a process that they share, it cannot do to the
+witness. On a GPU its time is between two probes, which the verifier reads, and the leader's own clock says whether that
+can be right; on a CPU it is the leader's. Every call reads inputs that its process has never seen. The witness is less
+precise than the paired comparison, and there to contradict it.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +13,23 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import combinations
-from typing import Literal, Protocol
+from statistics import median
+from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, LibraryAt, Sides
+from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker import Ready, WorkerPool, WorkerProcess
-from kernelgate.bench.timing import case_timing
-from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, ProcessError, Runner, Team
-from kernelgate.bench.timing.case_timing import CaseResult
-from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
+from kernelgate.bench.timing import case_timing, protocol
+from kernelgate.bench.timing.case_timing import CaseResult, CaseSamples, NotSharedError, Runner, Sample, Team
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
@@ -36,64 +42,21 @@ SPARE_CORES = 4
 SPARES = 2
 """As many as the witness needs."""
 
-
-class TimedPart(Protocol):
-    """What a process times of one card."""
-
-    @property
-    def card(self) -> CardFacts: ...
-
-    @property
-    def libraries(self) -> dict[record.Side, Library]:
-        """By side."""
-
-    def role(self, together: bool) -> record.Role:
-        """Of its processes, whose sides share one where they are `together`."""
-
-
-@dataclass(frozen=True)
-class CardPlan:
-    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
-
-    card: CardFacts
-    sides: Sides
-    cases: tuple[CaseFacts, ...]
-
-    @property
-    def libraries(self) -> dict[record.Side, Library]:
-        return dict(self.sides.named)
-
-    @property
-    def alone(self) -> CardPlan:
-        """Without the pinned commit, which may no longer run, such as with a newer torch."""
-        return replace(self, sides=replace(self.sides, pinned=None))
-
-    def alone_because(self, why: str) -> record.Note:
-        text = f"the head of {self.card.name} was measured without the pinned commit: {why}"
-        return record.Note(code="head_alone", card=self.card.name, text=text)
-
-    @property
-    def recorded(self) -> tuple[record.Case, ...]:
-        return tuple(map(self.card.recorded_case, self.cases))
-
-    def role(self, together: bool) -> record.Role:
-        if self.sides.base is None:
-            return "block"
-        return "paired" if together else "alternating"
-
-
-@dataclass(frozen=True)
-class Timed:
-    """What one process has given."""
-
-    process: record.Process
-    notes: tuple[record.Note, ...]
-    calling_s: float
-    """Device time of the calls, …"""
-    verifying_s: float
-    """… and what drawing inputs and looking at outputs took of it."""
-    contradictions: tuple[str, ...] = ()
-    """Clocks of the process that the device's own contradicts, a sentence each."""
+WITNESS_TURNS = {"cuda": 1, "cpu": 3}
+"""Fresh processes of each side. On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process,
+and a core may be slower by as much for seconds: no number of batches of one process shows either."""
+BATCHES = {"cuda": 8, "cpu": 5}
+"""Of each side in a turn of the witness, one after the other in random order."""
+BATCH_US = {"cuda": 3_000.0, "cpu": 20_000.0}
+"""Of calls in a batch: the leader's clock starts and stops with a message, which takes about 0.1 ms."""
+CLOCKS_AGREE_US = 150.0
+CLOCKS_AGREE_SHARE = 0.05
+"""By so much, and such a share of a batch, the leader's clock may differ from the device's on one side alone."""
+MOST_CALLS = 384
+EMPTY = 3
+"""Batches without calls, whose time is taken off."""
+SPARE, SPARE_US = 1.5, 200.0
+"""How much longer a hold lasts than the slower host needed to queue a batch."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +64,12 @@ class Measuring:
     """How all processes of a run measure."""
 
     seed: int
-    rounds: int
-    patience_s: float
-    pause_when_capped: bool
-    single: bool
-    """Whether there is one card alone."""
+    rounds: int = 100
+    patience_s: float = 300.0
+    """A process that does not answer for so long is considered hung."""
+    pause_when_capped: bool = True
+    """Idle before samples where the GPU runs at its power limit."""
+    lock_clocks: bool = False
 
 
 @dataclass
@@ -136,16 +100,136 @@ class Setup:
             self.workers.prepare({WORKER: SPARES})
         return taken
 
-    def verifying(self) -> Runner:
+    def teams(self, measured: Sequence[Runner]) -> list[Team]:
+        """One, unless each process has a verifier and memory of its own."""
+        if self.hosted:
+            return [Team(one, (one,)) for one in measured]
         if self.verifier is None:
             self.verifier = Runner(self.workers.take(VERIFIER), "the verifier", self.how.patience_s)
-        return self.verifier
+        return [Team(self.verifier, tuple(measured))]
 
-    def end_orphans(self, name: str) -> tuple[record.Note, ...]:
-        """Ends what the libraries of a process have started and left, and says so."""
-        left = orphans.end_new_children(self.own | self.workers.pids)
-        text = f"{name}: it left {', '.join(left)} running, which was ended"
-        return (record.Note(code="left_processes", text=text),) if left else ()
+
+@dataclass(frozen=True)
+class Turn:
+    """Which process of a card this is, and what it times."""
+
+    card: CardFacts
+    libraries: dict[record.Side, Library]
+    cases: tuple[CaseFacts, ...]
+    number: int
+    role: record.Role
+    id: str
+    name: str
+    """For people."""
+    together: bool = True
+    """Whether the sides share one process."""
+    known: RunRecord | None = None
+    """For the witness: the paired comparison, which says how long a call takes."""
+
+    def rng(self, seed: int, words: str) -> random.Random:
+        return random.Random(f"{seed}/{self.number}/{words}")  # noqa: S311 - not for secrets
+
+    def split(self, seed: int) -> list[list[record.Side]]:
+        """Which sides share a process, in the order in which processes start and libraries are loaded."""
+        sides = list(self.libraries)
+        if self.together:
+            return [self.rng(seed, "load").sample(sides, len(sides))]
+        return [[side] for side in (sides if self.number % 2 == 0 else reversed(sides))]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What one process has given."""
+
+    process: record.Process
+    results: tuple[CaseResult, ...]
+    notes: tuple[record.Note, ...]
+
+
+def alternating_because(reason: str) -> record.Note:
+    return record.Note(
+        code="alternating",
+        text="base and head cannot be loaded into one process, so two processes took turns and precision is lower: up "
+        f"to about 1% of difference can come from the processes themselves ({reason})",
+    )
+
+
+def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
+    """Times the cases in fresh processes. Raises ProcessError.
+
+    Where memory cannot be shared, the verifier works in the measured process from now on.
+    """
+    try:
+        return _timed(setup, turn, advance)
+    except NotSharedError as refusal:
+        setup.hosted = True
+        done = _timed(setup, turn, advance)
+        text = (
+            "CUDA refuses to share memory between processes here, so inputs and references lay in the measured process "
+            f"({refusal})"
+        )
+        return replace(done, notes=(*done.notes, record.Note(code="verified_in_process", text=text)))
+
+
+def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
+    seed, witness = setup.how.seed, turn.role == "witness"
+    rng = random.Random(f"{seed}/{turn.id}/{turn.card.name}")  # noqa: S311 - not for secrets
+    split = [[side] for side in turn.libraries] if witness else turn.split(seed)
+    if witness:
+        rng.shuffle(split)
+    results: list[list[CaseResult]] = []
+    started_at, begun = datetime.now(UTC), time.monotonic()
+    with ExitStack() as stack:
+        names = [f"{turn.name}, {side} alone" if witness else turn.name for [side, *_] in split]
+        teams = setup.teams(_started(setup, turn, split, names, stack))
+        for case in turn.cases:
+            turned = partial(advance, f"{turn.name}, {case.id}")
+            if witness:
+                results.append([_alone(setup, turn, teams, case, rng)])
+                turned()
+            else:
+                results.append([_time_case(setup, turn, case, team, turned) for team in teams])
+    every = tuple(result for of_case in results for result in of_case)
+    notes = [note for result in every for note in result.notes]
+    if left := orphans.end_new_children(setup.own | setup.workers.pids):
+        text = f"{turn.name}: it left {', '.join(left)} running, which was ended"
+        notes.append(record.Note(code="left_processes", text=text))
+    spent_s = sum(one.calling_s for one in every) + sum(one.verifying_s for one in every)
+    made = record.Process(
+        id=turn.id,
+        environment=setup.environment.id,
+        role="block" if len(teams) > 1 and not witness else turn.role,
+        loaded=tuple(side for sides in split for side in sides),
+        seed=f"{seed}/{turn.id if witness else turn.number}",
+        started_at=started_at.isoformat(timespec="seconds"),
+        gpu_seconds=round(spent_s, 3) if setup.device == "cuda" else None,
+        wall_seconds=round(time.monotonic() - begun, 3),
+        exit=0,
+        timings=tuple(_merged([result.timing for result in of_case]) for of_case in results),
+    )
+    return Timed(made, every, tuple(notes))
+
+
+def _started(
+    setup: Setup, turn: Turn, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
+) -> list[Runner]:
+    """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
+    measured = []
+    for sides, name in zip(split, names, strict=True):
+        child = setup.worker()
+        stack.callback(child.__exit__)
+        measured.append(Runner(child, name, setup.how.patience_s, tuple(sorted(sides))))
+        request = protocol.TimingRequest(
+            device=setup.device,
+            uuid=setup.environment.device.uuid,
+            card=turn.card.name,
+            card_file=turn.card.file.absolute(),
+            libraries=tuple((side, LibraryAt.of(turn.libraries[side])) for side in sides),
+        )
+        measured[-1].send(request)
+    for one in measured:  # they load side by side
+        one.answer(Ready)
+    return measured
 
 
 def cache_bytes(device: DeviceKind, cache: int | None) -> int:
@@ -157,128 +241,10 @@ def cache_bytes(device: DeviceKind, cache: int | None) -> int:
     return 2 * known if device == "cuda" else min(known, MAX_CPU_CACHE)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Together, or in processes that take turns
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def alternating_because(reason: str) -> record.Note:
-    return record.Note(
-        code="alternating",
-        text="base and head cannot be loaded into one process, so two processes took turns and precision is lower: up "
-        f"to about 1% of difference can come from the processes themselves ({reason})",
-    )
-
-
-def teams(seed: int, part: TimedPart, number: int, together: bool) -> list[list[record.Side]]:
-    """Which sides share a process, in the order in which processes start and libraries are loaded."""
-    sides = list(part.libraries)
-    if together:
-        return [random.Random(f"{seed}/{number}/load").sample(sides, len(sides))]  # noqa: S311 - not for secrets
-    return [[side] for side in (sides if number % 2 == 0 else reversed(sides))]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One process
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Which process this is, and what it times."""
-
-    part: TimedPart
-    cases: tuple[CaseFacts, ...]
-    number: int
-    together: bool
-    id: str
-    name: str
-    """For people."""
-
-
-def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
-    """Times the cases in fresh processes. Raises ProcessError."""
-    return hosted_where_refused(setup, lambda: _timed(setup, turn, advance))
-
-
-def hosted_where_refused(setup: Setup, time_it: Callable[[], Timed]) -> Timed:
-    """What `time_it` gives; where memory cannot be shared, from now on with the verifier in the measured process."""
-    try:
-        return time_it()
-    except NotSharedError as refusal:
-        setup.hosted = True
-        done = time_it()
-        text = (
-            "CUDA refuses to share memory between processes here, so inputs and references lay in the measured process "
-            f"({refusal})"
-        )
-        return replace(done, notes=(*done.notes, record.Note(code="verified_in_process", text=text)))
-
-
-def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
-    split = teams(setup.how.seed, turn.part, turn.number, turn.together)
-    results: list[list[CaseResult]] = []
-    started_at, begun = datetime.now(UTC), time.monotonic()
-    with ExitStack() as stack:
-        measured = started(setup, turn.part, split, [turn.name] * len(split), stack)
-        teams_ = verified_teams(setup, measured)
-        for case in turn.cases:
-            turned = partial(advance, f"{turn.name}, {case.id}")
-            results.append([time_case(setup, turn, case, team, turned) for team in teams_])
-    every = [result for of_case in results for result in of_case]
-    notes = [note for result in every for note in result.notes]
-    calling_s, verifying_s = sum(one.calling_s for one in every), sum(one.verifying_s for one in every)
-    notes += setup.end_orphans(turn.name)
-    made = record.Process(
-        id=turn.id,
-        environment=setup.environment.id,
-        role="block" if len(teams_) > 1 else turn.part.role(turn.together),
-        loaded=tuple(side for team in split for side in team),
-        seed=f"{setup.how.seed}/{turn.number}",
-        started_at=started_at.isoformat(timespec="seconds"),
-        gpu_seconds=round(calling_s + verifying_s, 3) if setup.device == "cuda" else None,
-        wall_seconds=round(time.monotonic() - begun, 3),
-        exit=0,
-        timings=tuple(merged([result.timing for result in of_case]) for of_case in results),
-    )
-    contradictions = tuple(one.contradiction for one in every if one.contradiction)
-    return Timed(made, tuple(notes), calling_s, verifying_s, contradictions)
-
-
-def started(
-    setup: Setup, part: TimedPart, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
-) -> list[MeasuredProcess]:
-    """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
-    measured = []
-    for sides, name in zip(split, names, strict=True):
-        child = setup.worker()
-        stack.callback(child.__exit__)
-        runner = Runner(child, name, setup.how.patience_s)
-        request = TimingRequest(
-            device=setup.device,
-            uuid=setup.environment.device.uuid,
-            card=part.card.name,
-            card_file=part.card.file.absolute(),
-            libraries=tuple((side, LibraryAt.of(part.libraries[side])) for side in sides),
-        )
-        runner.send(request)
-        measured.append(MeasuredProcess(runner, tuple(sorted(sides))))
-    for one in measured:  # they load side by side
-        one.runner.answer(Ready)
-    return measured
-
-
-def verified_teams(setup: Setup, measured: Sequence[MeasuredProcess]) -> list[Team]:
-    """One, unless each process has a verifier and memory of its own."""
-    if setup.hosted:
-        return [Team(one.runner, (one,)) for one in measured]
-    return [Team(setup.verifying(), tuple(measured))]
-
-
-def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | None = None) -> PrepareCase:
-    return PrepareCase(
+def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | None = None) -> protocol.PrepareCase:
+    return protocol.PrepareCase(
         id=case.id,
-        card_file=turn.part.card.file.absolute(),
+        card_file=turn.card.file.absolute(),
         axes=case.axes,
         device=setup.device,
         cache_bytes=cache_bytes(setup.device, setup.environment.device.l2_bytes),
@@ -289,13 +255,13 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
     )
 
 
-def time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None]) -> CaseResult:
+def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None]) -> CaseResult:
     """One case of one process, from inputs to timing. The first one warms the process up, too."""
-    key = (turn.part.card.name, case.id)
+    key = (turn.card.name, case.id)
     seconds = case_timing.WARM_UP_S if case is turn.cases[0] else case_timing.CASE_WARM_UP_S
-    rng = random.Random(f"{setup.how.seed}/{turn.number}/{'/'.join(key)}")  # noqa: S311 - not for secrets
     known: Literal["time", "leave"] = "leave" if setup.references.get(key) else "time"
     reference = known if key in setup.references else "try"
+    rng = turn.rng(setup.how.seed, "/".join(key))
     samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
     if "head" in (side for one in team.measured for side in one.sides):
         setup.references.setdefault(key, samples.no_reference)
@@ -303,80 +269,117 @@ def time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Cal
     case_timing.time_rounds(team, samples, setup.how.rounds, turned)
     if setup.device == "cuda" and turn.number == 0:
         case_timing.replay_graphs(team, samples)
-    return case_timing.finished(team, samples, turn.part.card.name)
+    return case_timing.finished(team, samples, turn.card.name)
 
 
-def merged(timings: Sequence[record.Timing]) -> record.Timing:
+def _merged(timings: Sequence[record.Timing]) -> record.Timing:
     """One timing out of those of processes that each had a verifier of their own."""
     if len(timings) == 1:
         return timings[0]
     ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
-    maps = (
-        "samples_us",
-        "positions",
-        "previous",
-        "started_us",
-        "sm_mhz",
-        "graph_us",
-        "calls",
-        "errors",
-        "autotuned",
-        "memory_bytes",
-    )
+    maps = [name for name in type(ordered[0]).model_fields if isinstance(getattr(ordered[0], name), dict)]
     joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
     return ordered[-1].model_copy(update=joined)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Several commits beside each other, for a bisection
-# ----------------------------------------------------------------------------------------------------------------------
+# The witness
 
 
-@dataclass(frozen=True)
-class CommitsPlan:
-    """One case of these commits, by `commit:SHA`."""
+@dataclass
+class Alone:
+    """One case of the witness: of each sample, `us` is by this process's clock, `probed_us` by the device's own."""
 
-    card: CardFacts
-    case: CaseFacts
-    libraries: dict[record.Side, Library]
+    samples: CaseSamples
+    queued_us: float = 0.0
+    """The most that a host needed to queue a batch."""
+    hold_us: float = 0.0
 
-    def role(self, together: bool) -> record.Role:  # noqa: ARG002 - a search has but one
-        return "bisect"
+    def batch(self, team: Team, measured: Runner, calls: int, again: bool = False) -> Sample:
+        """A batch, whose outputs are compared, too: its time from asking for it to its end."""
+        planned = team.verifier.ask(protocol.PlanCalls(count=calls, again=again), protocol.Planned)
+        [side] = measured.sides
+        made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
+        how = protocol.Batch(
+            what="timing alone",
+            samples=(made,) if calls else (),
+            inputs=planned.inputs,
+            pause_us=self.hold_us,
+            blind=True,
+        )
+        measured.ask(how, Ready)
+        begun = time.perf_counter()
+        answer = measured.ask(protocol.Start(), protocol.BatchDone)
+        took_us = (time.perf_counter() - begun) * 1e6
+        self.samples.busy_us += took_us
+        self.queued_us = max(self.queued_us, answer.queued_us)
+        looked = protocol.CheckCalls(sides=(side,) * calls, copied=answer.copied, busy_us=took_us, samples=1)
+        probed = team.verifier.ask(looked, protocol.Checked).probed
+        return Sample(side, took_us, None, probed_us=probed[0].us if probed else None)
+
+    def contradiction(self, batch_us: float) -> str | None:
+        """Whether the clocks disagree on one side more than on the other: its library writes where the probes do."""
+        apart = self.samples.known(lambda one: None if one.probed_us is None else one.us - one.probed_us)
+        found = case_timing.disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * batch_us)
+        if found is None:
+            return None
+        low, high, least_us, most_us = found
+        return (
+            f"{self.samples.case.id}: timed alone, a batch of {high} takes {most_us - least_us:.0f} µs longer by the "
+            f"clock of the process that waits for it than by the device's, compared with one of {low}"
+        )
 
 
-def commit_side(sha: str) -> record.Side:
-    return f"commit:{sha}"
+def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng: random.Random) -> CaseResult:
+    """A case of the witness: batches of each side in random order, each on inputs that are drawn anew."""
+    wanted = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / _call_us(turn, case))))
+    asked = asked_case(setup, turn, case, wanted)
+    opened = [case_timing.prepared(team, asked, case, rng, "leave") for team in teams]
+    calls = min(one.prepared.slots for one in opened)
+    alone = Alone(opened[0])
+    pairs = [(team, one) for team in teams for one in team.measured]
+    for count in (1, calls):
+        for team, one in pairs:
+            alone.batch(team, one, count)
+    alone.hold_us = SPARE * alone.queued_us + SPARE_US if setup.device == "cuda" else 0.0
+    empty_us = median(alone.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
+    for _ in range(BATCHES[setup.device]):
+        for team in teams:
+            team.verifier.ask(protocol.Redraw(), protocol.Checked)
+        for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
+            sample = alone.batch(team, one, calls, again=at > 0 and len(teams) == 1)
+            sample.us -= empty_us
+            alone.samples.samples.append(sample)
+    checked = []
+    for team in teams:
+        for one in team.measured:
+            one.ask(protocol.Finish(), protocol.CaseDone)
+        checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))
+
+    def call_us(sample: Sample) -> float:
+        """By the device's own clock, the finer one; this process's says whether that can be right."""
+        return max((sample.us if sample.probed_us is None else sample.probed_us) / calls, 1e-3)
+
+    times_us = alone.samples.by_side(call_us)
+    timing = record.Timing(
+        card=turn.card.name,
+        case=case.id,
+        samples_us=times_us,
+        inner_repeats=calls,
+        calls={side: made for one in checked for side, made in one.calls.items()},
+        errors={side: error for one in checked for side, error in one.errors.items()},
+    )
+    seconds = alone.samples.busy_us / 1e6 + sum(one.seconds for one in checked)
+    return CaseResult(timing, (), seconds, 0.0, alone.contradiction(calls * min(map(median, times_us.values()))))
 
 
-def commits_clash(libraries: Sequence[Library]) -> str | None:
-    """Why not all of these can share a process."""
-    pairs = combinations(libraries, 2)
-    # A file that two commits have in common, whose cards differ, is loaded once.
-    found = (Sides(one, other).clash for one, other in pairs if one.manifest.sha256 != other.manifest.sha256)
-    return next((why for why in found if why), None)
-
-
-def timed_commits(setup: Setup, plan: CommitsPlan, number: int, together: bool) -> Timed:
-    """Times the case of all commits in one process, or in processes that take turns. Raises ProcessError."""
-    steps = -(-setup.how.rounds // case_timing.ROUNDS_PER_TURN)
-    # Whichever process starts first may be slow for good, so it is drawn.
-    rng = random.Random(f"{setup.how.seed}/{number}/order")  # noqa: S311 - not for secrets
-    shuffled = dict(rng.sample(list(plan.libraries.items()), len(plan.libraries)))
-    drawn = CommitsPlan(plan.card, plan.case, shuffled)
-    name = f"process {number}"
-    turn = Turn(part=drawn, cases=(plan.case,), number=number, together=together, id=f"bisect-{number}", name=name)
-    with progress.track(f"bisect, {name}, {len(shuffled)} commits", steps) as advance:
-        return timed(setup, turn, advance)
-
-
-def commits_at_fault(setup: Setup, plan: CommitsPlan, number: int) -> Mapping[record.Side, str]:
-    """Which commits cannot be timed even without the others, and why. None of them: they do not get on together."""
-    found: dict[record.Side, str] = {}
-    for at, (one, library) in enumerate(plan.libraries.items(), 1):
-        alone = CommitsPlan(plan.card, plan.case, {one: library})
-        turn = Turn(alone, (plan.case,), number, together=True, id=f"bisect-{number}-{at}", name="it")
-        try:
-            timed(setup, turn, lambda _: None)
-        except ProcessError as error:
-            found[one] = error.fault.replace(one, "it")
-    return found
+def _call_us(turn: Turn, case: CaseFacts) -> float:
+    """What one call takes, by the paired comparison; the witness only sizes its batches by it."""
+    times = [
+        time_us
+        for one in (turn.known.processes if turn.known else ())
+        for timing in one.timings
+        if one.role in record.COMPARED and timing.key == CaseKey(turn.card.name, case.id)
+        for side in ("base", "head")
+        for time_us in timing.samples_us.get(side, ())
+    ]
+    return median(times) if times else 100.0

@@ -14,15 +14,12 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Message
 
-DeviceKind = Literal["cuda", "cpu"]
+Axes = dict[str, bool | int | float | str]
 Values = float | int | str | bool | None
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Shared memory
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 class Memory(Message):
@@ -32,14 +29,12 @@ class Memory(Message):
     """`local`: of the measured process alone, in which the verifier works too."""
     bytes: int
     fd: int = -1
-    """Of a file in memory."""
     handle: str = ""
 
 
 class Place(Message):
     """Where tensors of one kind lie: the one at an index begins at offset + index % count * step."""
 
-    kind: Literal["place"] = "place"
     offset: int
     step: int
     count: int
@@ -53,31 +48,26 @@ class Place(Message):
 class PlainValues(Message):
     """A value that is no tensor, for each index."""
 
-    kind: Literal["plain"] = "plain"
     values: tuple[Values, ...]
-
-    def at(self, index: int) -> Values:
-        return self.values[index % len(self.values)]
 
 
 class NamedInput(Message):
-    """One named input."""
-
     name: str
     kind: Literal["one", "list", "tuple"] = "one"
-    items: tuple[Annotated[Place | PlainValues, Field(discriminator="kind")], ...]
+    items: tuple[Place | PlainValues, ...]
     slotted: bool = False
     """Whether the kernel overwrites it, so that each call has its own."""
 
-    def value(self, at: Callable[[Place], object], index: int) -> object:
-        """What a call gets: `at` makes a place's tensor."""
-        items = [at(item) if isinstance(item, Place) else item.at(index) for item in self.items]
+    def value(self, view: Callable[[Place, int], object], index: int) -> object:
+        """What a call gets: `view` makes a place's tensor."""
+        items = [
+            view(item, index) if isinstance(item, Place) else item.values[index % len(item.values)]
+            for item in self.items
+        ]
         return items[0] if self.kind == "one" else items if self.kind == "list" else tuple(items)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The verifier
-# ----------------------------------------------------------------------------------------------------------------------
+# The verifier's steps
 
 
 class PrepareCase(Message):
@@ -87,7 +77,7 @@ class PrepareCase(Message):
     id: str
     card_file: Path
     """The judging card: inputs, oracle and tolerance."""
-    axes: dict[str, bool | int | float | str]
+    axes: Axes
     device: DeviceKind
     cache_bytes: int
     """What is read between two calls on the same inputs."""
@@ -176,9 +166,7 @@ ToVerifier = PrepareCase | PlanCalls | CheckCalls | Redraw | CloseCase
 VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field(discriminator="ask")])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A measured process
-# ----------------------------------------------------------------------------------------------------------------------
+# A measured process's steps
 
 
 class TimingRequest(Message):
@@ -196,10 +184,20 @@ class TimingRequest(Message):
 class OpenCase(Message):
     ask: Literal["open"] = "open"
     id: str
-    axes: dict[str, bool | int | float | str]
+    axes: Axes
     prepared: CasePrepared
     reference: bool
     """Whether the reference will be timed, too, if it can be."""
+
+
+class CaseOpened(Message):
+    """The inputs are mapped."""
+
+    clock_step_us: float
+    returns: tuple[record.Side, ...] = ()
+    """The sides whose calls return new tensors."""
+    no_reference: str | None = None
+    """Why the reference cannot be timed."""
 
 
 class SampleCalls(Message):
@@ -215,7 +213,7 @@ class Batch(Message):
 
     ask: Literal["batch"] = "batch"
     what: str
-    samples: tuple[SampleCalls, ...]
+    samples: tuple[SampleCalls, ...] = ()
     pause_us: float = 0.0
     """Idle time before each."""
     inputs: tuple[NamedInput, ...] = ()
@@ -228,22 +226,6 @@ class Batch(Message):
 
 class Start(Message):
     """Make the calls of the blind batch, now."""
-
-
-class Finish(Message):
-    """The case is done: what is known of it?"""
-
-    ask: Literal["finish"] = "finish"
-
-
-class CaseOpened(Message):
-    """The inputs are mapped."""
-
-    clock_step_us: float
-    returns: tuple[record.Side, ...] = ()
-    """The sides whose calls return new tensors."""
-    no_reference: str | None = None
-    """Why the reference cannot be timed."""
 
 
 class BatchDone(Message):
@@ -259,6 +241,12 @@ class BatchDone(Message):
     readings: tuple[Reading, ...] = ()
 
 
+class Finish(Message):
+    """The case is done: what is known of it?"""
+
+    ask: Literal["finish"] = "finish"
+
+
 class CaseDone(Message):
     autotuned: dict[record.Side, str]
     memory_bytes: dict[record.Side, int] = Field(default_factory=dict)
@@ -268,4 +256,3 @@ class CaseDone(Message):
 ToWorker = OpenCase | Batch | Finish | ToVerifier
 WORKER_STEP: TypeAdapter[ToWorker] = TypeAdapter(Annotated[ToWorker, Field(discriminator="ask")])
 """What a measured process is asked; also what is the verifier's, where that works in it."""
-FromVerifier = CasePrepared | Planned | Checked | CaseChecked

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Protocol
 
 import torch
 
@@ -50,27 +49,11 @@ class TimedIntervals:
     """Whether each interval was queued before the device began it: else it may have waited for the host."""
 
 
-class Timer(Protocol):
-    def run(self, call: Call) -> None:
-        """Runs a call to its end, untimed. The first call of a kernel also loads it, which can take seconds."""
-
-    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:
-        """Runs the intervals in order. `meanwhile` is called once, on a GPU while that is busy."""
-
-    def capture(self, calls: Sequence[Call]) -> Call | None:
-        """A call that replays the calls as one graph; None where there is none."""
-
-    def pause(self, length: int) -> Call:
-        """A call that keeps the device busy for a moment that grows with `length`."""
-
-
 class CpuTimer:
     """Wall-clock time of calls that return when they are done."""
 
-    def run(self, call: Call) -> None:
-        call()
-
     def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:
+        """Runs the intervals in order. `meanwhile` is called once, on a GPU while that is busy."""
         times, starts = [], []
         for interval in intervals:
             if interval.before:
@@ -86,10 +69,12 @@ class CpuTimer:
             meanwhile()
         return TimedIntervals(tuple(times), tuple(starts), held=True)
 
-    def capture(self, calls: Sequence[Call]) -> None:  # noqa: ARG002 - a CPU has no graphs
+    def capture(self, calls: Sequence[Call]) -> Call | None:  # noqa: ARG002 - a CPU has no graphs
+        """A call that replays the calls as one graph; None where there is none."""
         return None
 
     def pause(self, length: int) -> Call:
+        """A call that keeps the device busy for a moment that grows with `length`."""
         return lambda: sum(range(length))
 
 
@@ -108,6 +93,7 @@ class CudaTimer:
         self._hold_us = 10 * self.MIN_HOLD_US
 
     def run(self, call: Call) -> None:
+        """Runs a call to its end, untimed. The first call of a kernel also loads it, which can take seconds."""
         call()
         _synchronize()
 
@@ -162,7 +148,10 @@ def head_start(queued_us: Sequence[float], times_us: Sequence[float]) -> float:
     return max((queued - before for queued, before in zip(queued_us, done, strict=False)), default=0.0)
 
 
-def timer(device: str) -> CudaTimer | CpuTimer:
+Timer = CudaTimer | CpuTimer
+
+
+def timer(device: str) -> Timer:
     return CudaTimer() if device == "cuda" else CpuTimer()
 
 

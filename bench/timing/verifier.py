@@ -21,10 +21,8 @@ from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker import Doing, Leader
-from kernelgate.bench.timing import arena as memory
-from kernelgate.bench.timing import references
-from kernelgate.bench.timing.arena import Arena
+from kernelgate.bench.system.worker import Doing, Leader, Message
+from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing.pool import Order, Pool
 from kernelgate.bench.timing.protocol import (
     VERIFIER_STEP,
@@ -32,7 +30,6 @@ from kernelgate.bench.timing.protocol import (
     CasePrepared,
     CheckCalls,
     Checked,
-    FromVerifier,
     NamedInput,
     PlanCalls,
     Planned,
@@ -70,61 +67,53 @@ class CaseVerifier:
     def __init__(self, kernel: Kernel, asked: PrepareCase, way: Way | None = None) -> None:
         self.rng = random.Random(asked.seed)  # noqa: S311 - not for secrets
         draw = Draw(CaseAxes(asked.axes), asked.device, self.rng.getrandbits(63))
+        self.device = asked.device
         self.seconds = 0.0
-        self.notes: list[record.Note] = []
         self.tallies: dict[record.Side, CallTally] = {}
         self.planned: list[tuple[int, int]] = []
-        self.repeated: dict[record.Side, int] = {}
         self._again: list[bool] = []
-        self._busy_us = 0.0
-        self._drawing_us = self._draw_cost_us = 0.0
-        self._comparing_us = 0.0
+        self._busy_us = self._drawing_us = self._draw_cost_us = self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
         alone = asked.fresh_calls is not None
         self._flushed = torch.empty(asked.cache_bytes, dtype=torch.uint8, device=asked.device) if alone else None
         with self._spending():
-            free = torch.cuda.mem_get_info()[0] if asked.device == "cuda" else None
-            most = MAX_BYTES[asked.device] if free is None else min(MAX_BYTES[asked.device], free // 4)
-            self.pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)
-            size = sum(memory.aligned(memory.footprint(out)) for out in self.pool.outs.values())
+            most = MAX_BYTES[asked.device]
+            if asked.device == "cuda":
+                most = min(most, torch.cuda.mem_get_info()[0] // 4)
+            self.pool = pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)
+            size = sum(memory.aligned(memory.footprint(out)) for out in pool.outs.values())
             self.slots = max(1, min(MAX_SLOTS, most // max(1, size)))
-            if asked.fresh_calls is not None or self.pool.shape.mixes:  # no two calls of a batch read one window
-                self.slots = min(self.slots, self.pool.shape.windows)
-            self.outputs = {name: self.pool.layout.place(out, count=self.slots) for name, out in self.pool.outs.items()}
-            self.probes = self.pool.layout.place(
-                torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES
-            )
-            self.arena: Arena = memory.create(asked.device, self.pool.layout.bytes, asked.fd, asked.shared)
-            self.pool.fill(self.arena)
-            for place in self.outputs.values():
-                self.arena.rows(place).fill_(0xFF)
-            self._oracle = Oracle(self.pool, asked.fresh_calls is not None, way)
-            self.references: References = self._oracle.compute(self.arena)
-            synchronize(self.pool.draw.device)
-        self.order = Order(self.pool.shape.windows, self.pool.shape.apart, self.rng)
+            if alone or pool.shape.mixes:  # no two calls of a batch read one window
+                self.slots = min(self.slots, pool.shape.windows)
+            pool.outputs = {name: pool.layout.place(out, count=self.slots) for name, out in pool.outs.items()}
+            self.probes = pool.layout.place(torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES)
+            pool.arena = memory.create(asked.device, pool.layout.bytes, asked.fd, asked.shared)
+            pool.fill()
+            for place in pool.outputs.values():
+                pool.arena.rows(place).fill_(0xFF)
+            self.oracle = Oracle(pool, alone, way)
+            self.references: References = self.oracle.compute()
+            synchronize(self.device)
+        self.order = Order(pool.shape.windows, pool.shape.apart, self.rng)
         self.order.renew()
         self.fresh = True
         """Whether no call has read the windows in their present form."""
 
     def answer(self) -> CasePrepared:
         return CasePrepared(
-            memory=self.arena.memory,
+            memory=self.pool.arena.memory,
             inputs=self._inputs(),
-            outputs={} if self.pool.kernel.in_place else self.outputs,
+            outputs={} if self.pool.kernel.in_place else self.pool.outputs,
             probes=self.probes,
             slots=self.slots,
         )
 
     def _inputs(self) -> tuple[NamedInput, ...]:
         return tuple(
-            given.model_copy(update={"items": (self.outputs[given.name],)}) if given.slotted else given
+            given.model_copy(update={"items": (self.pool.outputs[given.name],)}) if given.slotted else given
             for given in self.pool.shape.inputs
         )
-
-    # ------------------------------------------------------------------------------------------------------------------
-    # Planning
-    # ------------------------------------------------------------------------------------------------------------------
 
     def plan(self, count: int, again: bool) -> Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
@@ -142,10 +131,10 @@ class CaseVerifier:
             self.planned = list(zip(windows, slots, strict=True))
             if self.pool.kernel.in_place:
                 for window, slot in self.planned:
-                    self.pool.restore(self.arena, self.outputs, window, slot)
+                    self.pool.restore(window, slot)
             if self._flushed is not None:  # what was just drawn would be read from the cache
                 self._flushed.zero_()
-            synchronize(self.pool.draw.device)
+            synchronize(self.device)
         inputs = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
         return Planned(windows=tuple(windows), slots=tuple(slots), inputs=inputs)
@@ -157,36 +146,28 @@ class CaseVerifier:
         if not mixes and self._drawing_us + self._draw_cost_us < self._budget_us:
             begun = time.perf_counter()
             self.redraw()
-            synchronize(self.pool.draw.device)
+            synchronize(self.device)
             self._draw_cost_us = (time.perf_counter() - begun) * 1e6
             self._drawing_us += self._draw_cost_us
         else:
-            order = self.pool.shuffle(self.arena)
+            order = self.pool.shuffle()
             if order is not None:
                 self.references.follow(order)
             self.fresh = mixes
         self.order.renew()
 
     @property
-    def way(self) -> Way | None:
-        return self._oracle.way
-
-    @property
     def _budget_us(self) -> float:
-        return max(LEAST_US[self.pool.draw.device], BUDGET * self._busy_us)
+        return max(LEAST_US[self.device], BUDGET * self._busy_us)
 
     def redraw(self) -> None:
         """New values everywhere."""
         with self._spending():
-            self.pool.fill(self.arena)
-            self.references = self._oracle.compute(self.arena)
+            self.pool.fill()
+            self.references = self.oracle.compute()
         self.order.renew()
         self.fresh = True
         self._numbers_drawn = self.pool.fixed
-
-    # ------------------------------------------------------------------------------------------------------------------
-    # Looking
-    # ------------------------------------------------------------------------------------------------------------------
 
     def check(self, asked: CheckCalls) -> Checked:
         """Compares a quarter of the planned calls, and makes their outputs unusable for those that follow."""
@@ -195,27 +176,26 @@ class CaseVerifier:
         with self._spending():
             for side, again in zip(asked.sides, self._again, strict=True):
                 if side != "reference":
-                    self._tally(side).made += 1
-                    self.repeated[side] = self.repeated.get(side, 0) + again
+                    tally = self.tallies.setdefault(side, CallTally())
+                    tally.made += 1
+                    tally.repeated += again
             begun = time.perf_counter()
             chosen = self._chosen(asked)
-            calls = [references.ComparedCall(*self.planned[at]) for at in chosen]
-            outputs = references.Outputs(self.arena, self.outputs)
-            errors = references.compare_calls(self.pool, self.references, outputs, calls)
-            synchronize(self.pool.draw.device)
+            errors = self.references.compare([self.planned[at] for at in chosen])
+            synchronize(self.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
             for at, error in zip(chosen, errors, strict=True):
-                self._tally(asked.sides[at]).add(error)
+                self.tallies[asked.sides[at]].add(error)
                 failed += error.failed
             self._poison(len(self.planned))
-            synchronize(self.pool.draw.device)
+            synchronize(self.device)
         return Checked(failed=failed, probed=self._probed(asked.samples))
 
     def _chosen(self, asked: CheckCalls) -> list[int]:
         """A random quarter, of those whose outputs lie in their slots and that there are references for."""
         made = [at for at, side in enumerate(asked.sides) if side != "reference"]
         lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
-        known = references.comparable(self.pool, self.references, [self.planned[at][0] for at in lying])
+        known = self.references.comparable([self.planned[at][0] for at in lying])
         able = [at for at, is_known in zip(lying, known, strict=True) if is_known]
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
         count = max(1, round(share * len(made)))
@@ -224,50 +204,43 @@ class CaseVerifier:
     def _poison(self, used: int) -> None:
         part, every = (count // WORD for count in POISONED)
         offset = part * self.rng.randrange(every // part)
-        for place in self.outputs.values():
+        for place in self.pool.outputs.values():
             if not place.step:
                 continue
             # In words: torch fills what is not contiguous element by element, bytes at a tenth of the memory's speed.
-            rows = self.arena.rows(place)[: min(used, self.slots)].view(torch.int64)
+            rows = self.pool.arena.rows(place)[: min(used, self.slots)].view(torch.int64)
             whole = rows.shape[1] // every * every
             if whole:
                 rows[:, :whole].view(len(rows), whole // every, every)[:, :, offset : offset + part].fill_(-1)
             rows[:, whole:].fill_(-1)
 
     def _probed(self, samples: int) -> tuple[ProbeReading, ...]:
-        if not samples or self.pool.draw.device == "cpu":
+        if not samples or self.device == "cpu":
             return ()
-        rows = self.arena.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
+        rows = self.pool.arena.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
         if self._first_probe is None:
             self._first_probe = rows[0][0]
         return tuple(_probed(row, self._first_probe) for row in rows)
 
-    def _tally(self, side: record.Side) -> CallTally:
-        return self.tallies.setdefault(side, CallTally())
-
-    # ------------------------------------------------------------------------------------------------------------------
-    # The end
-    # ------------------------------------------------------------------------------------------------------------------
-
     def close(self) -> CaseChecked:
+        notes = []
         if not self.references.complete:
             size = self.pool.shape.size
             share = len(self.references.entries) / size.entries if size else 0.0
             part = f"{100 * share:.2g}% of each output" if size else "outputs on two of the input sets"
             text = f"the oracle takes long, so that of the compared calls {part} was looked at"
-            self.notes.append(record.Note(code="compared_in_part", text=text))
-        repeated, made = sum(self.repeated.values()), sum(one.made for one in self.tallies.values())
+            notes.append(record.Note(code="compared_in_part", text=text))
+        repeated, made = (sum(getattr(one, what) for one in self.tallies.values()) for what in ("repeated", "made"))
         if repeated:
             text = f"{100 * repeated / made:.2g}% of the calls read inputs that an earlier call of the process had read"
-            self.notes.append(record.Note(code="fewer_inputs", text=text))
-        answer = CaseChecked(
-            calls={side: tally.calls(self.repeated.get(side, 0)) for side, tally in self.tallies.items()},
+            notes.append(record.Note(code="fewer_inputs", text=text))
+        memory.close(self.pool.arena, owner=True)
+        return CaseChecked(
+            calls={side: tally.calls() for side, tally in self.tallies.items()},
             errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
-            notes=tuple(self.notes),
+            notes=tuple(notes),
             seconds=self.seconds,
         )
-        memory.close(self.arena, owner=True)
-        return answer
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -296,34 +269,36 @@ class Verifier:
         self._case: CaseVerifier | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
-    def answer(self, message: ToVerifier) -> FromVerifier:
+    def serve(self, message: ToVerifier, leader: Leader) -> None:
+        """Also says what it does where a card's own code may fail."""
+        if isinstance(message, PrepareCase):
+            leader.send(Doing(doing=f"drawing inputs of {message.id} and asking the oracle about them"))
+        leader.send(self.answer(message))
+
+    def answer(self, message: ToVerifier) -> Message:
         """Raises KernelgateError where a card's own code fails, SharingError where memory cannot be shared."""
         if isinstance(message, PrepareCase):
             key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
             card = self._cards.get(message.card_file) or loading.load(message.card_file)
             self._cards[message.card_file] = card
             self._case = CaseVerifier(card, message, self._ways.get(key))
-            self._ways[key] = self._case.way
+            self._ways[key] = self._case.oracle.way
             return self._case.answer()
-        if self._case is None:
+        case = self._case
+        if case is None:
             raise KernelgateError("no case is prepared")
         if isinstance(message, PlanCalls):
-            return self._case.plan(message.count, message.again)
+            return case.plan(message.count, message.again)
         if isinstance(message, CheckCalls):
-            return self._case.check(message)
+            return case.check(message)
         if isinstance(message, Redraw):
-            self._case.redraw()
+            case.redraw()
             return Checked(failed=0)
-        closed = self._case.close()
-        on_gpu, self._case = self._case.pool.draw.device == "cuda", None
+        closed, on_gpu = case.close(), case.device == "cuda"
+        self._case = case = None  # so that its memory goes back
         if on_gpu:
             torch.cuda.empty_cache()
         return closed
-
-
-def doing(asked: PrepareCase) -> Doing:
-    """What people read where a card's own code fails."""
-    return Doing(doing=f"drawing inputs of {asked.id} and asking the oracle about them")
 
 
 def cpu_threads(cores: int) -> int:
@@ -337,7 +312,4 @@ def verify(leader: Leader) -> None:
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()
     while True:
-        message = leader.receive(VERIFIER_STEP)
-        if isinstance(message, PrepareCase):
-            leader.send(doing(message))
-        leader.send(verifier.answer(message))
+        verifier.serve(leader.receive(VERIFIER_STEP), leader)

@@ -25,10 +25,10 @@ from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Ready
-from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing import device as gpu
+from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing import timer as timers
-from kernelgate.bench.timing.arena import Arena
+from kernelgate.bench.timing.pool import Arena
 from kernelgate.bench.timing.protocol import (
     WORKER_STEP,
     Batch,
@@ -37,29 +37,16 @@ from kernelgate.bench.timing.protocol import (
     CaseOpened,
     Finish,
     OpenCase,
-    PrepareCase,
     Start,
     TimingRequest,
     ToWorker,
 )
 from kernelgate.bench.timing.timer import Call, Interval, Timer
-from kernelgate.bench.timing.verifier import Verifier, cpu_threads, doing
+from kernelgate.bench.timing.verifier import Verifier, cpu_threads
 
 _urandom = random.SystemRandom()
 COPIED = 4
 """Of so many calls that return new tensors, one has its outputs copied for the verifier, drawn after the call."""
-
-
-@dataclass(frozen=True)
-class LoadedLibraries:
-    """What this process has loaded."""
-
-    request: TimingRequest
-    judge: Kernel
-    bound: dict[record.Side, Bound]
-    timer: Timer
-    clock_step_us: float
-    cache: SharedCache
 
 
 @dataclass
@@ -69,6 +56,8 @@ class OpenedCase:
     asked: OpenCase
     arena: Arena
     axes: CaseAxes
+    returning: frozenset[record.Side]
+    """The sides whose calls return new tensors."""
     first_ns: int | None = None
     given: dict[tuple[int, int], dict[str, object]] = field(default_factory=dict)
     """The inputs of a call by window, and by slot where the kernel overwrites some: made once."""
@@ -86,68 +75,64 @@ class OpenedCase:
             self.probes[sample] = (row[: row.numel() // 2], row[row.numel() // 2 :])
         return self.probes[sample]
 
-    @property
-    def slotted(self) -> bool:
-        return any(given.slotted for given in self.asked.prepared.inputs)
 
-
+@dataclass
 class Worker:
-    def __init__(self, loaded: LoadedLibraries, leader: Leader, read: nvml.Source) -> None:
-        self._loaded = loaded
-        self._leader = leader
-        self._read = read
-        self._case: OpenedCase | None = None
-        self._verifier = Verifier()
-        self._called: set[record.Side] = set()
-        """The sides that were called on this case."""
+    request: TimingRequest
+    judge: Kernel
+    bound: dict[record.Side, Bound]
+    timer: Timer
+    clock_step_us: float
+    cache: SharedCache
+    leader: Leader
+    read: nvml.Source
+    case: OpenedCase | None = None
+    verifier: Verifier = field(default_factory=Verifier)
+    called: set[record.Side] = field(default_factory=set)
+    """The sides that were called on this case."""
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.request.device == "cuda"
 
     def answer(self, message: ToWorker) -> None:
         if isinstance(message, OpenCase):
-            self._open(message)
-        elif isinstance(message, Batch):
-            self._leader.send(self._batch(self._opened(), message))
-        elif isinstance(message, Finish):
-            self._leader.send(self._finish(self._opened()))
+            self.leader.send(self._open(message))
+        elif isinstance(message, Batch | Finish):
+            if self.case is None:
+                raise KernelgateError("no case is open")
+            done = self._batch(self.case, message) if isinstance(message, Batch) else self._finish(self.case)
+            self.leader.send(done)
         else:
-            if isinstance(message, PrepareCase):
-                self._leader.send(doing(message))
-            self._leader.send(self._verifier.answer(message))
+            self.verifier.serve(message, self.leader)
 
-    def _opened(self) -> OpenedCase:
-        if self._case is None:
-            raise KernelgateError("no case is open")
-        return self._case
-
-    def _open(self, asked: OpenCase) -> None:
-        self._leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
-        self._case = OpenedCase(asked, memory.open_shared(asked.prepared.memory), CaseAxes(asked.axes))
-        self._called.clear()
+    def _open(self, asked: OpenCase) -> CaseOpened:
+        self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
-        returns = tuple(side for side, bound in self._loaded.bound.items() if outs and bound.returns(outs))
-        why = without_reference(self._loaded.judge, self._case) if asked.reference else None
-        self._leader.send(CaseOpened(clock_step_us=self._loaded.clock_step_us, returns=returns, no_reference=why))
+        returns = tuple(side for side, bound in self.bound.items() if outs and bound.returns(outs))
+        mapped = memory.open_shared(asked.prepared.memory)
+        self.case = OpenedCase(asked, mapped, CaseAxes(asked.axes), frozenset(returns))
+        self.called.clear()
+        why = without_reference(self.judge, self.case) if asked.reference else None
+        return CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
 
     def _finish(self, case: OpenedCase) -> CaseDone:
         notes = []
-        names = ", ".join(self._loaded.cache.compiled())
-        if names:
+        if names := ", ".join(self.cache.compiled()):
             text = f"{case.asked.id}: {names} was compiled while measuring, for the build had not foreseen it"
             notes.append(record.Note(code="compiled_while_measuring", text=text))
-        if self._loaded.request.device == "cpu":
+        if not self.on_gpu:
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
-        choices = {
-            side: choice for side, bound in self._loaded.bound.items() if (choice := triton_runtime.chosen(bound.ops))
-        }
-        on_gpu = self._loaded.request.device == "cuda"
-        memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self._called)} if on_gpu else {}
+        choices = {side: choice for side, bound in self.bound.items() if (choice := triton_runtime.chosen(bound.ops))}
+        memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self.called)} if self.on_gpu else {}
         case.given.clear()
         case.outs.clear()
         case.probes.clear()
         memory.close(case.arena, owner=False)
-        self._case = None
+        self.case = None
         gc.collect()
-        if on_gpu:
+        if self.on_gpu:
             torch.cuda.empty_cache()
         return CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
 
@@ -159,7 +144,7 @@ class Worker:
         """
         outs = tuple(case.asked.prepared.outputs)
         call = self._call(case, side, 0, 0, 0)
-        allocates = side == "reference" or self._loaded.bound[side].returns(outs)
+        allocates = side == "reference" or self.bound[side].returns(outs)
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -170,39 +155,34 @@ class Worker:
         case.returned.clear()
         return most
 
-    # ------------------------------------------------------------------------------------------------------------------
-    # A batch
-    # ------------------------------------------------------------------------------------------------------------------
-
     def _batch(self, case: OpenedCase, asked: Batch) -> BatchDone:
-        for side in dict.fromkeys(sample.side for sample in asked.samples):
-            if side not in self._called:
-                self._called.add(side)
-                self._leader.send(Doing(doing=f"calling {side} for the first time on {case.asked.id}"))
-                break
-        else:
-            self._leader.send(Doing(doing=f"{asked.what} {case.asked.id}"))
+        new = next((sample.side for sample in asked.samples if sample.side not in self.called), None)
+        if new:
+            self.called.add(new)
+        what = f"calling {new} for the first time on" if new else asked.what
+        self.leader.send(Doing(doing=f"{what} {case.asked.id}"))
         case.copied.clear()
         if asked.inputs:
             prepared = case.asked.prepared.model_copy(update={"inputs": asked.inputs})
             case.asked = case.asked.model_copy(update={"prepared": prepared})
             case.given.clear()
         made: list[tuple[Call, ...]] = []
-        number = 0
+        numbers: list[range] = []
         for sample in asked.samples:
-            lying = list(enumerate(zip(sample.windows, sample.slots, strict=True), number))
-            made.append(tuple(self._call(case, sample.side, at, window, slot) for at, (window, slot) in lying))
-            number += len(lying)
+            first = numbers[-1].stop if numbers else 0
+            numbers.append(range(first, first + len(sample.windows)))
+            lying = zip(numbers[-1], sample.windows, sample.slots, strict=True)
+            made.append(tuple(self._call(case, sample.side, *one) for one in lying))
         if asked.blind:
-            return self._blind(case, asked, made)
+            return self._blind(case, asked, list(zip(made, numbers, strict=True)))
         if asked.graph:
-            captured = [self._loaded.timer.capture(calls_) for calls_ in made]
+            captured = [self.timer.capture(calls_) for calls_ in made]
             if None in captured:
                 return BatchDone()
             made = [(replay,) for replay in captured if replay]
         readings: list[Reading] = []
-        intervals = [self._interval(case, asked, at, calls_) for at, calls_ in enumerate(made)]
-        done = self._loaded.timer.measure(intervals, meanwhile=lambda: readings.append(self._read()))
+        intervals = [self._interval(case, asked, at, calls_, numbers[at]) for at, calls_ in enumerate(made)]
+        done = self.timer.measure(intervals, meanwhile=lambda: readings.append(self.read()))
         case.returned.clear()
         if case.first_ns is None and done.started_ns:
             case.first_ns = done.started_ns[0]
@@ -210,40 +190,35 @@ class Worker:
             times_us=done.times_us,
             started_us=tuple((start - (case.first_ns or 0)) / 1e3 for start in done.started_ns),
             held=done.held,
-            copied=tuple(case.copied) if self._any_returns(case) else None,
+            copied=tuple(case.copied) if case.returning else None,
             readings=tuple(readings),
         )
 
-    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[Sequence[Call]]) -> BatchDone:
+    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[tuple[Sequence[Call], range]]) -> BatchDone:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
-        self._leader.send(Ready())
-        self._leader.receive(Start)
+        self.leader.send(Ready())
+        self.leader.receive(Start)
         begun_ns = timers.now_ns()
-        on_gpu = self._loaded.request.device == "cuda"
         before, after = case.probe_words(0)
-        if on_gpu:
+        if self.on_gpu:
             gpu.wait(asked.pause_us)
             gpu.probe(before)
-        at = 0
-        for calls_ in made:
+        for calls_, numbers in made:
             for call in calls_:
                 call()
-            self._copy(case, range(at, at + len(calls_)))
-            at += len(calls_)
-        if on_gpu:
+            self._copy(case, numbers)
+        if self.on_gpu:
             gpu.probe(after)
         queued_us = (timers.now_ns() - begun_ns) / 1e3
-        if on_gpu:
+        if self.on_gpu:
             torch.cuda.synchronize()
         case.returned.clear()
-        return BatchDone(copied=tuple(case.copied) if self._any_returns(case) else None, queued_us=queued_us)
+        return BatchDone(copied=tuple(case.copied) if case.returning else None, queued_us=queued_us)
 
-    def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call]) -> Interval:
+    def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call], numbers: range) -> Interval:
         """The calls of one sample between two probes."""
-        first = sum(len(sample.windows) for sample in asked.samples[:at])
-        numbers = range(first, first + len(asked.samples[at].windows))
-        copies = self._any_returns(case) and asked.samples[at].side != "reference"
-        if self._loaded.request.device == "cpu":
+        copies = case.returning and asked.samples[at].side != "reference"
+        if not self.on_gpu:
             return Interval(tuple(made), after=partial(self._copy, case, numbers) if copies else None)
         first_half, second_half = case.probe_words(at)
 
@@ -259,37 +234,28 @@ class Worker:
 
         return Interval(tuple(made), before, after)
 
-    # ------------------------------------------------------------------------------------------------------------------
-    # Calls
-    # ------------------------------------------------------------------------------------------------------------------
-
     def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
         prepared = case.asked.prepared
-        key = (window, slot if case.slotted else 0)
+        key = (window, slot if any(given.slotted for given in prepared.inputs) else 0)
         given = case.given.get(key)
         if given is None:
             given = case.given[key] = memory.arguments(case.arena, prepared.inputs, window, slot)
         if side == "reference":
-            return partial(self._loaded.judge.reference, case.axes, **given)
+            return partial(self.judge.reference, case.axes, **given)
         outs = case.outs.get(slot)
         if outs is None:
             outs = case.outs[slot] = memory.outputs(case.arena, prepared.outputs, slot)
-        bound = self._loaded.bound[side]
+        bound = self.bound[side]
         call = bound.prepared(case.axes, given, outs)
         return _keeping(call, case.returned, number) if bound.returns(tuple(prepared.outputs)) else call
-
-    def _any_returns(self, case: OpenedCase) -> bool:
-        outs = tuple(case.asked.prepared.outputs)
-        return bool(outs) and any(bound.returns(outs) for bound in self._loaded.bound.values())
 
     def _copy(self, case: OpenedCase, numbers: Sequence[int]) -> None:
         """Of calls that return new tensors, copies some results to where the verifier looks, drawn only now."""
         outs = case.asked.prepared.outputs
-        names = tuple(outs)
         kept = [number for number in numbers if number in case.returned]
         chosen = _urandom.sample(kept, -(-len(kept) // COPIED))
         for number in chosen:
-            made = operands.named(case.returned[number], names, "call()")
+            made = operands.named(case.returned[number], tuple(outs), "call()")
             for name, target in memory.outputs(case.arena, outs, number).items():
                 if made[name].shape != target.shape or made[name].dtype != target.dtype:
                     shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
@@ -339,9 +305,8 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
             for side, at in request.libraries:
                 leader.send(Doing(doing=f"loading {side}", loading=True))
                 bound[side] = calls.bind(at.read(), judge, side)
-            loaded = LoadedLibraries(request, judge, dict(sorted(bound.items())), timer, step_us, cache)
             with nvml.readings(request.device, request.uuid) as source:
-                worker = Worker(loaded, leader, source)
+                worker = Worker(request, judge, dict(sorted(bound.items())), timer, step_us, cache, leader, source)
                 leader.send(Ready())
                 gc.freeze()
                 gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end

@@ -12,9 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.measure import bisect as commits
-from kernelgate.bench.measure import commit_range
-from kernelgate.bench.measure.bisect import LastBuilt, TrialBench, Workbench
-from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
+from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange, LastBuilt, TrialBench, Workbench
 from kernelgate.bench.system import progress
 from kernelgate.ci.bisect import answers as answered
 from kernelgate.ci.bisect.answers import (
@@ -92,7 +90,7 @@ def bisect(
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
-        say(_built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends))))
+        say(_built(commits.last_that_compiles(commits.between(Path.cwd(), *ends))))
         return 0
     rules = policy.load(policy_file)
     if fuzz:

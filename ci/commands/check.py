@@ -15,7 +15,6 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.measure import run_checks
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.commands.options import PATH, AskedSides, answers, both_sides, with_rules
 from kernelgate.ci.document import answer, escape, render
@@ -96,7 +95,7 @@ def fuzz(
             raise UsageError(
                 "--hours goes without --case, --output and limits of its own: what it finds is in its corpus"
             )
-        soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
+        soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         if as_json:
             cards_ = (
                 SoakedCard(soak.card.name, soak.tried, soak.failed, dict(soak.kept), soak.summary()) for soak in soaked
@@ -108,7 +107,7 @@ def fuzz(
     if output:
         files.try_file(output)
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
-    done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
+    done = measuring.fuzz(Path.cwd(), ref, library, measuring.FuzzOptions(seed, case_ids, limits), output)
     if as_json:
         click.echo(record.to_json(RunRecord(checks=done)).rstrip())
     for check in () if as_json else done:
@@ -160,7 +159,7 @@ def sanitize(
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    done = run_checks.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
+    done = measuring.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
     if run is not None:
         measuring.put_into(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
     if as_json:

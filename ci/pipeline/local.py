@@ -157,15 +157,14 @@ def _checked_and_timed(
     from kernelgate.bench.check.fuzz import FuzzLimits
     from kernelgate.bench.kernel import cards
     from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.measure import run_checks
     from kernelgate.bench.system import environment
-    from kernelgate.bench.timing import paired
+    from kernelgate.bench.timing import paired, process
 
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
-    begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, workers)})
+    asked = verbs.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
+    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, workers)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun
@@ -187,7 +186,8 @@ def _checked_and_timed(
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     most = rules.policy.processes.limit
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, most, **rules.policy.timing.model_dump())
+    how = process.Measuring(seed, **rules.policy.timing.model_dump())
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, how, most)
 
     def open_cases(record: RunRecord) -> frozenset[CaseKey]:
         return undecided(record, rules.policy, rules.past(record))
@@ -201,10 +201,9 @@ def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> 
     """The record with what compute-sanitizer finds in as much time as a pull request has."""
     from kernelgate.bench.check.sanitize import SanitizerOptions
     from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.measure import run_checks
 
     rules = policy.sanitizer
-    done = run_checks.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
+    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 

@@ -14,8 +14,8 @@ from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.measure import run as verbs
-from kernelgate.bench.measure import run_checks
 from kernelgate.ci.commands import cli
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy.policy import Policy
@@ -53,8 +53,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
         )
 
     monkeypatch.setattr(sanitize, "check", check)
-    monkeypatch.setattr(run_checks, "only_gpu", lambda: (8, 9))
-    monkeypatch.setattr(run_checks.environment, "describe", lambda: CPU)
+    monkeypatch.setattr(measuring, "only_gpu", lambda: (8, 9))
+    monkeypatch.setattr(measuring.environment, "describe", lambda: CPU)
     return calls
 
 
@@ -73,7 +73,7 @@ def kernelgate(*words: str) -> int:
 
 def test_a_card_whose_base_is_the_same_library_is_left_out(asked: list[Any]) -> None:
     cards = [*about("attention"), *about("other", base="head"), *about("third", base=None)]
-    assert [check.card for check in run_checks.sanitize(cards, SanitizerOptions())] == ["attention", "third"]
+    assert [check.card for check in measuring.sanitize(cards, SanitizerOptions())] == ["attention", "third"]
     assert [name for name, _ in asked] == ["attention", "third"]
 
 
@@ -84,7 +84,7 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
         return record.Check(kind="sanitizer", card=card.name, status="passed", asked=1, run=1)
 
     monkeypatch.setattr(sanitize, "check", check)
-    first, second = run_checks.sanitize(about("attention", "other"), SanitizerOptions())
+    first, second = measuring.sanitize(about("attention", "other"), SanitizerOptions())
     assert (first.status, first.reason) == ("skipped", "compute-sanitizer is missing")
     assert second.status == "passed"
     assert sanitize.exit_code([first, second]) == 3
@@ -94,8 +94,8 @@ def test_without_a_gpu_every_card_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
     def none() -> tuple[int, int]:
         raise NoDeviceError("this machine has no NVIDIA GPU")
 
-    monkeypatch.setattr(run_checks, "only_gpu", none)
-    done = run_checks.sanitize(about("attention", "other"), SanitizerOptions())
+    monkeypatch.setattr(measuring, "only_gpu", none)
+    done = measuring.sanitize(about("attention", "other"), SanitizerOptions())
     assert [(check.card, check.status, check.reason) for check in done] == [
         (name, "skipped", "this machine has no NVIDIA GPU") for name in ("attention", "other")
     ]
@@ -103,7 +103,7 @@ def test_without_a_gpu_every_card_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_named_case_is_of_its_card_alone(asked: list[Any]) -> None:
     case = faulty.card().target.id
-    run_checks.sanitize(about("attention", "other"), SanitizerOptions(), (f"other/{case}",))
+    measuring.sanitize(about("attention", "other"), SanitizerOptions(), (f"other/{case}",))
     ((name, options),) = asked
     assert (name, [one.id for one in options.cases]) == ("other", [case])
 

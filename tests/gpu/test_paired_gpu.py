@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,9 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import environment
 from kernelgate.bench.timing import paired
+from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
+from kernelgate.bench.timing.process import Measuring
 from tests import faulty
 
 pytestmark = pytest.mark.gpu
@@ -28,13 +28,13 @@ def machine() -> record.Environment:
 
 
 def run(
-    base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE, **changes: Any
+    base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE, witness: bool = False
 ) -> record.RunRecord:
     card = faulty.card()
     (chosen,) = cards.select(cards.Cards(card.file.parent, (card,)), "cuda", None, [id_])
     part = CardPlan(card, Sides(base, head), (chosen.case,))
-    plan = PairedPlan(parts=(part,), environment=machine, seed=5, processes=1, rounds=60, witness=False)
-    return paired.run(replace(plan, **changes), record.RunRecord(), path / "run.json")
+    plan = PairedPlan((part,), machine, Measuring(5, 60), 1, witness)
+    return paired.run(plan, record.RunRecord(), path / "run.json")
 
 
 def looked_at(calls: record.Calls) -> bool:
@@ -130,5 +130,5 @@ def test_a_context_that_dies_is_one_sentence(
     kernel_library: Library, machine: record.Environment, tmp_path: Path
 ) -> None:
     head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
-    with pytest.raises(paired.ProcessError, match="while calling head for the first time on"):
+    with pytest.raises(ProcessError, match="while calling head for the first time on"):
         run(kernel_library, head, machine, tmp_path, "s512_b2_h8_d64_fp16_causal")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelgate.bench.timing import batches, timer
+from kernelgate.bench.timing import timer
+from kernelgate.bench.timing.case_timing import AROUND_SAMPLE, QUEUE_LENGTH
 from kernelgate.bench.timing.timer import CudaTimer, Interval
 
 pytestmark = pytest.mark.gpu
@@ -34,7 +35,7 @@ def test_intervals_run_in_order_and_what_is_around_them_is_queued_with_them() ->
 def test_the_gpu_does_not_wait_for_the_host() -> None:
     clock = CudaTimer()
     x = torch.zeros(1 << 20, device="cuda")
-    intervals = [Interval((lambda: x.add_(1),))] * (batches.QUEUE_LENGTH // (1 + batches.AROUND_SAMPLE))
+    intervals = [Interval((lambda: x.add_(1),))] * (QUEUE_LENGTH // (1 + AROUND_SAMPLE))
     held = [clock.measure(intervals).held for _ in range(5)]
     assert held[-1], "the hold grows until the host can queue a batch behind it"
 

@@ -34,6 +34,7 @@ from kernelgate.bench.kernel import cards, fuzz_risk, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
+from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.commands import cli
 
 GPU_IS = os.environ.get("GPU_IS")
@@ -130,7 +131,7 @@ def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: o
 
 
 def process(
-    plan: paired.PairedPlan, id_: str, draw: random.Random, role: record.Role = "paired", rounds: int = paired.ROUNDS
+    plan: paired.PairedPlan, id_: str, draw: random.Random, role: record.Role = "paired", rounds: int = Measuring.rounds
 ) -> record.Process:
     timings = tuple(timing(part, case.id, rounds, draw) for part in plan.parts for case in part.cases)
     return record.Process(id=id_, environment=plan.environment.id, role=role, exit=0, timings=timings)

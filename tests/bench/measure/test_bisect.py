@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, UsageError
 from kernelgate.bench.kernel import commit
-from kernelgate.bench.measure import bisect, commit_range
+from kernelgate.bench.measure import bisect
 from tests import miniature
 
 HERE = "HEAD"
@@ -33,7 +33,7 @@ def test_the_last_commit_that_compiles(
             raise CompileError(sha[:12], None, "a.cpp:1: error: no", made)
 
     monkeypatch.setattr(commit, "build_commit", build)
-    found = bisect.last_that_compiles(commit_range.between(made, shas[0], HERE))
+    found = bisect.last_that_compiles(bisect.between(made, shas[0], HERE))
     assert found.range.shas[found.last : found.last + 2] == (shas[first - 1], shas[first])
     assert found.inside is None
     assert "a.cpp:1: error: no" in found.why
@@ -45,11 +45,11 @@ def test_ends_that_say_nothing_and_a_machine_that_cannot_compile(
     made, shas = repo
     monkeypatch.setattr(commit, "build_commit", lambda *_: None)
     with pytest.raises(UsageError, match="the bad end, compiles: there is nothing to find"):
-        bisect.last_that_compiles(commit_range.between(made, shas[0], HERE))
+        bisect.last_that_compiles(bisect.between(made, shas[0], HERE))
 
     def breaks_down(*_: object) -> None:
         raise CannotCompileError("the compiler was killed")
 
     monkeypatch.setattr(commit, "build_commit", breaks_down)
     with pytest.raises(CannotCompileError):
-        bisect.last_that_compiles(commit_range.between(made, shas[0], HERE))
+        bisect.last_that_compiles(bisect.between(made, shas[0], HERE))

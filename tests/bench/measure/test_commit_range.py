@@ -10,8 +10,8 @@ from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.commit import HowToBuild
-from kernelgate.bench.measure import commit_range
-from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
+from kernelgate.bench.measure import bisect as commit_range
+from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange
 from tests import miniature
 
 LOCAL = ("-c", "protocol.file.allow=always")

@@ -9,7 +9,7 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Message
-from kernelgate.bench.timing.batches import A, CaseSamples, MeasuredProcess, Runner, Team
+from kernelgate.bench.timing.case_timing import A, CaseSamples, Runner, Team
 from kernelgate.bench.timing.protocol import (
     Batch,
     BatchDone,
@@ -63,8 +63,8 @@ class SimulatedProcess(Runner):
         self._sides: list[record.Side] = []
         self.batches: list[Batch] = []
         self.looked: list[CheckCalls] = []
-        self.measured = MeasuredProcess(self, tuple(sorted(side for side in call_us if side != "reference")))
-        self.team = Team(self, (self.measured,))
+        self.sides = tuple(sorted(side for side in call_us if side != "reference"))
+        self.team = Team(self, (self,))
 
     def samples(self, seed: int = 1) -> CaseSamples:
         """Of a case that is opened."""

@@ -26,7 +26,9 @@ from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired, pool, process, verifier
+from kernelgate.bench.timing.case_timing import LoadError, ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
+from kernelgate.bench.timing.process import Measuring, Turn
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import judging
 from kernelgate.ci.policy.policy import Policy
@@ -65,8 +67,14 @@ def case(id_: str) -> CaseFacts:
 
 def plan(base: Library | None, head: Library, ids: tuple[str, ...] = (SMALL,), **changes: object) -> PairedPlan:
     part = CardPlan(card=faulty.card(), sides=Sides(base, head), cases=tuple(map(case, ids)))
-    small = PairedPlan(parts=(part,), environment=CPU, seed=5, processes=1, rounds=6, patience_s=60, witness=False)
-    return replace(small, **changes)  # type: ignore[arg-type]
+    small = PairedPlan(parts=(part,), environment=CPU, how=Measuring(5, 6, 60), processes=1, witness=False)
+    return changed(small, **changes)
+
+
+def changed(plan: PairedPlan, **changes: Any) -> PairedPlan:
+    """Also in how it measures."""
+    how = {name: changes.pop(name) for name in ("seed", "rounds", "patience_s") if name in changes}
+    return replace(plan, how=replace(plan.how, **how), **changes)
 
 
 def run(planned: PairedPlan, path: Path, **options: object) -> RunRecord:
@@ -262,7 +270,7 @@ def test_a_kernel_that_raises_is_named_with_process_and_case(built: Build, tmp_p
 
 def is_named(built: Build, tmp_path: Path, fault: str, says: str) -> None:
     planned = plan(built(), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60)
-    with pytest.raises(paired.ProcessError) as raised:
+    with pytest.raises(ProcessError) as raised:
         run(planned, tmp_path / "run.json")
     message = str(raised.value)
     assert message.startswith(f"process 1 of 3 failed while calling head for the first time on {CAUSAL}: ")
@@ -281,7 +289,7 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
         (head.folder / "kernel.so").write_bytes(b"no library")
         return paired.all_cases(so_far)
 
-    with pytest.raises(paired.LoadError, match=r"process 2 of 3 failed while loading head: .* is not the one that"):
+    with pytest.raises(LoadError, match=r"process 2 of 3 failed while loading head: .* is not the one that"):
         run(plan(base, head, processes=3), path, undecided=break_head)
     assert paired.process_count(record.read(path)) == 1
 
@@ -324,9 +332,13 @@ def test_both_start_orders_occur() -> None:
     library = Library(Path("x"), Manifest.model_construct(namespace="n", key="k"), cached=True)
     planned = plan(library, library)
     (part,) = planned.parts
-    assert process.teams(5, part, 0, together=False) == [["base"], ["head"]]
-    assert process.teams(5, part, 1, together=False) == [["head"], ["base"]]
-    together = {tuple(process.teams(5, part, number, together=True)[0]) for number in range(20)}
+
+    def split(number: int, together: bool) -> list[list[record.Side]]:
+        return Turn(part.card, part.sides.named, (), number, "paired", "1", "it", together).split(5)
+
+    assert split(0, together=False) == [["base"], ["head"]]
+    assert split(1, together=False) == [["head"], ["base"]]
+    together = {tuple(split(number, together=True)[0]) for number in range(20)}
     assert together == {("base", "head"), ("head", "base")}
 
 
@@ -357,7 +369,7 @@ def test_resuming_adds_what_is_missing(one_process: tuple[PairedPlan, RunRecord]
     planned, before = one_process
     path = tmp_path / "run.json"
     record.write(before, path)
-    done = run(replace(planned, processes=2, seed=6), path, resume=True)
+    done = run(changed(planned, processes=2, seed=6), path, resume=True)
     assert done.processes[0] == before.processes[0]
     assert [process.id for process in done.processes] == ["1", "2"]
     assert done.run.resumed_from == before.run.id

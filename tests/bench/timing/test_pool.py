@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.kernel import operands
+from kernelgate.bench.system import worker
 from kernelgate.bench.timing import pool, verifier
-from kernelgate.bench.timing.arena import ALIGNMENT, footprint
-from kernelgate.bench.timing.pool import Order, PoolSize
-from kernelgate.bench.timing.references import right_of
+from kernelgate.bench.timing.pool import ALIGNMENT, Layout, Order, PoolSize, footprint
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
 
@@ -94,10 +94,10 @@ def references_are_right(case: VerifiedCase) -> None:
     references = case.verifier.references
     assert references.complete
     for window, slot in zip(planned.windows, planned.slots, strict=True):
-        found = right_of(case.pool, references, window)
+        _, values = references.right_of(window)
         for name, right in case.right(window, slot).items():
             atol, rtol = references.limits[name]
-            wide = found.values[name].double().reshape(right.shape)
+            wide = values[name].double().reshape(right.shape)
             torch.testing.assert_close(wide, right.double(), atol=atol / 4 + 1e-12, rtol=rtol / 4, msg=f"{window}")
 
 
@@ -106,7 +106,7 @@ def test_references_are_of_the_inputs_that_a_call_reads(card: tuple[Path, dict[s
     with verified.opened(*card) as case:
         references_are_right(case)
         before = contents(case)
-        order = case.pool.shuffle(case.verifier.arena)
+        order = case.pool.shuffle()
         if order is not None:
             case.verifier.references.follow(order)
             assert contents(case) != before
@@ -119,9 +119,9 @@ def test_references_are_of_the_inputs_that_a_call_reads(card: tuple[Path, dict[s
 
 def contents(case: VerifiedCase) -> bytes:
     """All that windows are made of."""
-    arena = case.verifier.arena
+    arena = case.pool.arena
     assert arena.data is not None
-    end = min(place.offset for place in case.verifier.outputs.values())
+    end = min(place.offset for place in case.pool.outputs.values())
     kept = b"".join(bytes(golden.flatten().view(torch.uint8).numpy()) for golden in case.pool.golden.values())
     return bytes(arena.data[:end].numpy()) + kept
 
@@ -151,8 +151,8 @@ def test_nothing_lies_over_something_else(card: tuple[Path, dict[str, Any]]) -> 
     with verified.opened(*card) as case:
         places = [item for given in case.prepared.inputs for item in given.items if hasattr(item, "offset")]
         if case.kernel.in_place:
-            places = [place for place in places if place not in case.verifier.outputs.values()]
-        places += [*case.verifier.outputs.values(), case.prepared.probes]
+            places = [place for place in places if place not in case.pool.outputs.values()]
+        places += [*case.pool.outputs.values(), case.prepared.probes]
         spans = sorted((one.offset, one.offset + one.step * (one.count - 1) + one.bytes) for one in places)
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         assert spans[-1][1] <= case.prepared.memory.bytes
@@ -322,3 +322,57 @@ def test_whole_sets_fill_the_cache_as_far_as_memory_allows(set_bytes: int, cache
     assert 2 <= count <= pool.MANY
     assert count == 2 or count * set_bytes <= most
     assert count in (pool.MANY, max(2, most // max(1, set_bytes))) or (count - 1) * set_bytes >= cache
+
+
+# Memory that two processes see
+
+
+@pytest.mark.parametrize(
+    ("tensor", "size"),
+    [
+        (torch.empty(3, 5), 60),
+        (torch.empty(3, 5, dtype=torch.float16).T, 30),
+        (torch.empty(1).expand(7, 9), 4),
+        (torch.empty(4, 10)[:, 2:5], 4 * 33),
+        (torch.empty(0, 8), 0),
+        (torch.tensor(1.0), 4),
+    ],
+    ids=["contiguous", "transposed", "expanded", "a slice", "empty", "a number"],
+)
+def test_a_tensor_takes_the_bytes_from_its_first_element_to_its_last(tensor: torch.Tensor, size: int) -> None:
+    assert pool.footprint(tensor) == size
+
+
+def test_places_lie_one_after_the_other_and_are_aligned() -> None:
+    layout = Layout()
+    one, other = layout.place(torch.empty(3), count=2), layout.place(torch.empty(5, dtype=torch.int8), 3, 4)
+    assert (one.offset, one.step, one.bytes) == (0, ALIGNMENT, 12)
+    assert (other.offset, other.step, other.bytes) == (2 * ALIGNMENT, 3, 5)
+    assert layout.bytes == 3 * ALIGNMENT
+
+
+def test_both_ends_see_the_same_tensors() -> None:
+    layout = Layout()
+    place = layout.place(torch.empty(2, 3), count=4)
+    with worker.memory_file() as fd:
+        mine = pool.create("cpu", layout.bytes, fd, shared=True)
+        theirs = pool.open_shared(mine.memory)
+        mine.view(place, 3).copy_(torch.arange(6.0).view(2, 3))
+        assert theirs.view(place, 3).flatten().tolist() == [0, 1, 2, 3, 4, 5]
+        assert torch.equal(theirs.view(place, 7), mine.view(place, 3)), "indices begin again"
+        assert theirs.view(place, 0).count_nonzero() == 0
+        assert theirs.rows(place).shape == (4, ALIGNMENT)
+        assert theirs.address != mine.address
+        pool.close(mine, owner=True)
+        assert mine.address == 0
+        with pytest.raises(ValueError, match="the memory is closed"):
+            mine.view(place, 0)
+        assert theirs.view(place, 3)[1, 2] == 5, "the other end has its own"
+
+
+def test_a_file_in_memory_is_never_cut() -> None:
+    """A process that still maps its end would be killed."""
+    with worker.memory_file() as fd:
+        pool.create("cpu", 8192, fd, shared=True)
+        pool.create("cpu", 4096, fd, shared=True)
+        assert os.fstat(fd).st_size == 8192

@@ -1,55 +1,60 @@
-"""What all processes of a run share, and what one leaves behind."""
+"""What all processes of a run share, what each is told, what one leaves behind; and the witness: each side alone."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
+import torch
+from pydantic import BaseModel
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
-from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import lock
-from kernelgate.bench.timing import paired, process
-from kernelgate.bench.timing.paired import CardPlan, PairedPlan
-from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE
-from tests import registered
-from tests.bench.machine import CPU
-from tests.bench.timing.verified import ROWS
+from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.timing import paired, pool, process
+from kernelgate.bench.timing.pool import Arena, SharingError
+from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE, Turn
+from kernelgate.bench.timing.protocol import (
+    PrepareCase,
+    TimingRequest,
+)
+from tests.bench.in_process import ThreadWorker
+from tests.bench.timing.conftest import INTO, KindBench, calls, codes, roles
 from tests.processes import alive
 
-CARD = f"{ROWS}cpu_cases = cases\ndef call(self, ops, case, out, x, y):\n    ops.add(x, y, out)\n"
-CODE = """
+ROWS = f"{INTO}independent = dict(x=0, y=0, out=0)\n"
+TWO = ROWS.replace("cases = [dict(", "cases = [dict(M=4, N=8, dtype='fp32'), dict(", 1)
+WRONG = "out.copy_(x + y).mul_(1.5)"
+WITNESSES = ["witness"] * process.WITNESS_TURNS["cpu"]
+
+
+@pytest.fixture(autouse=True)
+def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(process.BATCH_US, "cpu", 1_000.0)
+
+
+@pytest.mark.slow
+def test_a_process_that_a_library_leaves_behind_is_ended_and_named(bench: KindBench) -> None:
+    """It could rewrite the record, or disturb what is measured later."""
+    program, pid = bench.folder / "lingers", bench.folder / "pid"
+    shutil.copy(shutil.which("sleep") or "", program)
+    code = f"""
 import subprocess
 @operator("add(Tensor x, Tensor y, Tensor(a!) out) -> ()")
 def add(x, y, out):
     torch.add(x, y, out=out)
-"""
-DAEMON = f"""{CODE}
-daemon = subprocess.Popen([PROGRAM, "600"], start_new_session=True)
-with open(PID, "w") as file:
+daemon = subprocess.Popen([{str(program)!r}, "600"], start_new_session=True)
+with open({str(pid)!r}, "w") as file:
     file.write(str(daemon.pid))
 """
-
-
-@pytest.mark.slow
-def test_a_process_that_a_library_leaves_behind_is_ended_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It could rewrite the record, or disturb what is measured later."""
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    card = registered.facts(registered.write_card(tmp_path / "cards", "kind", CARD))
-    program, pid = tmp_path / "lingers", tmp_path / "pid"
-    shutil.copy(shutil.which("sleep") or "", program)
-    code = DAEMON.replace("PROGRAM", repr(str(program))).replace("PID", repr(str(pid)))
-    head = registered.build(tmp_path / "head", "leaves", code, "kind")
-    part = CardPlan(card, Sides(None, head), card.suites["cpu"])
-    done = paired.run(PairedPlan((part,), CPU, seed=5, processes=1, rounds=2), RunRecord(), tmp_path / "run.json")
-    (note,) = [note for note in done.notes if note.code == "left_processes"]
-    assert note.text == "process 1 of 1: it left lingers running, which was ended"
+    done = bench.run(bench.part(bench.card(), None, bench.library(code)), rounds=2)
+    assert codes(done)["left_processes"] == "process 1 of 1: it left lingers running, which was ended"
     assert not alive(int(pid.read_text()))
-    assert [one.role for one in done.processes] == ["block"]
+    assert roles(done) == ["block"]
 
 
 @pytest.mark.parametrize(
@@ -67,21 +72,225 @@ def test_inputs_that_are_read_again_are_not_in_the_cache(
     assert process.cache_bytes(device, known) == wanted
 
 
-def timing(side: str, time_us: float) -> record.Timing:
-    return record.Timing(
-        case="here",
-        samples_us={side: (time_us, time_us)},
-        positions={side: (0, 0)},
-        previous={side: (None, side)},
-        calls={side: record.Calls(made=4, compared=1)},
-        inner_repeats=2,
-    )
-
-
 def test_timings_of_two_processes_that_each_had_a_verifier_become_one() -> None:
-    both = process.merged([timing("head", 2.0), timing("base", 1.0)])
+    def timing(side: str, time_us: float) -> record.Timing:
+        return record.Timing(
+            case="here",
+            samples_us={side: (time_us, time_us)},
+            positions={side: (0, 0)},
+            previous={side: (None, side)},
+            calls={side: record.Calls(made=4, compared=1)},
+            inner_repeats=2,
+        )
+
+    both = process._merged([timing("head", 2.0), timing("base", 1.0)])
     assert both.samples_us == {"base": (1.0, 1.0), "head": (2.0, 2.0)}
     assert both.previous == {"base": (None, "base"), "head": (None, "head")}
     assert set(both.positions) == set(both.calls) == {"base", "head"}
     assert both.inner_repeats == 2
-    assert process.merged([timing("head", 2.0)]) == timing("head", 2.0)
+    assert process._merged([timing("head", 2.0)]) == timing("head", 2.0)
+
+
+def test_both_start_orders_occur() -> None:
+    library = Library(Any, Manifest.model_construct(), cached=True)
+
+    def split(number: int, together: bool) -> list[list[record.Side]]:
+        both: dict[record.Side, Library] = {"base": library, "head": library}
+        return Turn(Any, both, (), number, "paired", "1", "it", together).split(5)
+
+    assert split(0, together=False) == [["base"], ["head"]]
+    assert split(1, together=False) == [["head"], ["base"]]
+    assert {tuple(split(number, together=True)[0]) for number in range(20)} == {("base", "head"), ("head", "base")}
+
+
+# What each process is told
+
+
+@dataclass
+class Overheard:
+    """The messages of a run, by the function of the process that they went to or came from."""
+
+    sent: dict[str, list[str]] = field(default_factory=dict)
+    answered: dict[str, list[str]] = field(default_factory=dict)
+
+
+@pytest.fixture
+def overheard(monkeypatch: pytest.MonkeyPatch, in_process: None) -> Overheard:  # noqa: ARG001 - a fixture
+    heard = Overheard()
+    send, receive = ThreadWorker.send, ThreadWorker.receive
+
+    def sending(self: ThreadWorker, message: BaseModel) -> None:
+        heard.sent.setdefault(self.function, []).append(message.model_dump_json())
+        send(self, message)
+
+    def receiving(self: ThreadWorker, *words: Any) -> Any:
+        answer = receive(self, *words)
+        heard.answered.setdefault(self.function, []).append(answer.model_dump_json())
+        return answer
+
+    monkeypatch.setattr(ThreadWorker, "send", sending)
+    monkeypatch.setattr(ThreadWorker, "receive", receiving)
+    return heard
+
+
+def numbers_in(message: object) -> Iterator[float]:
+    if isinstance(message, dict | list):
+        for one in message.values() if isinstance(message, dict) else message:
+            yield from numbers_in(one)
+    elif isinstance(message, int | float) and not isinstance(message, bool):
+        yield message
+
+
+def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
+    bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does anybody hear what was compared before the case is closed: of a batch, only how many calls failed."""
+    secrets: list[str] = []
+    asked_case = process.asked_case
+
+    def asking(setup: Any, *words: Any) -> PrepareCase:
+        asked = asked_case(setup, *words)
+        secrets.extend([setup.secret, asked.seed])
+        return asked
+
+    monkeypatch.setattr(process, "asked_case", asking)
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)  # the witness, too, is asked
+    done = bench.run(bench.against("pass", ROWS), rounds=4, witness=True)
+    assert (calls(done)["head"].failed or 0) > 0
+    told, said = overheard.sent[process.WORKER], "".join(overheard.sent[process.VERIFIER])
+    assert len(set(secrets)) > 2
+    assert all(secret in said for secret in secrets), "the verifier is"
+    assert not [secret for secret in secrets if secret in "".join(told)]
+    assert "712391" not in "".join(told), "the run's own seed"
+    steps = [json.loads(line) for line in told]
+    assert {step.get("ask", "request") for step in steps} == {"request", "open", "batch", "finish"}
+    for step in steps:
+        if step.get("ask") == "batch":
+            assert set(step) == {"ask", "what", "samples", "pause_us", "inputs", "graph", "blind"}
+            assert all(set(sample) == {"side", "windows", "slots"} for sample in step["samples"])
+            assert all(number == int(number) for number in numbers_in(step["samples"])), "no value of any tensor"
+    assert secrets[0] not in bench.path.read_text()
+    checked = [answer for line in overheard.answered[process.VERIFIER] if "failed" in (answer := json.loads(line))]
+    assert checked
+    assert all(set(answer) == {"failed", "probed"} for answer in checked)
+
+
+@pytest.fixture
+def unshared(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = pool.create
+
+    def refusing(_: str, size: int, fd: int | None, shared: bool) -> Arena:
+        if shared:
+            raise SharingError("no peer may map it")
+        return create(torch.device("cpu"), size, fd, shared)  # type: ignore[arg-type] # memory of this process
+
+    monkeypatch.setattr(pool, "create", refusing)
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)
+
+
+@pytest.mark.usefixtures("unshared")
+def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_process(
+    bench: KindBench, overheard: Overheard
+) -> None:
+    done = bench.run(bench.against("pass", ROWS), rounds=4, witness=True)
+    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, calls(done)["head"].compared)
+    assert (calls(done)["head"].compared or 0) > 0
+    assert roles(done) == ["paired", *WITNESSES]
+    assert set(done.processes[1].timings[0].samples_us) == set(calls(done, 1)) == {"base", "head"}
+    assert calls(done, 1)["head"].failed == calls(done, 1)["head"].compared
+    assert "(no peer may map it)" in codes(done)["verified_in_process"]
+    asked = {json.loads(line)["ask"] for line in overheard.sent[process.WORKER] if "ask" in json.loads(line)}
+    assert {"prepare", "plan", "check", "close"} <= asked
+    assert not pool._LOCAL, "it is freed"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_card_whose_oracle_fails_is_one_sentence(bench: KindBench) -> None:
+    part = bench.against("pass")
+    file = part.card.file
+    file.write_text(file.read_text().replace("return x + y", "raise RuntimeError('no such operator')"))
+    with pytest.raises(
+        KernelgateError, match=r"^the verifier failed while drawing .* m8_n16_fp32 .*: RuntimeError: no such operator"
+    ):
+        bench.run(part)
+
+
+# The witness
+
+
+def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
+    bench: KindBench, overheard: Overheard
+) -> None:
+    """A resumed record gets what it lacks of it, and nothing twice. A kernel that remembers inputs meets none again."""
+    does = """key = bytes(x.numpy()) + bytes(y.numpy())
+    hits.append(key in seen)
+    seen.add(key)
+    torch.add(x, y, out=out).add_(any(hits))"""
+    part = bench.against(f"{does}\nseen, hits = set(), []", TWO)
+    done = bench.run(part, rounds=2, witness=True)
+    assert record.read(bench.path) == done
+    assert roles(done) == ["paired", *WITNESSES]
+    assert [one.id for one in done.processes[1:]] == ["witness", "witness-2", "witness-3"]
+    assert all(sorted(one.loaded) == ["base", "head"] for one in done.processes[1:])
+    requests = [json.loads(line) for line in overheard.sent[process.WORKER] if '"libraries"' in line]
+    held = [sorted(side for side, _ in TimingRequest.model_validate(one).libraries) for one in requests]
+    assert held[0] == ["base", "head"], "the paired comparison"
+    assert sorted(held[1:]) == [["base"]] * 3 + [["head"]] * 3
+    taken = done.processes[1]
+    assert [timing.key for timing in taken.timings] == [case.key for case in done.cases]
+    for timing in taken.timings:
+        assert {side: len(samples) for side, samples in timing.samples_us.items()} == {"base": 5, "head": 5}
+        assert timing.inner_repeats is not None
+        for made in timing.calls.values():
+            assert made.made == 6 * timing.inner_repeats + 1
+            assert (made.failed, made.repeated) == (0, 0), "a result that is remembered would be wrong"
+            assert made.compared
+        assert all(errors.maximum is not None for errors in timing.errors.values())
+    assert paired.process_count(done) == 1, "it is not compared"
+    assert {cost.phase for cost in done.costs} == {"calls", "verifying", "witness"}
+    record.write(done.model_copy(update={"processes": done.processes[:2]}), bench.path)
+    resumed = bench.run(part, rounds=2, witness=True, resume=True)
+    assert resumed.processes[:2] == done.processes[:2]
+    assert [one.id for one in resumed.processes] == [one.id for one in done.processes]
+    assert bench.run(part, rounds=2, witness=True, resume=True).processes == resumed.processes
+
+
+@pytest.mark.usefixtures("in_process")
+def test_wrong_outputs_need_no_witness_and_what_a_witness_sees_is_compared(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a head that is wrong everywhere stands for one that is wrong when it is alone."""
+    part = bench.against(WRONG)
+    done = bench.run(part, rounds=2, witness=True)
+    assert roles(done) == ["paired"]
+    (note,) = [note for note in done.notes if note.code == "no_witness"]
+    assert (note.card, note.text) == ("kind", "outputs of kind were wrong: no need of a witness")
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)
+    done = bench.run(part, rounds=2, witness=True)
+    assert calls(done, 1)["base"].failed == 0
+    assert calls(done, 1)["head"].failed == calls(done, 1)["head"].compared
+
+
+@pytest.mark.usefixtures("in_process")
+def test_who_has_nothing_to_hide_gets_no_witness(bench: KindBench) -> None:
+    part = bench.against("out.copy_(x + y)")
+    head = part.sides.head
+    for sides, witness, role in (
+        (part.sides, False, "paired"),
+        (Sides(head, head), True, "paired"),
+        (Sides(None, head), True, "block"),
+    ):
+        assert roles(bench.run(replace(part, sides=sides), rounds=2, witness=witness)) == [role]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+def test_two_cards_have_a_witness_each(bench: KindBench) -> None:
+    parts = [
+        bench.part(bench.card(ROWS, name), bench.library(card=name), bench.library(card=name))
+        for name in ("one", "two")
+    ]
+    done = bench.run(*parts, rounds=2, witness=True)
+    assert roles(done) == ["paired", "paired", *WITNESSES, *WITNESSES]
+    assert [one.id for one in done.processes[2::3]] == ["witness-one", "witness-two"]
+    assert [{timing.card for timing in one.timings} for one in done.processes[2::3]] == [{"one"}, {"two"}]

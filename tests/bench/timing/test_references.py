@@ -14,7 +14,7 @@ import torch
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.timing import pool, references
-from kernelgate.bench.timing.references import CallError, CallTally, ComparedCall, Outputs, Way
+from kernelgate.bench.timing.references import CallError, CallTally, Way
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
 
@@ -25,7 +25,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def way(case: VerifiedCase) -> Way:
-    found = case.verifier.way
+    found = case.verifier.oracle.way
     assert found is not None
     return found
 
@@ -42,8 +42,8 @@ def test_an_oracle_that_float32_is_too_coarse_for_is_asked_in_float64(tmp_path: 
     with verified.opened(verified.write(tmp_path, body), AXES) as case:
         assert way(case).wide is wide
         right = case.right(3)["out"]
-        found = references.right_of(case.pool, case.verifier.references, 3)
-        assert (found.values["out"].reshape(right.shape) - right).abs().max() < 1e-6
+        found = case.verifier.references.right_of(3)
+        assert (found[1]["out"].reshape(right.shape) - right).abs().max() < 1e-6
 
 
 def test_an_oracle_that_takes_float64_alone(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_floats_are_kept_in_float32_and_all_else_as_it_is(tmp_path: Path, body: 
     body += "def outputs(self, case, x, y):\n    return Output(case.M, case.N, dtype='bool')\n" if ">" in body else ""
     for other in (body, body.partition("independent")[0] + body.partition("out=0)\n")[2]):
         with verified.opened(verified.write(tmp_path / str(len(other)), other), AXES) as case:
-            found = references.right_of(case.pool, case.verifier.references, 0)
-            assert found.values["out"].dtype == dtype
+            found = case.verifier.references.right_of(0)
+            assert found[1]["out"].dtype == dtype
 
 
 def test_an_oracle_that_looks_at_other_rows_is_one_sentence(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_where_the_oracle_is_slow_some_entries_have_references(tmp_path: Path) -
         assert len(known.entries) == 16, "twice an eighth of a case"
         assert bool((known.entries[1:] > known.entries[:-1]).all())
         entries_are_right(case)
-        order = case.pool.shuffle(case.verifier.arena)
+        order = case.pool.shuffle()
         assert order is not None
         known.follow(order)
         entries_are_right(case)
@@ -103,12 +103,12 @@ def entries_are_right(case: VerifiedCase) -> None:
     """Each window's, by the oracle's whole answer for it."""
     met = set()
     for window in range(case.pool.shape.windows):
-        if not all(references.comparable(case.pool, case.verifier.references, [window])):
+        if not all(case.verifier.references.comparable([window])):
             continue
-        found = references.right_of(case.pool, case.verifier.references, window)
-        assert found.entries is not None
-        met.update((found.entries + case.pool.shape.size.start(window)).tolist())  # type: ignore[union-attr]
-        torch.testing.assert_close(found.values["out"].double(), case.right(window)["out"][found.entries])
+        entries, values = case.verifier.references.right_of(window)
+        assert entries is not None
+        met.update((entries + case.pool.shape.size.start(window)).tolist())  # type: ignore[union-attr]
+        torch.testing.assert_close(values["out"].double(), case.right(window)["out"][entries])
     assert met == set(case.verifier.references.entries.tolist())
 
 
@@ -118,15 +118,15 @@ def test_where_the_oracle_is_slow_two_sets_have_references(tmp_path: Path) -> No
         known = case.verifier.references
         assert [bool(one) for one in known.sets] == [True, True] + [False] * (case.pool.shape.windows - 2)
         assert not known.complete
-        order = case.pool.shuffle(case.verifier.arena)
+        order = case.pool.shuffle()
         assert order is not None
         known.follow(order)
         for window in range(case.pool.shape.windows):
             known_at = order.tolist()[window] <= 1
-            assert references.comparable(case.pool, known, [window]) == [known_at]
+            assert known.comparable([window]) == [known_at]
             if known_at:
-                found = references.right_of(case.pool, known, window)
-                torch.testing.assert_close(found.values["out"].double(), case.right(window)["out"])
+                found = known.right_of(window)
+                torch.testing.assert_close(found[1]["out"].double(), case.right(window)["out"])
 
 
 def test_the_oracle_is_asked_in_slices_that_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_the_oracle_is_asked_in_slices_that_fit_into_memory(tmp_path: Path, monk
         assert case.verifier.references.complete
         asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
         assert max(asked[:-1]) == 5, "the last one is the reference, which is timed whole"
-        x, y = (case.pool.entries(case.verifier.arena, name) for name in ("x", "y"))
+        x, y = (case.pool.entries(name) for name in ("x", "y"))
         torch.testing.assert_close(case.verifier.references.values["out"], x + y)
 
 
@@ -186,9 +186,7 @@ def calls(folder: Path, body: tuple[str, dict[str, Any]], count: int = 5) -> Ite
 
 
 def compared(case: VerifiedCase, planned: Any) -> list[CallError]:
-    made = [ComparedCall(window, slot) for window, slot in zip(planned.windows, planned.slots, strict=True)]
-    known = case.verifier.references
-    return references.compare_calls(case.pool, known, Outputs(case.verifier.arena, case.verifier.outputs), made)
+    return case.verifier.references.compare(list(zip(planned.windows, planned.slots, strict=True)))
 
 
 def test_what_is_right_passes(body: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
@@ -272,13 +270,13 @@ def test_where_rows_have_references_the_others_are_not_looked_at(
     monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 0.0})
     monkeypatch.setattr(references, "PROVEN_ELEMENTS", 1)
     with calls(tmp_path, (ROWS + own, {**AXES, "M": 64}), 1) as (case, planned):
-        right = references.right_of(case.pool, case.verifier.references, planned.windows[0])
-        assert right.entries is not None
+        entries, _ = case.verifier.references.right_of(planned.windows[0])
+        assert entries is not None
         out = case.outs(planned.slots[0])["out"]
-        other = next(row for row in range(64) if row not in right.entries.tolist())
+        other = next(row for row in range(64) if row not in entries.tolist())
         out[other] += 1
         assert not compared(case, planned)[0].failed
-        out[int(right.entries[-1]), 3] += 1
+        out[int(entries[-1]), 3] += 1
         assert compared(case, planned)[0].failed
 
 
@@ -288,10 +286,10 @@ def test_where_rows_have_references_the_others_are_not_looked_at(
 
 
 def test_a_tally_counts_and_keeps_the_largest_error() -> None:
-    tally = CallTally(made=9)
+    tally = CallTally(made=9, repeated=4)
     for error in (CallError(False, 0.25, 0.1), CallError(True, 2.0, 0.3)):
         tally.add(error)
-    calls = tally.calls(repeated=4)
+    calls = tally.calls()
     assert (calls.made, calls.compared, calls.failed, calls.repeated) == (9, 2, 1, 4)
     assert tally.errors().maximum == 2.0
     assert tally.errors().mean == pytest.approx(0.2)

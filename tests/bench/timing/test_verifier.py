@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from pydantic import BaseModel
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import lock
-from kernelgate.bench.timing import arena, paired, pool, process, references, verifier
-from kernelgate.bench.timing.arena import Arena, SharingError
-from kernelgate.bench.timing.paired import CardPlan, PairedPlan
+from kernelgate.bench.timing import pool, verifier
 from kernelgate.bench.timing.protocol import (
     CaseChecked,
     CasePrepared,
@@ -32,11 +23,8 @@ from kernelgate.bench.timing.protocol import (
     PrepareCase,
     Redraw,
 )
-from kernelgate.bench.timing.references import CallError, ComparedCall
+from kernelgate.bench.timing.references import CallError, References
 from kernelgate.bench.timing.verifier import Verifier
-from tests import registered
-from tests.bench.in_process import ThreadWorker
-from tests.bench.machine import CPU
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase, nothing
 
@@ -149,13 +137,13 @@ def test_each_call_of_a_batch_has_an_output_of_its_own(case: VerifiedCase) -> No
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The slots whose outputs are compared, in the order in which calls were made."""
     found: list[int] = []
-    compare_calls = references.compare_calls
+    compare = References.compare
 
-    def spy(pool: Any, references: Any, outputs: Any, calls: list[ComparedCall]) -> list[CallError]:
-        found.extend(call.slot for call in calls)
-        return compare_calls(pool, references, outputs, calls)
+    def spy(self: References, calls: list[tuple[int, int]]) -> list[CallError]:
+        found.extend(slot for _, slot in calls)
+        return compare(self, calls)
 
-    monkeypatch.setattr(references, "compare_calls", spy)
+    monkeypatch.setattr(References, "compare", spy)
     return found
 
 
@@ -234,9 +222,9 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
         reached = torch.zeros(6 * 200 * 4, dtype=torch.bool)
         for _ in range(60):
             case.plan(1)
-            case.verifier.arena.rows(case.verifier.outputs["out"]).zero_()
+            case.pool.arena.rows(case.pool.outputs["out"]).zero_()
             case.check(("reference",))
-            now = case.verifier.arena.rows(case.verifier.outputs["out"])[0, : len(reached)] == 0xFF
+            now = case.pool.arena.rows(case.pool.outputs["out"])[0, : len(reached)] == 0xFF
             assert 0 < int(now.sum()) < len(reached) / 2, "a part each time"
             reached |= now
         assert bool(reached.all())
@@ -290,133 +278,3 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
                 asked.answer(CloseCase())
     finally:
         os.close(fd)
-
-
-@dataclass
-class Overheard:
-    """The messages of a run, by the module of the process that they went to or came from."""
-
-    sent: dict[str, list[str]] = field(default_factory=dict)
-    answered: dict[str, list[str]] = field(default_factory=dict)
-
-
-@pytest.fixture
-def overheard(monkeypatch: pytest.MonkeyPatch, in_process: None) -> Overheard:  # noqa: ARG001 - a fixture
-    heard = Overheard()
-    send, receive = ThreadWorker.send, ThreadWorker.receive
-
-    def sending(self: ThreadWorker, message: BaseModel) -> None:
-        heard.sent.setdefault(self.function, []).append(message.model_dump_json())
-        send(self, message)
-
-    def receiving(self: ThreadWorker, *words: Any) -> Any:
-        answer = receive(self, *words)
-        heard.answered.setdefault(self.function, []).append(answer.model_dump_json())
-        return answer
-
-    monkeypatch.setattr(ThreadWorker, "send", sending)
-    monkeypatch.setattr(ThreadWorker, "receive", receiving)
-    return heard
-
-
-@pytest.fixture
-def plan(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> PairedPlan:
-    """A right base against a head that does nothing."""
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    body = f"{ROWS}cpu_cases = cases\ndef call(self, ops, case, out, x, y):\n    ops.add(x, y, out)\n"
-    card = registered.facts(registered.write_card(tmp_path / "cards", "kind", body))
-    code = '@operator("add(Tensor x, Tensor y, Tensor(a!) out) -> ()")\ndef add(x, y, out):\n    {}\n'
-    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
-    base, head = (
-        registered.build(tmp_path / side, f"{name}_{side}", code.format(does), "kind")
-        for side, does in (("base", "torch.add(x, y, out=out)"), ("head", "pass"))
-    )
-    part = CardPlan(card, Sides(base, head), card.suites["cpu"])
-    return PairedPlan((part,), CPU, seed=712_391, processes=1, rounds=4, patience_s=60)
-
-
-def numbers_in(message: object) -> Iterator[float]:
-    if isinstance(message, dict | list):
-        for one in message.values() if isinstance(message, dict) else message:
-            yield from numbers_in(one)
-    elif isinstance(message, int | float) and not isinstance(message, bool):
-        yield message
-
-
-def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
-    plan: PairedPlan, overheard: Overheard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secrets: list[str] = []
-    asked_case = process.asked_case
-
-    def asking(setup: Any, *words: Any) -> PrepareCase:
-        asked = asked_case(setup, *words)
-        secrets.extend([setup.secret, asked.seed])
-        return asked
-
-    monkeypatch.setattr(process, "asked_case", asking)
-    monkeypatch.setattr(paired, "_wrong", lambda *_: False)  # the witness, too, is asked
-    done = paired.run(plan, RunRecord(), tmp_path / "run.json")
-    assert (done.processes[0].timings[0].calls["head"].failed or 0) > 0
-    told, said = overheard.sent[process.WORKER], "".join(overheard.sent[process.VERIFIER])
-    assert len(set(secrets)) > 2
-    assert all(secret in said for secret in secrets), "the verifier is"
-    assert not [secret for secret in secrets if secret in "".join(told)]
-    assert str(plan.seed) not in "".join(told)
-    kinds = {json.loads(line).get("ask", "request") for line in told}
-    assert kinds == {"request", "open", "batch", "finish"}
-    allowed = {"side", "windows", "slots"}
-    for line in told:
-        step = json.loads(line)
-        if step.get("ask") == "batch":
-            assert set(step) == {"ask", "what", "samples", "pause_us", "inputs", "graph", "blind"}
-            assert all(set(sample) == allowed for sample in step["samples"])
-            assert all(number == int(number) for number in numbers_in(step["samples"])), "no value of any tensor"
-    assert secrets[0] not in (tmp_path / "run.json").read_text()
-
-
-def test_what_was_compared_is_told_to_nobody_before_the_case_is_closed(
-    plan: PairedPlan, overheard: Overheard, tmp_path: Path
-) -> None:
-    """Of a batch, only how many calls failed, and that to the leader alone."""
-    paired.run(plan, RunRecord(), tmp_path / "run.json")
-    answers = [json.loads(line) for line in overheard.answered[process.VERIFIER]]
-    checked = [answer for answer in answers if "failed" in answer]
-    assert checked
-    assert all(set(answer) == {"failed", "probed"} for answer in checked)
-
-
-def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_process(
-    plan: PairedPlan, overheard: Overheard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create = arena.create
-
-    def refusing(_: str, size: int, fd: int | None, shared: bool) -> Arena:
-        if shared:
-            raise SharingError("no peer may map it")
-        return create(torch.device("cpu"), size, fd, shared)  # type: ignore[arg-type] # memory of this process
-
-    monkeypatch.setattr(arena, "create", refusing)
-    monkeypatch.setattr(paired, "_wrong", lambda *_: False)
-    done = paired.run(plan, RunRecord(), tmp_path / "run.json")
-    calls = done.processes[0].timings[0].calls
-    assert (calls["base"].failed, calls["head"].failed) == (0, calls["head"].compared)
-    assert (calls["head"].compared or 0) > 0
-    assert [one.role for one in done.processes] == ["paired", "witness", "witness", "witness"]
-    witness = done.processes[1].timings[0]
-    assert set(witness.samples_us) == set(witness.calls) == {"base", "head"}
-    assert witness.calls["head"].failed == witness.calls["head"].compared
-    (note,) = [note for note in done.notes if note.code == "verified_in_process"]
-    assert "(no peer may map it)" in note.text
-    asked = {json.loads(line)["ask"] for line in overheard.sent[process.WORKER] if "ask" in json.loads(line)}
-    assert {"prepare", "plan", "check", "close"} <= asked
-    assert not arena._LOCAL, "it is freed"
-
-
-def test_a_card_whose_oracle_fails_is_one_sentence(plan: PairedPlan, tmp_path: Path, in_process: None) -> None:  # noqa: ARG001
-    file = plan.parts[0].card.file
-    file.write_text(file.read_text().replace("return x + y", "raise RuntimeError('no such operator')"))
-    with pytest.raises(
-        KernelgateError, match=r"^the verifier failed while drawing .* m6_n16_fp32 .*: RuntimeError: no such operator"
-    ):
-        paired.run(plan, RunRecord(), tmp_path / "run.json")

@@ -15,9 +15,8 @@ from kernelgate.bench.kernel import compare, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.system import worker
-from kernelgate.bench.timing import arena as memory
-from kernelgate.bench.timing.arena import Arena
-from kernelgate.bench.timing.pool import Pool
+from kernelgate.bench.timing import pool as memory
+from kernelgate.bench.timing.pool import Arena, Pool
 from kernelgate.bench.timing.protocol import CasePrepared, CheckCalls, Checked, Planned, PrepareCase
 from kernelgate.bench.timing.verifier import CaseVerifier
 from tests import registered
@@ -51,7 +50,7 @@ class VerifiedCase:
 
     def outs(self, slot: int) -> Tensors:
         """Where a call writes; what it overwrites is among its inputs."""
-        return memory.outputs(self.mapped, self.verifier.outputs, slot)
+        return memory.outputs(self.mapped, self.pool.outputs, slot)
 
     def right(self, window: int, slot: int = 0) -> Tensors:
         """By the oracle in float64."""

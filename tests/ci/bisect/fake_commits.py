@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class FakeCommits:
-    """What a search asks of `bench.commit_range.BuiltCommits`, by place, the good end first."""
+    """What a search asks of `bench.measure.bisect.BuiltCommits`, by place, the good end first."""
 
     of_each: Sequence[float]
     """What is made up of each commit: its time, or how often it fails."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.measure import run_checks
+from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Check
 from kernelgate.ci.bisect.answers import CompiledAnswer, NothingFails, NotSearched
 from kernelgate.ci.commands import cli, schema
@@ -86,7 +86,7 @@ def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys:
     failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
     monkeypatch.chdir(ROOT)
     for checks, code in ((done, 0), (failed, 1)):
-        monkeypatch.setattr(run_checks, "fuzz", lambda *_, made=checks: made)
+        monkeypatch.setattr(measuring, "fuzz", lambda *_, made=checks: made)
         assert cli.run(["fuzz", "--json"]) == code
         assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
 
