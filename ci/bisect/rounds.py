@@ -65,7 +65,7 @@ class Measurement(Protocol):
 
 
 class Commits(Protocol):
-    """Who builds a range of commits: `bench.measure.commit_range.BuiltCommits`."""
+    """Who builds a range of commits: `bench.measure.bisect.BuiltCommits`."""
 
     @property
     def shas(self) -> tuple[str, ...]: ...
