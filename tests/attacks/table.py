@@ -128,12 +128,12 @@ TEXT = Chapter(
         Tried(
             "characters that are invisible, reorder or stack",
             "shown by their code points",
-            "ci/document/test_render.py::test_nothing_hidden_reaches_a_comment_or_a_page",
+            "ci/document/test_render.py::test_no_text_of_a_record_does_anything_in_a_comment",
         ),
         Tried(
             "the marker of the bot in a text",
             "the marker stands once, at the end",
-            "ci/document/test_render.py::test_the_marker_stands_once_and_last",
+            "ci/document/test_render.py::test_no_text_of_a_record_does_anything_in_a_comment",
         ),
         Tried(
             "a text of 70,000 characters",

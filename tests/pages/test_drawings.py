@@ -1,17 +1,21 @@
-"""The drawings of the guides are current, say what they show to those who cannot see them, and are all shown."""
+"""The drawings of the guides hold their numbers to log and code, say what they show, and are all shown."""
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.lab import folder, state
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.lab import coming, drawings, folder, session_entries, state
+from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
+from kernelgate.ci.policy import policy
 from tests.ci.report import browser
-from tests.pages import drawings, visual_guide, walkthrough
 
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
 COLUMN = 358.0
 """What a page has for a drawing in a window of 390 pixels, in pixels: on the site, and much the same on GitHub."""
 CUT_OR_MET = """
@@ -27,37 +31,28 @@ CUT_OR_MET = """
 }
 """
 """Words that end outside of the drawing, or stand on others; lines may touch by what their letters do not use."""
-DRAWN = drawings.every()
-SHOWN = "".join(page.read_text(encoding="utf-8") for page in sorted((drawings.ROOT / "docs").glob("*.md")))
+DRAWN = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted(IMAGES.glob("*.svg"))
+    if path.stem.startswith(("guide_", "nsight_", "walk_", "sessions"))
+}
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_drawing_is_current_and_shown(name: str) -> None:
-    assert (drawings.IMAGES / f"{name}.svg").read_text(encoding="utf-8") == DRAWN[name], (
-        "python -m tests.pages.drawings"
-    )
-    shown = re.search(rf"!\[([^\]]+)\]\(images/{name}\.svg\)", SHOWN)
-    assert shown is not None
-    assert len(shown[1]) > 30, "it is described"
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_drawing_is_described_and_keeps_within_its_ground(name: str) -> None:
-    root = ElementTree.fromstring(DRAWN[name])  # noqa: S314 (ours)
-    width, height = map(float, root.attrib["viewBox"].split()[2:])
-    assert len(root.attrib["aria-label"]) > 30
-    for one in root.iter():
-        x, y = float(one.attrib.get("x", 0)), float(one.attrib.get("y", 0))
-        assert 0 <= x + float(one.attrib.get("width", 0) if one is not root else 0) <= width
-        assert 0 <= y <= height
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_its_words_are_large_enough_on_a_phone(name: str) -> None:
-    width = float(ElementTree.fromstring(DRAWN[name]).attrib["viewBox"].split()[2])  # noqa: S314 (ours)
-    sizes = [float(found) for found in re.findall(r"font(?:-size)?:\s*([\d.]+)px", DRAWN[name])]
-    assert sizes
-    assert min(sizes) * min(COLUMN / width, 1) >= 11
+def test_each_drawing_is_shown_described_and_readable_on_a_phone() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))
+    assert len(DRAWN) == 12
+    for name, text in DRAWN.items():
+        shown = re.search(rf"!\[([^\]]+)\]\(images/{name}\.svg\)", pages)
+        assert shown is not None, name
+        root = ElementTree.fromstring(text)  # noqa: S314 (ours)
+        assert min(len(shown[1]), len(root.attrib["aria-label"])) > 30, f"{name} is described"
+        width, height = map(float, root.attrib["viewBox"].split()[2:])
+        for one in root.iter():
+            x, y = float(one.attrib.get("x", 0)), float(one.attrib.get("y", 0))
+            assert 0 <= x + float(one.attrib.get("width", 0) if one is not root else 0) <= width, name
+            assert 0 <= y <= height, name
+        sizes = [float(found) for found in re.findall(r"font(?:-size)?:\s*([\d.]+)px", text)]
+        assert min(sizes) * min(COLUMN / width, 1) >= 11, name
 
 
 @pytest.mark.slow
@@ -66,18 +61,49 @@ def test_no_words_are_cut_or_meet_others() -> None:
         pytest.fail(browser.MISSING)
     with browser.opened() as tab:
         for name in DRAWN:
-            tab.goto((drawings.IMAGES / f"{name}.svg").as_uri())
+            tab.goto((IMAGES / f"{name}.svg").as_uri())
             assert (name, tab.evaluate(CUT_OR_MET)) == (name, [])
 
 
-def test_other_time_boxes_are_another_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "CHANGE_MINUTES", 95.0)
-    assert "95 min; each is tried" in visual_guide.pictures()["guide_session"]
+def words(name: str) -> str:
+    return " ".join(re.findall(r"<text[^>]*>([^<]*)", DRAWN[name]))
 
 
-def test_another_log_is_another_drawing() -> None:
-    events = folder.read(drawings.ROOT / folder.FOLDER / "rmsnorm-memory-speed").events
-    drawn = walkthrough.pictures(events, Policy())
-    assert "6.09×" in drawn["walk_speed"]
-    undone = [one.model_copy(update={"kept": False}) if one.event == "decided" else one for one in events]
-    assert "try 1, reverted" in walkthrough.pictures(undone, Policy())["walk_speed"]
+def test_the_drawing_of_a_session_has_the_times_of_its_gates() -> None:
+    for gate in state.gate_states((Opened(name="", objective=""),)):
+        assert gate.name == "document" or f"{gate.name} at most {gate.limit_minutes:g} min" in words("guide_session")
+    for minutes, what in (
+        (state.CHANGE_MINUTES, "; each is tried"),
+        (state.AGAIN_MINUTES, ", against the reference"),
+        (state.DOCUMENT_MINUTES, ", the report"),
+        (state.OPTIMISE_MINUTES, ", the money"),
+        (state.WITHOUT_GATE_MINUTES, " without"),
+    ):
+        assert f"{minutes:g} min{what}" in words("guide_session")
+
+
+def test_the_drawings_of_the_walkthrough_have_what_its_log_says() -> None:
+    events = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed").events
+    shown = coming.of(events, policy.load(ROOT / policy.POLICY_FILE), events[-1].at or "")
+    for one in events:
+        if isinstance(one, GateAttempt | TriedChange):
+            name = one.gate if isinstance(one, GateAttempt) else f"try {one.number}"
+            assert f"{name} {one.seconds or 0:.0f} s" in words("walk_time")
+    first, second = shown.tries
+    assert first.gain_pct is not None
+    before = shown.figures.speedup_before or 0.0
+    assert f"{before:.3g}× beginning {before / (1 - first.gain_pct / 100):.3g}×" in words("walk_speed")
+    assert f"try 1 {first.decision}" in words("walk_speed")
+    assert f"try 2 {second.decision}" in words("walk_speed")
+    assert f"Try 2: {second.gain_pct:+.2f}% faster" in DRAWN["walk_last"]
+
+
+def test_the_drawing_of_all_sessions_is_current() -> None:
+    """`kernelgate session metrics -o` draws them; `KERNELGATE_GOLDEN=write` draws them anew."""
+    rules = policy.load(ROOT / policy.POLICY_FILE)
+    every = folder.every(ROOT)
+    rows = [coming.summary(one.events, rules, session_entries.until(one.events)) for one in every]
+    made = drawings.file(drawings.beside(rows))
+    if os.environ.get("KERNELGATE_GOLDEN") == "write":
+        (IMAGES / "sessions.svg").write_text(made, encoding="utf-8")
+    assert DRAWN["sessions"] == made

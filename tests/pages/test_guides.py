@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli
@@ -33,23 +32,20 @@ def commands(page: Path) -> list[str]:
 COMMANDS = sorted({(page.name, line) for page in GUIDES for line in commands(page)})
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS)
-def test_each_command_is_one_that_the_command_line_takes(page: str, command: str) -> None:
+def test_each_command_is_one_that_the_command_line_takes() -> None:
     """Parsed whole, with the part of a command that has some; and every file that it reads is there."""
-    verb, *words = shlex.split(command)[1:]
-    found: click.Command | None = cli.cli.get_command(click.Context(cli.cli), verb)
-    if isinstance(found, click.Group):
-        verb, *words = words
-        found = found.commands.get(verb)
-    assert found is not None, f"{page}: {command}"
-    found.make_context(verb, words)
-    for word in words:
-        assert not word.startswith("tests/") or (systematic.ROOT / word).exists(), word
-
-
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_each_verb_that_a_sentence_names_exists(page: Path) -> None:
-    for verb, part in re.findall(r"`kernelgate ([a-z]+)(?: ([a-z]+))?", page.read_text(encoding="utf-8")):
+    for page, command in COMMANDS:
+        verb, *words = shlex.split(command)[1:]
+        found: click.Command | None = cli.cli.get_command(click.Context(cli.cli), verb)
+        if isinstance(found, click.Group):
+            verb, *words = words
+            found = found.commands.get(verb)
+        assert found is not None, f"{page}: {command}"
+        found.make_context(verb, words)
+        for word in words:
+            assert not word.startswith("tests/") or (systematic.ROOT / word).exists(), word
+    told = "".join(page.read_text(encoding="utf-8") for page in GUIDES)
+    for verb, part in re.findall(r"`kernelgate ([a-z]+)(?: ([a-z]+))?", told):
         found = cli.cli.get_command(click.Context(cli.cli), verb)
         assert found is not None, verb
         assert not (part and isinstance(found, click.Group)) or part in found.commands, f"{verb} {part}"

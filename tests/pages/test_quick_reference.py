@@ -62,11 +62,6 @@ def test_its_session_is_what_the_command_line_takes() -> None:
     assert edit.split("/")[1] in (quick_reference.ROOT / source).read_text(encoding="utf-8")
 
 
-def test_another_policy_is_another_page() -> None:
-    stricter = Policy.model_validate({"gates": {"regression_pct": 2.5}})
-    assert "| 2.5 | % slower, and certain: blocks |" in quick_reference.text(stricter)
-
-
 @pytest.mark.slow
 def test_it_is_printed_on_one_page(tmp_path: Path) -> None:
     chromium = browser.executable()

@@ -9,14 +9,6 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (321.43, "321.4"), (0.00077, "0.0007700"), (1013.4, "1,013"), (-2.5, "−2.500"), (1e300, "1.000e+300")],
-)
-def test_significant_digits(value: float, text: str) -> None:
-    assert formatting.significant(value) == text
-
-
 def test_times_share_the_unit_that_suits_the_shortest() -> None:
     assert formatting.durations(321.4, 337.2) == ("321.4 µs", "337.2 µs")
     assert formatting.durations(998.1, 1013.0) == ("998.1 µs", "1,013 µs")
@@ -31,9 +23,7 @@ def test_times_share_the_unit_that_suits_the_shortest() -> None:
     [
         (4.9, (4.8, 5.0), ("+4.9%", "[+4.8, +5.0]"), ("4.9%", "(4.8 to 5.0%)")),
         (-12.8, (-13.0, -12.6), ("−12.8%", "[−13.0, −12.6]"), ("12.8%", "(12.6 to 13.0%)")),
-        (0.01, (-0.02, 0.04), ("+0.01%", "[−0.02, +0.04]"), ("0.01%", "(−0.02 to 0.04%)")),
         (-0.01, (-0.3, 0.3), ("0.0%", "[−0.3, +0.3]"), ("0.0%", "(−0.3 to 0.3%)")),
-        (2.0, None, ("+2.0%", "(interval not measured)"), ("2.0%", "(interval not measured)")),
         (None, None, ("not measured", ""), ("an unknown amount", "(not measured)")),
         (
             1e300,
@@ -58,11 +48,8 @@ def test_a_change_never_stands_without_its_interval(
     [
         ({"M": 4096.0, "N": 1024, "dtype": "torch.bfloat16"}, "M=4096 N=1024 bf16"),
         ({"S": 512, "causal": True, "bias": False, "dtype": "float16"}, "S=512 causal fp16"),
-        ({"eps": 1e-6, "p": 0.5, "big": 1e20, "mode": "row-major"}, "eps=1e-06 p=0.5 big=1e+20 mode=row-major"),
-        ({"B": 1, "zero": 0.0}, "B=1 zero=0"),
         ({"S": "512 @you", "dtype": "fp16"}, None),
         ({"@you": 512}, None),
-        ({"S" * 33: 512}, None),
         ({}, None),
     ],
 )
@@ -130,10 +117,8 @@ def test_the_reference_is_called_as_its_cards_call_it(names: tuple[str | None, .
     ("device", "said", "on_cpu"),
     [
         (Device(name="NVIDIA L4", compute_capability="8.9"), (" on the ", "L4"), False),
-        (Device(name="NVIDIA GeForce RTX 4090"), (" on the ", "GeForce RTX 4090"), False),
         (Device(name="NVIDIA L4 is fine"), (" on ", Code("NVIDIA L4 is fine")), False),
         (Device(name="AMD EPYC 7B13 64-Core Processor"), (" on AMD EPYC",), True),
-        (Device(name="Intel(R) Xeon(R) CPU @ 2.20GHz"), (" on Intel Xeon",), True),
         (Device(name="AMD Instinct MI300X", driver="6.2"), (" on ", Code("AMD Instinct MI300X")), False),
         (Device(), (), False),
     ],
@@ -147,23 +132,3 @@ def test_a_commit_is_shortened_only_if_it_is_one() -> None:
     assert formatting.commit("9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "") == Code("9f8e7d6")
     assert formatting.commit("main; rm -rf /", "") == Code("main; rm -rf /")
     assert formatting.commit(None, "the working tree") == "the working tree"
-
-
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        ("The runner lost its GPU.", "the runner lost its GPU"),
-        ("GPU lost.", "GPU lost"),
-        ("", ""),
-    ],
-)
-def test_a_message_becomes_the_middle_of_a_sentence(message: str, said: str) -> None:
-    assert formatting.sentence(message) == said
-
-
-@pytest.mark.parametrize(
-    ("byte_count", "text"),
-    [(None, "—"), (0, "0 B"), (49152, "48.0 KiB"), (50_331_648, "48.0 MiB"), (2**34, "16.0 GiB")],
-)
-def test_sizes(byte_count: int | None, text: str) -> None:
-    assert formatting.sizes(byte_count) == text

@@ -161,8 +161,10 @@ def harmless_skeleton(kind: str) -> list[str]:
 @given(HOSTILE)
 @settings(max_examples=60)
 def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
-    for kind, said in hostile_reports(text).items():
-        tokens = PARSER.parse(render.comment(said))
+    """Nor hides anything there or on the page; and the marker stands once, at the end."""
+    for kind, made in hostile_reported(text).items():
+        written = render.comment(made.report)
+        tokens = PARSER.parse(written)
         assert skeleton(tokens) == harmless_skeleton(kind)
         for token in tokens:
             if token.type == "html_block":
@@ -172,28 +174,11 @@ def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
             for child in children:
                 assert child.type != "link_open" or str(child.attrs["href"]).startswith(f"{DOCS}/")
                 assert child.type != "text" or not ALIVE.search(child.content), child.content
-
-
-@given(HOSTILE)
-@settings(max_examples=60)
-def test_nothing_hidden_reaches_a_comment_or_a_page(text: str) -> None:
-    for made in hostile_reported(text).values():
-        for written in (render.comment(made.report), write(made, Gates())):
-            hidden = [
-                character
-                for character in set(written) - {"\n", "\ufe0f"}
-                if unicodedata.category(character)[0] in "CM" or unicodedata.bidirectional(character) in ("R", "AL")
-            ]
-            assert hidden == []
-
-
-@given(HOSTILE)
-@settings(max_examples=25)
-def test_the_marker_stands_once_and_last(text: str) -> None:
-    for said in hostile_reports(text).values():
-        written = render.comment(said)
         assert written.count("<!--") == 1
         assert written.endswith(f"\n{render.MARKER}\n")
+        for character in set(written + write(made, Gates())) - {"\n", "\ufe0f"}:
+            assert unicodedata.category(character)[0] not in "CM"
+            assert unicodedata.bidirectional(character) not in ("R", "AL")
 
 
 # ---- length ----------------------------------------------------------------------------------------------------------
@@ -216,8 +201,7 @@ def test_a_link_is_one_in_the_comment(address: str, markdown: str) -> None:
 
 
 @pytest.mark.parametrize("unchanged", [True, False])
-@pytest.mark.parametrize("count", [27, 270])
-@pytest.mark.parametrize("limit", [65_536, 4_000])
+@pytest.mark.parametrize(("count", "limit"), [(270, 65_536), (27, 4_000)])
 def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, unchanged: bool, limit: int) -> None:
     text = render.comment(large(count, unchanged), limit)
     assert len(text) < limit
@@ -236,7 +220,7 @@ def test_what_is_left_out_is_named_in_the_order_of_its_worth() -> None:
     assert "Run it yourself; 17 more cases: all regressed" in shortest
 
 
-@pytest.mark.parametrize("text", ["x" * 100_000, "` " * 50_000, "``" * 50_000, "\u202e" * 100_000, "@a " * 30_000])
+@pytest.mark.parametrize("text", ["x" * 100_000, "`` " * 50_000])
 def test_long_strings_are_cut_before_they_fill_the_comment(text: str) -> None:
     for said in hostile_reports(text).values():
         assert len(render.comment(said)) < render.COMMENT_LIMIT
