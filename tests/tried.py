@@ -41,6 +41,11 @@ def ids(text: str) -> tuple[str, ...]:
     return tuple(text.split("; "))
 
 
+def crossed(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """Each case of the one with each of the other."""
+    return tuple(f"{one}-{other}" for one in first for other in second)
+
+
 Table = Sequence[Chapter]
 SHOWN = 5
 """Cases of one row that the documentation names."""
