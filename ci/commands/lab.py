@@ -11,9 +11,8 @@ from kernelgate.bench import record
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer
-from kernelgate.ci.lab import advice, agent_tools, folder, profiled, signals
+from kernelgate.ci.lab import advice, folder, report, signals
 from kernelgate.ci.lab import patterns as known_patterns
-from kernelgate.ci.lab import prompt as prompts
 from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 
@@ -32,7 +31,7 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
-    analysis = profiled.read(source, case)
+    analysis = advice.profile(source, case)
     found = advice.recommend(analysis, advice.table(sessions or folder.FOLDER))
     click.echo(answer.shown(found) if as_json else "\n".join(advice.recommended_lines(found)))
 
@@ -96,7 +95,7 @@ def prompt(session: str, as_json: bool, rules: Policy) -> None:
     events = folder.named(here, session).events
     listed = known_patterns.read_all(known_patterns.folder(here))
     found = known_patterns.applying(listed, Seen(events, policy=rules))
-    text = prompts.prompt(events, found, rules)
+    text = report.prompt(events, found, rules)
     click.echo(answer.shown(PromptAnswer(session, text)) if as_json else text, nl=as_json)
 
 
@@ -114,9 +113,9 @@ def mcp(context: click.Context, rules: Policy) -> None:
     """
     import anyio
 
-    from kernelgate.ci.lab.agents_server import AgentsServer
+    from kernelgate.ci.lab import agents
 
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
-    budget = agent_tools.DeviceBudget(rules.agents.gpu_seconds)
-    anyio.run(AgentsServer(git.root(Path.cwd()), agent_tools.offered(root), budget).serve)
+    budget = agents.DeviceBudget(rules.agents.gpu_seconds)
+    anyio.run(agents.AgentsServer(git.root(Path.cwd()), agents.offered(root), budget).serve)

@@ -17,11 +17,12 @@ from kernelgate.bench.system import git
 from kernelgate.ci.commands.exit_codes import STOP
 from kernelgate.ci.commands.options import PATH, answers
 from kernelgate.ci.document import answer
-from kernelgate.ci.lab import coming, drawings, folder, gating, log, profiled, report, state, steps, trying
+from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, steps, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Opened, SessionCost, SessionNote, TriedChange
+from kernelgate.ci.lab.state import state_of, summary
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
@@ -54,7 +55,7 @@ class SessionAtHand:
 
     @property
     def state(self) -> state.SessionState:
-        return profiled.state(folder.read(self.session.folder), self.root, self.rules)
+        return advice.state_now(folder.read(self.session.folder), self.root, self.rules)
 
     def say(self, text: str) -> None:
         click.echo(text, err=self.as_json)
@@ -178,7 +179,7 @@ def try_(work: SessionAtHand, **asked: object) -> int:
     Exit codes: 0 certainly faster and by enough: keep it, 1 it does not compile or is wrong, 2 not certainly faster, or
     not by enough: revert it, 3 it could not be measured, 4 the session's time or money is spent, 64 usage.
     """
-    now = coming.of(work.session.events, work.rules, folder.now())
+    now = state_of(work.session.events, work.rules, folder.now())
     if now.stop:
         click.echo(f"stop: {now.stop_reason}: {now.next.command}", err=True)
         return work.answer(lines=())
@@ -244,7 +245,7 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> int:
 def metrics(as_json: bool, output: Path | None) -> None:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()
-    rows = [coming.summary(one.events, rules, at) for one in folder.every(checkout())]
+    rows = [summary(one.events, rules, at) for one in folder.every(checkout())]
     if output:
         if not rows:
             raise UsageError("there is no session to draw: begin one with `kernelgate session new`")
@@ -311,20 +312,15 @@ def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> No
     """
     if serve == (output is not None):
         raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
+    known = write.known(work.root)
     if output:
         files.try_file(output)
-        files.write(output, write.page(write.state(work.session.folder, work.rules), write.known(work.root)))
+        now = state_of(work.session.events, work.rules, folder.now())
+        files.write(output, write.page(now, known))
         work.answer((str(output),), (output,))
         return
-    from kernelgate.ci.lab import page_server
-
-    known = write.known(work.root)
-    served = page_server.Served(
-        page=lambda: write.page(write.state(work.session.folder, work.rules), known, live=True),
-        state_json=lambda: write.state_json(write.state(work.session.folder, work.rules)),
-    )
 
     def say(address: str) -> None:
         work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address)
 
-    page_server.serve(port, served, say)
+    write.serve(port, write.served(work.session.folder, work.rules, known), say)

@@ -19,11 +19,11 @@ from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import coming, folder, profiled, steps, watching
+from kernelgate.ci.lab import advice, folder, steps, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, GateName
 from kernelgate.ci.lab.signals import findings
-from kernelgate.ci.lab.state import gate_states
+from kernelgate.ci.lab.state import due, gate_states, state_of
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.policy.policy import Policy
 
@@ -73,8 +73,8 @@ def _named(session: Session, asked: str) -> GateName:
 
 
 def _due(session: Session, policy: Policy) -> GateName | None:
-    state = coming.of(session.events, policy, folder.now())
-    return None if state.stop else coming.due(state.gates, state.figures.speedup_before)
+    state = state_of(session.events, policy, folder.now())
+    return None if state.stop else due(state.gates, state.figures.speedup_before)
 
 
 class GateFailedError(Exception):
@@ -189,10 +189,10 @@ def _performance(gate: TriedGate) -> dict[str, object]:
     times = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
     bands = next_step.Bands(gate.policy.gates.reference_min, gate.policy.guidance.target)
     step = next_step.decide(figures["speedup"], ours_ms, bands)  # as `kernelgate decide`
-    advice = step.advice.partition(";")[0].rstrip(".")
+    to_do = step.advice.partition(";")[0].rstrip(".")
     return {
         "passed": True,
-        "said": f"{times}; {step.priority}: {advice[0].lower()}{advice[1:]}",
+        "said": f"{times}; {step.priority}: {to_do[0].lower()}{to_do[1:]}",
         "figures": figures,
     }
 
@@ -201,10 +201,10 @@ def _profile(gate: TriedGate) -> dict[str, object]:
     out = gate.path("profile")
     library = ("--head-library", gate.library())
     gate.run("profile", "--alone", *library, *gate.cases[:2], "--set", "full", "--out", out)
-    report = profiled.newest(out, "*.ncu-rep")
+    report = advice.newest(out, "*.ncu-rep")
     if report is None:
         raise GateFailedError("the profiler left no report")
-    found = profiled.longest(analyze.analyze(report)).bottleneck
+    found = advice.longest(analyze.analyze(report)).bottleneck
     evidence = "; ".join(found.evidence)
     return {"passed": True, "said": f"{found.bottleneck.words} ({evidence})", "bottleneck": found.bottleneck.value}
 

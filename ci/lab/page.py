@@ -1,11 +1,19 @@
-"""Writes the page of a session: what is known of it, drawn in one place, and the calculator beside it."""
+"""The page of a session: what is known of it, drawn in one place, the calculator beside it; in a file, or served live.
+
+Served on the loopback address alone, two paths, to read only: uvicorn is the server, what answers is the function
+`answer`. A page elsewhere could point a name of its own at the loopback address (DNS rebinding) and read what is
+served: the Host header gives that away, and is refused.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -16,69 +24,27 @@ from markupsafe import Markup
 
 from kernelgate.bench.build import machine_code
 from kernelgate.bench.core import hardware
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.kernel import cards
-from kernelgate.ci.document import answer, drawing, render
+from kernelgate.ci.document import answer as documents
+from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.lab import coming, drawings, folder, report
-from kernelgate.ci.lab.log import TriedChange, duration
-from kernelgate.ci.lab.state import (
-    BLIND_TARGET,
-    BOTTLENECK_TARGET,
-    BUILD_TARGET,
-    GateState,
-    SessionBudget,
-    SessionState,
-)
+from kernelgate.ci.lab import drawings, folder, report
+from kernelgate.ci.lab.log import TriedChange
+from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 
-NONE = "–"
-
-
-@dataclass(frozen=True)
-class PageMark:
-    """What stands before a line: its colour, its sign, and the same as a word."""
-
-    tone: str
-    glyph: str
-    word: str
-
-
-REACHED = PageMark("good", "✓", "reached")
-MISSED = PageMark("bad", "!", "missed")
-WAITING = PageMark("same", "", "not yet")
-GATES = {
-    "passed": PageMark("good", "✓", "passed"),
-    "failed": PageMark("bad", "!", "failed"),
-    "skipped": PageMark("warn", NONE, "skipped"),
-    "open": PageMark("same", "", "open"),
+MARKS = {
+    **dict.fromkeys(("passed", "reached", "within", "kept"), ("good", "✓")),
+    **dict.fromkeys(("failed", "missed", "spent"), ("bad", "!")),
+    "skipped": ("warn", "–"),
+    **dict.fromkeys(("open", "not yet"), ("same", "")),
+    "not known": ("same", "–"),
+    "reverted": ("same", "↩"),
+    "undecided": ("unknown", "?"),
 }
-
-
-@dataclass(frozen=True)
-class ShownGate:
-    of: GateState
-    mark: PageMark
-    time: str
-    said: Line
-    on_failure: Line
-
-
-@dataclass(frozen=True)
-class ShownMetric:
-    name: str
-    now: str
-    target: str = NONE
-    mark: PageMark | None = None
-    """None of what has no target."""
-
-
-@dataclass(frozen=True)
-class ShownTry:
-    of: TriedChange
-    mark: PageMark
-    gain: str
+"""What stands before a line, by the word that it stands for: its colour and its sign."""
 
 
 def page(state: SessionState, known: Calculator, live: bool = False) -> str:
@@ -108,21 +74,37 @@ def shown(state: SessionState) -> str:
         state=state,
         about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
         tone="warn" if state.stop else "good" if state.closed == "done" else "same",
-        why=_with_commands(state.next.why),
-        gates=[_gate(one) for one in state.gates],
-        metrics=list(_metrics(state)),
-        tries=[ShownTry(one, _try_mark(one), report.gain_words(one)) for one in _in_order(state.tries)],
-        drawings=list(_drawings(state)),
+        marks=MARKS,
+        metrics=list(report.metrics(state)),
+        tries=[(one, _status(one), report.gain_words(one)) for one in sorted(state.tries, key=lambda one: one.number)],
+        drawings=[
+            drawing.figure(title, one.spoken, one.height, *one.content, note=note)
+            for title, one, note in (
+                ("Gain of each try over what stood before it", drawings.gains(state.tries), GAIN_NOTE),
+                ("Time by phase", drawings.phases(state), ""),
+            )
+            if one is not None
+        ],
     )  # fmt: skip
 
 
-def state_json(state: SessionState) -> str:
-    """What a live page asks for: `state` as `kernelgate session status --json` has it, and `html`, the same drawn."""
-    return json.dumps({"state": json.loads(answer.shown(state)), "html": shown(state)}, allow_nan=False)
+GAIN_NOTE = "Percent less time with its 95% interval; kept ones are filled."
+
+
+def _status(one: TriedChange) -> str:
+    return "failed" if one.failed and one.decision != "kept" else one.decision or "undecided"
 
 
 def _environment() -> jinja2.Environment:
-    return render.html("kernelgate.ci.lab")
+    made = render.html("kernelgate.ci.lab")
+    made.filters["commands"] = _with_commands
+    return made
+
+
+def _with_commands(text: str) -> Line:
+    """What stands between ` and ` is a command; an odd one is a character."""
+    parts = text.split("`") if text.count("`") % 2 == 0 else [text]
+    return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
 
 
 def _digest(text: str) -> str:
@@ -137,91 +119,112 @@ def _embedded(facts: dict[str, Any]) -> Markup:
     return Markup(text)  # noqa: S704 (no character is left that HTML gives a meaning)
 
 
-def _gate(one: GateState) -> ShownGate:
-    limit = f"{one.limit_minutes:g} min"
-    time = f"{one.minutes:.1f} of {limit}" if one.minutes else f"within {limit}"
-    said, on_failure = _with_commands(one.said or one.passes), _with_commands(one.on_failure)
-    return ShownGate(one, GATES[one.status], time, said, on_failure)
+# ---- live ------------------------------------------------------------------------------------------------------------
+
+ADDRESS = "127.0.0.1"
+OURS = re.compile(rb"(127\.0\.0\.1|localhost)(:\d{1,5})?")
+"""Any port: it may be forwarded from another machine's."""
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+"""Beside the page's own policy, which stands in the page."""
+HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = Iterable[tuple[bytes, bytes]]
 
 
-def _with_commands(text: str) -> Line:
-    """What stands between ` and ` is a command; an odd one is a character."""
-    parts = text.split("`") if text.count("`") % 2 == 0 else [text]
-    return tuple(Code(part) if number % 2 else part for number, part in enumerate(parts) if part)
+Served = Mapping[str, tuple[str, Callable[[], str]]]
+"""By its path, each text's kind and how it is made, anew for each request, which may raise KernelgateError."""
 
 
-def _in_order(tries: Sequence[TriedChange]) -> list[TriedChange]:
-    return sorted(tries, key=lambda one: one.number)
+def served(session: Path, policy: Policy, known: Calculator) -> Served:
+    """The page of the session in this folder, and what the page asks for: `state` as `kernelgate session status --json`
+    has it, and `html`, the same drawn."""
+
+    def now() -> SessionState:
+        return state_of(folder.read(session).events, policy, folder.now())
+
+    def state_json() -> str:
+        state = now()
+        return json.dumps({"state": json.loads(documents.shown(state)), "html": shown(state)}, allow_nan=False)
+
+    return {"/": (HTML, lambda: page(now(), known, live=True)), "/state.json": (JSON, state_json)}
 
 
-def _try_mark(one: TriedChange) -> PageMark:
-    if one.decision == "kept":
-        return PageMark("good", "✓", "kept")
-    if one.failed:
-        return PageMark("bad", "!", "failed")
-    return PageMark("same", "↩", "reverted") if one.decision else PageMark("unknown", "?", "undecided")
+@dataclass(frozen=True)
+class PageAnswer:
+    status: int
+    kind: str
+    text: str
 
 
-def _metrics(state: SessionState) -> Iterator[ShownMetric]:
-    found = state.figures
-    yield _time("time to a working build", found.minutes_to_build, BUILD_TARGET, state)
-    yield _time("time to a named bottleneck", found.minutes_to_bottleneck, BOTTLENECK_TARGET, state)
-    yield ShownMetric(
-        "blind tries", f"{found.blind} of {found.tries}", f"{BLIND_TARGET}", MISSED if found.blind else _so_far(state)
+def answer(method: str, path: str, headers: Headers, served: Served) -> PageAnswer:
+    """To one request. A log that cannot be read is said with status 500, as `error` in JSON."""
+    hosts = [value for name, value in headers if name.lower() == b"host"]
+    if len(hosts) != 1 or not OURS.fullmatch(hosts[0]):
+        return PageAnswer(421, TEXT, f"This answers to http://{ADDRESS} and http://localhost alone.\n")
+    if path not in served:
+        return PageAnswer(404, TEXT, f"There are {' and '.join(served)}.\n")
+    if method not in ("GET", "HEAD"):
+        return PageAnswer(405, TEXT, "Only GET and HEAD: nothing can be changed here.\n")
+    kind, made = served[path]
+    try:
+        return PageAnswer(200, kind, made())
+    except KernelgateError as error:
+        said = json.dumps({"error": str(error)}) if kind == JSON else f"{error}\n"
+        return PageAnswer(500, JSON if kind == JSON else TEXT, said)
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on the loopback address; 0 is any free port. Raises UsageError where the port cannot be had."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((ADDRESS, port))
+        bound.listen()
+    except OSError as error:
+        bound.close()
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(f"--port {port} of {ADDRESS} cannot be had ({why}): name another; 0 is any free one") from None
+    return bound
+
+
+def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
+    """Until Ctrl-C. `at` is told the address, once browsers are answered there."""
+    import uvicorn  # of the extra `page`
+
+    async def application(scope: Message, _: Receive, send: Send) -> None:
+        found = answer(scope["method"], scope["path"], scope["headers"], served)
+        body = found.text.encode()
+        told = {"content-type": found.kind, "content-length": str(len(body)), **HEADERS}
+        headers = [(name.encode(), value.encode()) for name, value in told.items()]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    settings = uvicorn.Config(
+        application,
+        access_log=False,
+        h11_max_incomplete_event_size=1 << 14,
+        http="h11",
+        lifespan="off",
+        limit_concurrency=32,
+        log_level="warning",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        ws="none",
     )
-    yield _speed(state)
-    yield ShownMetric("time saved by what was kept", f"{found.gain_kept_pct:.3g}%")
-    yield ShownMetric("tries kept", f"{found.kept} of {found.tries}")
-    if found.several_variables:
-        yield ShownMetric("tries that change more than one thing", f"{found.several_variables}")
-    yield from (_budget(one) for one in state.budgets)
-
-
-def _so_far(state: SessionState) -> PageMark:
-    return REACHED if state.tries else WAITING
-
-
-def _time(name: str, minutes: float | None, goal: float, state: SessionState) -> ShownMetric:
-    """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
-    target = f"≤ {goal:g} min"
-    if minutes is not None:
-        return ShownMetric(name, duration(minutes), target, REACHED if minutes <= goal else MISSED)
-    if state.closed:
-        return ShownMetric(name, NONE, target, PageMark("same", NONE, "not known"))
-    return ShownMetric(name, "not yet", target, MISSED if state.minutes > goal else WAITING)
-
-
-def _speed(state: SessionState) -> ShownMetric:
-    speedup, target = state.figures.speedup, state.opened.target
-    now = NONE if speedup is None else f"{speedup:.3g}×"
-    if target is None:
-        return ShownMetric("speed against the reference", now)
-    reached = speedup is not None and speedup >= target
-    mark = REACHED if reached else MISSED if state.closed and speedup is not None else WAITING
-    return ShownMetric("speed against the reference", now, f"≥ {target:g}×", mark)
-
-
-def _budget(one: SessionBudget) -> ShownMetric:
-    digits = 0 if one.of == "time" else 2
-    now = f"{one.spent:.{digits}f} {one.unit}" if one.spent or one.limit is not None else NONE
-    if one.limit is None:
-        return ShownMetric(f"{one.of} spent", now)
-    within = one.spent < one.limit
-    mark = PageMark("good", "✓", "within") if within else PageMark("bad", "!", "spent")
-    return ShownMetric(f"{one.of} spent", now, f"≤ {one.limit:.{digits}f} {one.unit}", mark)
-
-
-def _drawings(state: SessionState) -> Iterator[Markup]:
-    drawn = {
-        "Gain of each try over what stood before it": (
-            drawings.gains(state.tries),
-            "Percent less time with its 95% interval; kept ones are filled.",
-        ),
-        "Time by phase": (drawings.phases(state), ""),
-    }
-    for title, (one, note) in drawn.items():
-        if one is not None:
-            yield drawing.figure(title, one.spoken, one.height, *one.content, note=note)
+    with listening(port) as bound:
+        at(f"http://{ADDRESS}:{bound.getsockname()[1]}/")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(settings).run(sockets=[bound])
 
 
 # ---- the calculator --------------------------------------------------------------------------------------------------
@@ -291,11 +294,6 @@ RULES = {
     "max_threads": machine_code.MAX_THREADS,
     "registers_beside": tile.BESIDE,
 }
-
-
-def state(session: Path, policy: Policy) -> SessionState:
-    """Of the session in this folder, now. Raises SessionError naming a line of its log that does not fit."""
-    return coming.of(folder.read(session).events, policy, folder.now())
 
 
 def known(root: Path) -> Calculator:

@@ -1,22 +1,40 @@
-"""A session in words: its state for a terminal, its report as Markdown, and what experts are asked of it."""
+"""A session in words: its state for a terminal, its metrics against their targets, its report as Markdown, what experts
+are asked of it, and the text that an agent or an engineer begins with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
+from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.lab import coming, drawings, variables
-from kernelgate.ci.lab.log import Event, PatternUse, TriedChange, duration, notes
+from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
+from kernelgate.ci.lab import drawings, variables
+from kernelgate.ci.lab.log import (
+    Event,
+    GateName,
+    Opened,
+    PatternUse,
+    SessionCost,
+    SessionNote,
+    TriedChange,
+    duration,
+    gates,
+    notes,
+    tries,
+)
+from kernelgate.ci.lab.patterns import Applies
 from kernelgate.ci.lab.state import (
     BLIND_TARGET,
     BOTTLENECK_TARGET,
     BUILD_TARGET,
     NextCommand,
-    SessionBudget,
     SessionState,
     closed_of,
+    opened_of,
+    state_of,
 )
 from kernelgate.ci.policy.policy import Policy
 
@@ -26,6 +44,11 @@ MAX_POSTED = 60_000
 """Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
 ROWS = (1000, 100, 30, 10, 3)
 """Of a section of what is posted: as many as fit."""
+LAST_TRIES = 5
+LAST_NOTES = 5
+MAX_SAID = 300
+"""Characters of a quoted sentence."""
+NONE = "–"
 MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
 
@@ -64,15 +87,11 @@ def commands(coming_next: NextCommand) -> tuple[str, ...]:
 
 
 def budget_lines(state: SessionState) -> Iterator[str]:
-    """Of what has a limit or was spent: a cost that nobody logged is not 0."""
-    return (budget_line(one) for one in state.budgets if one.limit is not None or one.spent)
-
-
-def budget_line(one: SessionBudget) -> str:
-    """What is spent of what may be."""
-    digits = 0 if one.of == "time" else 2
-    of = f" of {one.limit:.{digits}f}" if one.limit is not None else ""
-    return f"{one.of}: {one.spent:.{digits}f}{of} {one.unit}"
+    """What is spent of what may be, where that has a limit or was spent: a cost that nobody logged is not 0."""
+    for one in state.budgets:
+        if one.limit is not None or one.spent:
+            of = f" of {one.limit:.{one.digits}f}" if one.limit is not None else ""
+            yield f"{one.of}: {one.spent:.{one.digits}f}{of} {one.unit}"
 
 
 def try_line(one: TriedChange) -> str:
@@ -112,6 +131,55 @@ def try_lines(event: TriedChange) -> Iterator[str]:
     yield f"By default: `kernelgate session {event.advised or 'revert'}`{why}"
 
 
+# ---- metrics against targets -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TargetMetric:
+    name: str
+    now: str
+    target: str | None = None
+    status: str | None = None
+    """Reached, missed, not yet, not known, within, spent; None of what has no target."""
+
+
+def metrics(state: SessionState) -> Iterator[TargetMetric]:
+    found, target = state.figures, state.opened.target
+    yield _time("time to a working build", found.minutes_to_build, BUILD_TARGET, state)
+    yield _time("time to a named bottleneck", found.minutes_to_bottleneck, BOTTLENECK_TARGET, state)
+    blind = "missed" if found.blind else "reached" if state.tries else "not yet"
+    yield TargetMetric("blind tries", f"{found.blind} of {found.tries}", f"{BLIND_TARGET}", blind)
+    speed = NONE if found.speedup is None else f"{found.speedup:.3g}×"
+    if target is None:
+        yield TargetMetric("speed against the reference", speed)
+    else:
+        reached = found.speedup is not None and found.speedup >= target
+        missed = state.closed and found.speedup is not None
+        status = "reached" if reached else "missed" if missed else "not yet"
+        yield TargetMetric("speed against the reference", speed, f"≥ {target:g}×", status)
+    yield TargetMetric("time saved by what was kept", f"{found.gain_kept_pct:.3g}%")
+    yield TargetMetric("tries kept", f"{found.kept} of {found.tries}")
+    if found.several_variables:
+        yield TargetMetric("tries that change more than one thing", f"{found.several_variables}")
+    for one in state.budgets:
+        spent = f"{one.spent:.{one.digits}f} {one.unit}" if one.spent or one.limit is not None else NONE
+        if one.limit is None:
+            yield TargetMetric(f"{one.of} spent", spent)
+        else:
+            limit = f"≤ {one.limit:.{one.digits}f} {one.unit}"
+            yield TargetMetric(f"{one.of} spent", spent, limit, "within" if one.spent < one.limit else "spent")
+
+
+def _time(name: str, minutes: float | None, goal: float, state: SessionState) -> TargetMetric:
+    """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
+    target = f"≤ {goal:g} min"
+    if minutes is not None:
+        return TargetMetric(name, duration(minutes), target, "reached" if minutes <= goal else "missed")
+    if state.closed:
+        return TargetMetric(name, NONE, target, "not known")
+    return TargetMetric(name, "not yet", target, "missed" if state.minutes > goal else "not yet")
+
+
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +203,7 @@ _FILE = _Paper(_one_line, lambda text: _one_line(text).replace("|", "\\|"))
 
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name."""
-    state = coming.of(events, policy, now)
+    state = state_of(events, policy, now)
     drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
     made = {name: drawings.file([one]) for name, one in drawn.items() if one is not None}
     return {FILE: "\n".join(_lines(events, state, tuple(made), _FILE)) + "\n", **made}
@@ -143,7 +211,7 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
 
 def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     """The report with what experts are asked, and room for their answers."""
-    state = coming.of(events, policy, now)
+    state = state_of(events, policy, now)
     lines = [
         *_asked(events, state, _FILE),
         "## Review",
@@ -169,7 +237,7 @@ def posted(events: Sequence[Event], policy: Policy, now: str) -> str:
 
     Texts of the log do nothing there; what is too much for a comment is counted.
     """
-    state = coming.of(events, policy, now)
+    state = state_of(events, policy, now)
     labels = [
         f"try {one.number}: {one.action or 'no action'}, {one.bottleneck or 'no bottleneck'}" for one in state.tries
     ]
@@ -249,16 +317,127 @@ def _learnt(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _took(state: SessionState) -> Iterator[str]:
-    numbers = state.figures
-    for what, minutes, goal in (
-        ("a working build", numbers.minutes_to_build, BUILD_TARGET),
-        ("a named bottleneck", numbers.minutes_to_bottleneck, BOTTLENECK_TARGET),
-    ):
-        yield f"{what}: {'not reached' if minutes is None else f'after {duration(minutes)}'} (goal: {goal:g} min)"
-    yield f"tries: {numbers.tries}, {numbers.kept} kept, {numbers.blind} blind (goal: {BLIND_TARGET})"
-    if numbers.several_variables:
-        yield f"{numbers.several_variables} changed more than one thing at once"
-    if numbers.gpu_seconds:
-        yield f"{numbers.gpu_seconds:.0f} s on the GPU's machine"
-    yield from budget_lines(state)
+    for one in metrics(state):
+        if one.target or one.now != NONE:
+            yield f"{one.name}: {one.now}{f' (goal: {one.target})' if one.target else ''}"
+    if state.figures.gpu_seconds:
+        yield f"{state.figures.gpu_seconds:.0f} s on the GPU's machine"
     yield from state.remarks
+
+
+# ---- what a session begins with -------------------------------------------------------------------------------------
+
+
+def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy) -> str:
+    """The text that work on a session begins with, as Markdown. Sentences of the log were written by others, so they
+    stand there as quotations, each in one line.
+    """
+    opened = opened_of(events)
+    about = [
+        ("Hypothesis", _quoted(opened.hypothesis)),
+        ("Target", f"{opened.target:g}× as fast as the reference" if opened.target else None),
+        ("Kernel", f"the card {opened.card}" if opened.card else None),
+        ("Cases", ", ".join(opened.cases) or None),
+        ("Device", opened.gpu),
+        ("Began at", f"commit {opened.base[:12]}" if opened.base else None),
+        ("Recorded", f"told of by {opened.origin}, not measured" if opened.source == "recorded" else None),
+    ]
+    known = [f"- {name}: {said}" for name, said in about if said]
+    lines = [
+        f"# Session {opened.name}",
+        "",
+        f"Objective: {_quoted(opened.objective)}",
+        "",
+        *known,
+        *([""] if known else []),
+    ]
+    for title, said in (
+        ("State", _standing(events)),
+        ("Constraints", _constraints(opened, events, policy)),
+        ("Patterns that apply now", _patterns(found)),
+        ("Last results", _results(events)),
+        ("Begin", _begin(opened, events)),
+    ):
+        lines += [f"## {title}", "", *(f"- {line}" for line in said), ""]
+    return "\n".join(lines)
+
+
+def _standing(events: Sequence[Event]) -> Iterator[str]:
+    for name in get_args(GateName):
+        attempts = gates(events, name)
+        if attempts:
+            last = attempts[-1]
+            figures = ", ".join(f"{key} {value:g}" for key, value in last.figures.items())
+            seen = f"{_quoted(last.said)}{f' ({figures})' if figures else ''}"
+            count = "first attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
+            yield f"gate {name}: {'passed' if last.passed else 'failed'}, {count}: {seen}"
+        else:
+            yield f"gate {name}: open"
+    if tried := tries(events):
+        kept = sum(one.decision == "kept" for one in tried)
+        yield f"{counted(len(tried), 'change')} tried, {kept} kept"
+    closed = closed_of(events)
+    if closed is not None:
+        yield f"closed ({closed.why}): {_quoted(closed.said)}"
+
+
+def _constraints(opened: Opened, events: Sequence[Event], policy: Policy) -> Iterator[str]:
+    yield "change one variable at a time; two at once cannot be told apart"
+    stop_below = policy.gates.reference_min
+    yield f"below {PROFILE_BELOW:g}× the reference profile before changing; below {stop_below:g}×, at once"
+    yield f"a fix is kept from {KEEP_FROM:g}× as fast as before on, or where it is tuning and certainly faster"
+    yield "a result that is wrong has no speed: fuzz before timing"
+    yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"
+    spent = sum(one.usd for one in events if isinstance(one, SessionCost))
+    if opened.minutes is not None:
+        yield f"the session has {opened.minutes:g} minutes; at their end it stops, with what is known"
+    if opened.usd is not None:
+        yield f"it has ${opened.usd:.2f}, of which ${spent:.2f} are spent"
+
+
+def _patterns(found: Sequence[Applies]) -> Iterator[str]:
+    for one in found:
+        yield f"{one.pattern.name} ({'; '.join(map(_clean, one.why))}): {one.pattern.do} `{one.pattern.command}`"
+    if not found:
+        yield "none, by this session's log"
+
+
+def _results(events: Sequence[Event]) -> Iterator[str]:
+    every = tries(events)
+    for tried in every[-LAST_TRIES:]:
+        yield f"try {tried.number}, {_quoted(tried.what)}: {_effect(tried)}; {tried.decision or 'not decided yet'}"
+    said = [one for one in events if isinstance(one, SessionNote) and one.kind in ("learnt", "mistake")]
+    yield from (f"{one.kind}: {_quoted(one.said)}" for one in said[-LAST_NOTES:])
+    if not every and not said:
+        yield "nothing was tried yet"
+
+
+def _effect(tried: TriedChange) -> str:
+    if tried.failed:
+        return f"failed at {tried.failed}, {_quoted(tried.said)}"
+    if not tried.outcomes:
+        return str(_quoted(tried.said))
+    return "; ".join(
+        f"{one.case} {one.change_pct:+.2f}% of time, error {one.error_pct:.2g}, {one.status}" for one in tried.outcomes
+    )
+
+
+def _begin(opened: Opened, events: Sequence[Event]) -> Iterator[str]:
+    if closed_of(events):
+        yield "this session is closed: what is new begins another one, `kernelgate session new`"
+        return
+    yield f"`kernelgate patterns --session {opened.name}`"
+    yield "`kernelgate session status` says which gate is next and why; `kernelgate session next` prints its command"
+    yield (
+        "before a change `next` names `kernelgate recommend`, where there is a profile; name what you try, "
+        "`kernelgate session try … --action NAME`: from named tries advice is learnt"
+    )
+
+
+def _quoted(said: str | None) -> str | None:
+    return None if said is None else f"“{_clean(said)}”"
+
+
+def _clean(said: str) -> str:
+    text = one_line(said).strip()
+    return text if len(text) <= MAX_SAID else f"{text[:MAX_SAID]}…"

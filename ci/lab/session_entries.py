@@ -14,10 +14,10 @@ from kernelgate.ci.document.model import Line, Piece, Strong, table
 from kernelgate.ci.history.entry import KeptSession, moment
 from kernelgate.ci.history.facts import FlatRow
 from kernelgate.ci.history.index import text
-from kernelgate.ci.lab import coming, drawings, folder, log, metrics
+from kernelgate.ci.lab import drawings, folder, log, metrics
 from kernelgate.ci.lab.folder import SessionError
 from kernelgate.ci.lab.log import Event, Opened
-from kernelgate.ci.lab.state import SessionSummary
+from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import SiteSessions
 
@@ -94,7 +94,7 @@ def summaries(
     for kept in found:
         try:
             of_log = events(kept)
-            read.append((kept, coming.summary(of_log, policy, until(of_log))))
+            read.append((kept, summary(of_log, policy, until(of_log))))
         except SessionError as error:
             say(f"left out: {error}")
     yield from sorted(read, key=lambda one: (moment(one[1].opened.at) or "", one[0].key))

@@ -1,9 +1,9 @@
-"""What is known of a session, by its events: gates, budgets, figures, and what comes next, as plain data."""
+"""What is known of a session by its events: gates in order, budgets, figures, what comes next, and when it stops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import exp, log, sqrt
 from typing import Final, Literal, cast
@@ -19,6 +19,7 @@ from kernelgate.ci.lab.log import (
     SessionCost,
     Template,
     TriedChange,
+    clock_jumps,
     gates,
     minutes_between,
     notes,
@@ -54,6 +55,12 @@ class GateState:
     at: str | None
     """Of the first attempt that passed."""
 
+    @property
+    def took(self) -> str:
+        """Such as "1.2 of 10 min"."""
+        limit = f"{self.limit_minutes:g} min"
+        return f"{self.minutes:.1f} of {limit}" if self.minutes else f"within {limit}"
+
 
 @dataclass(frozen=True)
 class SessionBudget:
@@ -63,6 +70,11 @@ class SessionBudget:
     spent: float
     limit: float | None
     unit: str
+
+    @property
+    def digits(self) -> int:
+        """After the point."""
+        return 0 if self.of == "time" else 2
 
 
 @dataclass(frozen=True)
@@ -385,3 +397,144 @@ def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float |
 def _usd(events: Sequence[Event], of_what: str) -> float | None:
     paid = [event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what]
     return sum(paid) if paid else None
+
+
+# ---- what comes next, and when it stops ------------------------------------------------------------------------------
+
+TRY = 'kernelgate session try "WHAT I CHANGE" "WHY"'
+
+
+def summary(events: Sequence[Event], policy: Policy, now: str) -> SessionSummary:
+    """A session in a list of them, at the time `now` (ISO 8601)."""
+    opened, closed = opened_of(events), closed_of(events)
+    minutes = closed.minutes if closed else None
+    if minutes is None:
+        minutes = minutes_between(opened.at, (closed.at if closed else None) or now) or 0.0
+    why = closed.why if closed else None
+    return SessionSummary(opened=opened, closed=why, minutes=minutes, figures=figures(events, policy))
+
+
+def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand | None = None) -> SessionState:
+    """The state of a session with these events at the time `now` (ISO 8601).
+
+    `at_hand`: what is recommended, where somebody looked.
+    """
+    known, closed = summary(events, policy, now), closed_of(events)
+    opened, until = known.opened, (closed.at if closed else None) or now
+    box = BASELINE_MINUTES if opened.template == "baseline" else OPTIMISE_MINUTES
+    remarks = [*clock_jumps(events, until)]
+    if is_on_gpu(events) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
+        remarks.append(f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted")
+    state = SessionState(
+        **vars(known),
+        stop=None,
+        stop_reason=None,
+        gates=gate_states(events),
+        tries=tries(events),
+        budgets=(
+            SessionBudget("time", known.minutes, opened.minutes or box, "min"),
+            SessionBudget("cost", known.figures.usd or 0.0, opened.usd, "USD"),
+        ),
+        next=NextCommand(None, "it is closed"),
+        remarks=tuple(remarks),
+    )
+    if closed:
+        return state
+    if stop := _stop(state, events, until):
+        close = NextCommand(f"kernelgate session close --why {stop[0]}", f"stop: {stop[1]}")
+        return replace(state, stop=stop[0], stop_reason=stop[1], next=close)
+    return replace(state, next=_next(state, events, until, at_hand, policy))
+
+
+def is_tuning(speedup: float | None) -> bool:
+    """Whether any certain gain is kept: once the kernel is as fast as the reference."""
+    return speedup is not None and speedup >= PROFILE_BELOW
+
+
+def _stop(state: SessionState, events: Sequence[Event], until: str) -> tuple[Stop, str] | None:
+    for one in state.budgets:
+        if one.limit is not None and one.spent >= one.limit:
+            spent, limit = (f"{value:.{one.digits}f} {one.unit}" for value in (one.spent, one.limit))
+            return one.of, f"{spent} of {limit} are spent"
+    waiting = due(state.gates, state.figures.speedup_before)
+    passed = [event.at for event in events if isinstance(event, GateAttempt) and event.passed]
+    without = minutes_between(passed[-1] if passed else events[0].at, until) or 0.0
+    if waiting is None or state.tries or without < WITHOUT_GATE_MINUTES:
+        return None
+    limit = f"{WITHOUT_GATE_MINUTES:g} are the limit"
+    return "gate", f"{without:.0f} minutes without a passed gate, and {limit}: {waiting} is next"
+
+
+def _next(
+    state: SessionState, events: Sequence[Event], until: str, at_hand: AdviceAtHand | None, policy: Policy
+) -> NextCommand:
+    name = due(state.gates, state.figures.speedup_before)
+    if name is not None:
+        gate = next(gate for gate in state.gates if gate.name == name)
+        failing = failing_build_minutes(events, until) if name == "build" else 0.0
+        return _at_gate(gate, state.figures.speedup_before, failing, policy)
+    if state.opened.template == "baseline":
+        return NextCommand("kernelgate session close", "all is measured that a baseline asks for")
+    if state.tries and state.tries[-1].decision is None:
+        last = state.tries[-1]
+        if last.advised == "keep":
+            return NextCommand("kernelgate session keep", f"try {last.number} is certainly faster, by enough")
+        why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
+        return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
+    spent, target = 0.0, state.opened.target
+    if state.tries:
+        first = state.tries[0]
+        spent = (first.seconds or 0.0) / 60 + (minutes_between(first.at, until) or 0.0)
+    reached = target is not None and (state.figures.speedup or 0.0) >= target
+    if spent < CHANGE_MINUTES and not reached:
+        return _change(state, events, CHANGE_MINUTES - spent, at_hand)
+    why = f"the target of {target:g}x is reached" if reached else f"the {CHANGE_MINUTES:g} minutes for changes are over"
+    measured = gates(events, "performance")
+    if measured and not kept_since(events, measured[-1]):
+        return NextCommand("kernelgate session close", why)
+    return NextCommand("kernelgate session gate performance", f"{why}: measure against the reference again")
+
+
+def due(found: Sequence[GateState], speedup: float | None) -> GateName | None:
+    """The gate that is next; a profile is not needed of a kernel that is as fast as the reference."""
+    waiting = (gate.name for gate in found if gate.name != "document" and gate.status in ("open", "failed"))
+    return next((name for name in waiting if name != "profile" or not is_tuning(speedup)), None)
+
+
+def _at_gate(gate: GateState, speedup: float | None, failing_minutes: float, policy: Policy) -> NextCommand:
+    command = f"kernelgate session gate {gate.name}"
+    if failing_minutes >= BISECT_AFTER_MINUTES:
+        since = f"it has not compiled for {failing_minutes:.0f} minutes"
+        said = f"{since}: find the last commit that did, and start from it"
+        return NextCommand("kernelgate bisect --build GOOD", said)
+    if gate.status == "failed":
+        return NextCommand(command, f"{gate.name} failed: {gate.said}; {gate.on_failure}")
+    if gate.name == "profile" and speedup is not None:
+        at_once = "at once" if speedup < policy.gates.reference_min else "before anything is changed"
+        return NextCommand(command, f"{speedup:.3g}x the reference: a profile {at_once}, so that no change is blind")
+    return NextCommand(command, f"{gate.name} is next, within {gate.limit_minutes:g} minutes: {gate.passes}")
+
+
+def _change(state: SessionState, events: Sequence[Event], left: float, at_hand: AdviceAtHand | None) -> NextCommand:
+    """The next try: with what is recommended against what holds the kernel back, where that is known."""
+    profiled = [event.bottleneck for event in events if isinstance(event, GateAttempt) and event.bottleneck]
+    bottleneck = (at_hand.bottleneck if at_hand else None) or (profiled[-1] if profiled else None)
+    against = f" against what holds it back ({bottleneck})" if bottleneck else ""
+    why = f"change one thing{against}, then measure it; {left:.0f} minutes are left for changes"
+    if at_hand is None:
+        return NextCommand(TRY, why)
+    action = untried(at_hand.actions, state.tries)
+    if action is not None:
+        return NextCommand(f"{TRY} --action {action}", why, at_hand.command, action)
+    over = "; all that is recommended was tried since" if at_hand.actions else ""
+    return NextCommand(TRY, f"{why}{over}", at_hand.command)
+
+
+def untried(actions: Sequence[str], tried: Sequence[TriedChange]) -> str | None:
+    """The first of what is recommended that was not tried since the last change that was kept.
+
+    A try that could not be measured told nothing.
+    """
+    since = takewhile(lambda one: one.decision != "kept", reversed(tried))
+    done = {one.action for one in since if one.failed != "measurement"}
+    return next((one for one in actions if one not in done), None)

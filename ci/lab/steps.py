@@ -15,9 +15,10 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.system import git, lock
-from kernelgate.ci.lab import coming, folder, report
+from kernelgate.ci.lab import folder, report
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Closed, ClosedWhy, Decided, Opened, SessionNote, TriedChange, tries
+from kernelgate.ci.lab.state import state_of
 from kernelgate.ci.policy.policy import Policy
 
 REVERTED = "reverted"
@@ -150,7 +151,7 @@ def close(session: Session, policy: Policy, why: ClosedWhy, learnt: str) -> tupl
     """Logs the end, and writes the report with its drawings, whose paths it returns."""
     with alone(session):
         at = folder.now()
-        state = coming.of(session.events, policy, at)
+        state = state_of(session.events, policy, at)
         notes = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
         said = state.stop_reason or learnt or f"{state.minutes:.0f} minutes, {len(state.tries)} tries"
         folder.append(session.folder, *notes, Closed(at=at, why=why, said=said))

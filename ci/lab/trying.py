@@ -29,9 +29,10 @@ from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import advice, coming, folder, log, profiled, state, steps, variables, watching
+from kernelgate.ci.lab import advice, folder, log, state, steps, variables, watching
 from kernelgate.ci.lab.folder import RECORD, Session
 from kernelgate.ci.lab.log import Event, Opened, PatternUse, TriedChange, TryOutcome, tries
+from kernelgate.ci.lab.state import due, is_tuning, untried
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy as policies
@@ -55,9 +56,9 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
     known = tries(session.events)
     with steps.alone(session):
         speedup = state.figures(session.events, policy).speedup_before
-        if due := coming.due(state.gate_states(session.events), speedup):
-            first = f"`kernelgate session gate {due}`, or pass it over with --skip"
-            raise UsageError(f"{due} comes before any change: {first}")
+        if gate := due(state.gate_states(session.events), speedup):
+            first = f"`kernelgate session gate {gate}`, or pass it over with --skip"
+            raise UsageError(f"{gate} comes before any change: {first}")
         if known and known[-1].decision is None:
             raise UsageError(
                 f"try {known[-1].number} is neither kept nor reverted: `kernelgate session keep` or `revert`"
@@ -69,8 +70,8 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event, sessions)
-        named = event.bottleneck or profiled.bottleneck(session)
-        estimated = profiled.nvidia_gain_pct(session, event.number, event.action)
+        named = event.bottleneck or advice.bottleneck(session)
+        estimated = advice.nvidia_gain_pct(session, event.number, event.action)
         event = event.model_copy(update={"bottleneck": named, "nvidia_gain_pct": estimated})
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
@@ -87,14 +88,14 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
         raise UsageError(f"no action is called {asked.action!r}: {meant}")
     if asked.action is None and not asked.recommended:
         return asked
-    source = profiled.profile_of(session)
+    source = advice.profile_of(session)
     try:
-        found = profiled.answer(source, root).recommendations if source else ()
+        found = advice.answer(source, root).recommendations if source else ()
     except KernelgateError as error:
         say(f"nothing is recommended: {error}")
         found = ()
     names = [one.action for one in found]
-    action = asked.action or coming.untried(names, tries(session.events))
+    action = asked.action or untried(names, tries(session.events))
     if action is None:
         raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
     named = next((one for one in found if one.action == action), None)
@@ -191,7 +192,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
         for case in verdict.cases
         if case.change_pct is not None and case.interval_pct
     )
-    tuning = coming.is_tuning(state.figures(session.events, policy).speedup)
+    tuning = is_tuning(state.figures(session.events, policy).speedup)
     told = {"outcomes": outcomes, "said": verdict.reason, "cause": _cause(measured, verdict)}
     return {**found, **told, "advised": advised(verdict, tuning)}
 

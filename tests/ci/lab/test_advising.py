@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.lab import coming, folder, profiled, trying
+from kernelgate.ci.lab import advice, folder, trying
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event, TriedChange
+from kernelgate.ci.lab.state import TRY, state_of
 from kernelgate.ci.lab.watching import Watched
 from kernelgate.ci.policy.policy import Policy
 from tests import miniature
@@ -60,29 +61,29 @@ def after_kept(root: Path) -> Session:
 
 
 def next_of(found: Session, root: Path) -> tuple[str | None, str | None]:
-    at_hand = profiled.at_hand(found, root)
-    coming_next = coming.of(found.events, Policy(), made.clock(30), at_hand).next
+    at_hand = advice.at_hand(found, root)
+    coming_next = state_of(found.events, Policy(), made.clock(30), at_hand).next
     return coming_next.recommend, coming_next.command
 
 
 def test_before_a_change_the_profile_of_the_gate_is_asked_what_to_try(here: Path) -> None:
     report = ".ci/sessions/one/work/profile/toy.n4.head.ncu-rep"
-    assert next_of(gated(here), here) == (f"kernelgate recommend {report}", f"{coming.TRY} --action swizzle")
+    assert next_of(gated(here), here) == (f"kernelgate recommend {report}", f"{TRY} --action swizzle")
 
 
 def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
     found = gated(here, *KEPT)
-    assert profiled.profile_of(found) is None  # the gate's is of a state that is gone
+    assert advice.profile_of(found) is None  # the gate's is of a state that is gone
 
     record = put(RECORD, found, "try-1/run.json")
     assert next_of(found, here) == (
         "kernelgate recommend .ci/sessions/one/work/try-1/run.json",
-        f"{coming.TRY} --action swizzle",
+        f"{TRY} --action swizzle",
     )
     report = put(record, found, "try-1/profile/toy.n4.head.ncu-rep")
-    assert profiled.profile_of(found) == report  # it says more: NVIDIA's rules
+    assert advice.profile_of(found) == report  # it says more: NVIDIA's rules
     put(RECORD, found, "try-2/profile/toy.n4.head.ncu-rep")
-    assert profiled.profile_of(found) == report
+    assert advice.profile_of(found) == report
 
 
 @pytest.mark.parametrize(
@@ -94,27 +95,27 @@ def test_after_a_kept_change_its_own_profile_is_asked(here: Path) -> None:
 )
 def test_a_report_of_another_state_is_not_asked(here: Path, later: tuple[Event, ...]) -> None:
     """One that the gate made of a change that was reverted, or that a failed attempt wrote over."""
-    assert profiled.profile_of(gated(here, *PROFILED, *later)) is None
+    assert advice.profile_of(gated(here, *PROFILED, *later)) is None
 
 
 def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
     skipped = (*made.passed(0.4), made.gate("profile", 5, skipped="no ncu"))
-    assert next_of(session(here, *skipped), here) == (None, coming.TRY)
-    assert next_of(session(here, *PROFILED), here) == (None, coming.TRY)  # another machine has it
+    assert next_of(session(here, *skipped), here) == (None, TRY)
+    assert next_of(session(here, *PROFILED), here) == (None, TRY)  # another machine has it
 
 
 def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
     found = session(here, *PROFILED)
     path = put(RECORD, found, "profile/toy.n4.head.ncu-rep")
     path.write_bytes(b"NVR\0 no report")
-    assert next_of(found, here)[1] == coming.TRY
+    assert next_of(found, here)[1] == TRY
     assert trying.as_recommended(asked("swizzle"), found, here).recommended is False
 
 
 def test_a_try_that_failed_was_not_made_blind(here: Path) -> None:
     """It has no profile of its own: what was known before it is in that of the kept state."""
-    assert profiled.bottleneck(after_kept(here)) == "bank_conflicts"
-    assert profiled.bottleneck(session(here, *made.passed(0.4))) is None
+    assert advice.bottleneck(after_kept(here)) == "bank_conflicts"
+    assert advice.bottleneck(session(here, *made.passed(0.4))) is None
 
 
 def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
@@ -167,5 +168,5 @@ def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pyt
     [tried] = [one for one in folder.read(begun.folder).events if isinstance(one, TriedChange)]
     assert (tried.action, tried.recommended, tried.bottleneck) == ("more-warps", True, "occupancy")
     assert tried.nvidia_gain_pct == pytest.approx(25.0)  # TheoreticalOccupancy in the base's report, not the head's
-    assert profiled.nvidia_gain_pct(begun, 1, None) is None
-    assert profiled.nvidia_gain_pct(begun, 2, "more-warps") is None
+    assert advice.nvidia_gain_pct(begun, 1, None) is None
+    assert advice.nvidia_gain_pct(begun, 2, "more-warps") is None

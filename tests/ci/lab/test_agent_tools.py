@@ -9,8 +9,8 @@ import click
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agent_tools as tools
-from kernelgate.ci.lab.agent_tools import DeviceBudget, ToolRefusedError
+from kernelgate.ci.lab import agents as tools
+from kernelgate.ci.lab.agents import DeviceBudget, ToolRefusedError
 
 TOOLS = {tool.name: tool for tool in tools.offered(cli.cli)}
 

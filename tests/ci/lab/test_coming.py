@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.ci.lab import coming
 from kernelgate.ci.lab.log import Event, SessionCost
-from kernelgate.ci.lab.state import AdviceAtHand, SessionState
+from kernelgate.ci.lab.state import TRY, AdviceAtHand, SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -12,7 +11,7 @@ PROFILED = made.gate("profile", 5, bottleneck="dram")
 
 
 def state(*events: Event, minute: float = 12, **fields: object) -> SessionState:
-    return coming.of((made.opened(**fields), *events), Policy(), made.clock(minute))
+    return state_of((made.opened(**fields), *events), Policy(), made.clock(minute))
 
 
 def test_gates_come_in_order() -> None:
@@ -46,7 +45,7 @@ def test_a_build_that_passed_in_between_fails_anew() -> None:
 def test_a_slow_kernel_is_profiled_before_it_is_changed_and_a_fast_one_need_not_be() -> None:
     assert "at once" in state(*made.passed(0.4)).next.why
     assert state(*made.passed(0.9)).next.command == "kernelgate session gate profile"
-    assert state(*made.passed(1.1)).next.command == coming.TRY
+    assert state(*made.passed(1.1)).next.command == TRY
     assert "dram" in state(*made.passed(0.4), PROFILED).next.why
 
 
@@ -55,16 +54,16 @@ def test_an_undecided_try_is_decided_first() -> None:
 
     assert state(*before, made.tried(1, -30)).next.command == "kernelgate session keep"
     assert state(*before, made.tried(1, 2, advised="revert")).next.command == "kernelgate session revert"
-    assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == coming.TRY
+    assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == TRY
 
 
 def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_kept() -> None:
     def action(*tries: Event) -> tuple[str | None, str | None]:
         at_hand = AdviceAtHand("kernelgate recommend r", "l2", ("swizzle", "multicast"))
         events = (made.opened(), *made.passed(0.9), PROFILED, *tries)
-        found = coming.of(events, Policy(), made.clock(30), at_hand).next
+        found = state_of(events, Policy(), made.clock(30), at_hand).next
         assert (found.recommend, "(l2)" in found.why) == ("kernelgate recommend r", True)
-        assert found.command == (f"{coming.TRY} --action {found.action}" if found.action else coming.TRY)
+        assert found.command == (f"{TRY} --action {found.action}" if found.action else TRY)
         return found.action, "was tried since" if "was tried since" in found.why else None
 
     reverted = (made.tried(1, 3, action="swizzle"), made.decided(1, False))

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kernelgate.ci.document import answer
-from kernelgate.ci.lab import coming, drawings, metrics
+from kernelgate.ci.lab import drawings, metrics
 from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionCost
-from kernelgate.ci.lab.state import SessionSummary
+from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -16,7 +16,7 @@ def row(minutes: float, **fields: object) -> SessionSummary:
     uses = (PatternUse(pattern="profile-before-optimise", how="violated"),)
     closed = Closed(at=made.clock(minutes), why="done", said="so")
     events: tuple[Event, ...] = (made.opened(**fields), *made.passed(0.8), *uses, closed)
-    return coming.summary(events, Policy(), made.clock(600))
+    return summary(events, Policy(), made.clock(600))
 
 
 def test_few_sessions_say_nothing_and_how_few_they_are() -> None:
@@ -57,9 +57,7 @@ def test_five_sessions_are_too_few_for_any_interval() -> None:
 
 def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> None:
     gate = made.gate("profile", 0, seconds=None, bottleneck="memory")
-    search = coming.summary(
-        (made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9)
-    )
+    search = summary((made.opened(), gate, Closed(at=made.clock(14), why="done", said="")), Policy(), made.clock(9))
 
     assert search.figures.minutes_to_bottleneck is None, "its log was written when it was over"
     assert {one.said for one in metrics.overall([search] * 9)} == {"not measured"}
@@ -69,7 +67,7 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
 def test_what_a_session_cost_is_unknown_unless_it_was_logged_or_has_a_price() -> None:
     assert "cost not known" in "\n".join(metrics.lines([row(10, gpu="NVIDIA H200")]))
     paid = (made.opened(gpu="NVIDIA H200"), SessionCost(of="assistant", usd=1.4))
-    assert metrics.usd_words(coming.summary(paid, Policy(), made.clock(9))) == "1.40 USD assistant"
+    assert metrics.usd_words(summary(paid, Policy(), made.clock(9))) == "1.40 USD assistant"
     assert row(10).figures.usd_gpu == 0, "a session on a CPU"
 
 
@@ -82,13 +80,13 @@ def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() ->
     sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
     gate = made.gate("performance", 4, figures=sure)
     kept = (made.opened(), gate, made.tried(1, -50.0), made.decided(1, kept=True))
-    found = coming.summary(kept, Policy(), made.clock(20))
+    found = summary(kept, Policy(), made.clock(20))
 
     assert found.figures.speedup == pytest.approx(4)
     assert found.figures.speedup_interval == pytest.approx((3.78, 4.22), abs=0.02)
-    assert coming.summary(kept[:2], Policy(), made.clock(20)).figures.speedup_interval == pytest.approx((1.9, 2.1))
+    assert summary(kept[:2], Policy(), made.clock(20)).figures.speedup_interval == pytest.approx((1.9, 2.1))
     without = (made.opened(), made.measured(2.0), *kept[2:])
-    assert coming.summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
+    assert summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
         "half of one would be too narrow"
     )
 
@@ -105,5 +103,5 @@ def test_the_drawing_tells_recorded_sessions_and_searches_apart_and_says_what_it
 
 
 def test_an_open_session_is_not_counted() -> None:
-    open_one = coming.summary((made.opened(), *made.passed(0.8)), Policy(), made.clock(10))
+    open_one = summary((made.opened(), *made.passed(0.8)), Policy(), made.clock(10))
     assert metrics.overall([open_one])[0].n == 0

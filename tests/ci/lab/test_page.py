@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 import re
 
-from kernelgate.ci.lab import coming
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Closed, Event, SessionCost
 from kernelgate.ci.lab.page import Calculator, CardTiles
-from kernelgate.ci.lab.state import SessionState
+from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -16,7 +14,7 @@ NOTHING = Calculator(write.RULES, ())
 
 
 def state(*events: Event, minute: float = 20) -> SessionState:
-    return coming.of(events, Policy(), made.clock(minute))
+    return state_of(events, Policy(), made.clock(minute))
 
 
 def metric(html: str, name: str) -> str:
@@ -86,11 +84,3 @@ def test_a_page_in_a_file_asks_nobody_and_a_live_one_its_server_alone() -> None:
     assert "default-src 'none'" in live
     assert "connect-src 'self'" in live
     assert not re.search(r"(src|href)=\"", file)
-
-
-def test_what_a_live_page_asks_for_is_the_state_and_the_same_drawn() -> None:
-    now = state(made.opened(), *made.passed(0.8))
-    said = json.loads(write.state_json(now))
-
-    assert said["state"]["gates"][0]["status"] == "passed"
-    assert said["html"] == write.shown(now)

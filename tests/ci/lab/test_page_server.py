@@ -8,14 +8,12 @@ import pytest
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.lab import folder
-from kernelgate.ci.lab import page as write
-from kernelgate.ci.lab import page_server as server
-from kernelgate.ci.lab.page import Calculator
-from kernelgate.ci.lab.page_server import PageAnswer, Served
+from kernelgate.ci.lab import page as server
+from kernelgate.ci.lab.page import Calculator, PageAnswer
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
-FIXED = Served(lambda: "page", lambda: "{}")
+FIXED = {"/": (server.HTML, lambda: "page"), "/state.json": (server.JSON, lambda: "{}")}
 LOCAL = ((b"host", b"127.0.0.1:8756"),)
 
 
@@ -53,10 +51,7 @@ def test_there_is_nothing_else(method: str, path: str, status: int) -> None:
 
 def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
     begun = folder.create(tmp_path, made.opened()).folder
-    served = Served(
-        lambda: write.page(write.state(begun, Policy()), Calculator(write.RULES, ())),
-        lambda: write.state_json(write.state(begun, Policy())),
-    )
+    served = server.served(begun, Policy(), Calculator(server.RULES, ()))
     log = begun / "log.jsonl"
     whole = log.read_text()
     log.write_text(whole + '{"event": "no')

@@ -6,7 +6,7 @@ import pytest
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.prompt import prompt
+from kernelgate.ci.lab.report import prompt
 from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 

@@ -46,8 +46,8 @@ def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
     assert "- try 2: wider: does not compile; reverted: a semicolon | is missing" in text
     assert "- at the end 1.6x the reference, 50% less time than at the beginning, by what was kept; the target" in text
     assert "- larger is better" in text
-    assert "- a working build: after 2 min (goal: 30 min)" in text
-    assert "- a named bottleneck: not reached (goal: 15 min)" in text
+    assert "- time to a working build: 2 min (goal: ≤ 30 min)" in text
+    assert "- time to a named bottleneck: – (goal: ≤ 15 min)" in text
     assert "toy, cpu; 30 minutes; closed (done): reached" in text
 
 

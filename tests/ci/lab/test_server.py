@@ -14,9 +14,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agent_tools as tools
-from kernelgate.ci.lab.agent_tools import DeviceBudget
-from kernelgate.ci.lab.agents_server import AgentsServer
+from kernelgate.ci.lab import agents as tools
+from kernelgate.ci.lab.agents import AgentsServer, DeviceBudget
 from tests.processes import alive, named
 
 ROOT = Path(__file__).parents[3]

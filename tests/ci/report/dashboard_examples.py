@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, State
-from kernelgate.ci.lab import coming, session_entries
+from kernelgate.ci.lab import session_entries
 from kernelgate.ci.lab.log import Closed
-from kernelgate.ci.lab.state import SessionSummary
+from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
@@ -131,7 +131,7 @@ def sessions(said: str = "faster", count: int = 3) -> list[SessionSummary]:
     recorded = session_events.opened(name="recorded", at=None, source="recorded")
     every = [(recorded, Closed(why="done", said="", minutes=180.0)), search, *measured[:-1]]
     last = session_events.gate("performance", 5, figures=sure)
-    return [coming.summary(one, Policy(), session_events.clock(9)) for one in (*every, (*measured[-1], last))]
+    return [summary(one, Policy(), session_events.clock(9)) for one in (*every, (*measured[-1], last))]
 
 
 def week(number: int) -> SiteWeek:
