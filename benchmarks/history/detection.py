@@ -27,11 +27,11 @@ from benchmarks.history.series import (
     truth,
 )
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.history import changes, confirm, tonight
+from kernelgate.ci.history import changes, culprits
 from kernelgate.ci.history.changes import Night
-from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.facts import CaseName, Change
-from kernelgate.ci.history.tonight import Suspicion
+from kernelgate.ci.history.nights import PairMeasured, settled
 from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KnownSpread
 from kernelgate.ci.policy.policy import Policy
 
@@ -108,15 +108,15 @@ def night(
 ) -> None:
     """One night: what is suspected, what is measured, what is told."""
     known = known_spread(label)
-    suspected = [confirm.settled(one, lived.measured, known) for one in detector(seen)]
+    suspected = [settled(one, lived.measured, known) for one in detector(seen)]
     asked = [Suspicion(CASE, one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
-    planned = tonight.planned(asked, POLICY)
+    planned = culprits.planned(asked, POLICY)
     lived.seconds += sum(pair.gpu_seconds for pair in planned.pairs)
     by_pair = {(one.previous, one.commit): one for one in suspected}
     for pair in planned.pairs:
         lived.measured.append(compared(label, by_pair[pair.previous, pair.commit], pair.processes, rng))
     for one in suspected:
-        now = confirm.settled(one, lived.measured, known)
+        now = settled(one, lived.measured, known)
         if now.state == "confirmed":
             lived.told[now.previous, now.commit] = now
 
@@ -257,5 +257,5 @@ def _confirmed_of(chunk: int) -> int:
     for _ in range(CHUNK):
         label = SeriesLabel(seed=0, sd_pct=0.3, spread_pct=float(rng.choice(spreads)))
         measured = [compared(label, suspected, int(rng.integers(4, 8)), rng)]
-        hits += confirm.settled(suspected, measured, known_spread(label)).state == "confirmed"
+        hits += settled(suspected, measured, known_spread(label)).state == "confirmed"
     return hits

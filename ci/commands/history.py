@@ -17,7 +17,7 @@ from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits as confirmed
-from kernelgate.ci.history import database, facts, index, keep, nights, recent, retention, tonight
+from kernelgate.ci.history import database, facts, index, keep, nights, retention
 from kernelgate.ci.history import series as measured
 from kernelgate.ci.history import store as stores
 from kernelgate.ci.history.database import Database
@@ -150,7 +150,7 @@ def show(places: Places, /, since: str | None, as_json: bool, **asked: str | Non
         if as_json:
             text = answer.shown(facts.ShownHistory(measured.series(connection, wanted)))
         else:
-            text = recent.text(connection, wanted).rstrip()
+            text = measured.text(connection, wanted).rstrip()
     click.echo(text)
 
 
@@ -177,8 +177,8 @@ def tonight_(places: Places, as_json: bool) -> None:
     """Print the commands that confirm or refute what is suspected, within the policy's GPU-seconds of a night."""
     rules = places.rules
     with database.reading(places.existing) as connection:
-        plan = tonight.of_index(connection, nights.of_index(connection, Wanted()), rules)
-    click.echo(answer.shown(plan) if as_json else tonight.text(plan, rules))
+        plan = confirmed.plan(connection, nights.of_index(connection, Wanted()), rules)
+    click.echo(answer.shown(plan) if as_json else confirmed.plan_text(plan, rules))
 
 
 @history.command("next")
@@ -192,9 +192,9 @@ def next_(places: Places) -> None:
     """
     with database.reading(places.existing) as connection:
         found = nights.of_index(connection, Wanted())
-        night = tonight.ThisNight(datetime.now(UTC), git.default_branch_line(Path.cwd()) or ())
-        chosen = tonight.next_pair(connection, places.store, found, places.rules, night)
-    Step().output(**tonight.outputs(chosen))
+        when = datetime.now(UTC), git.default_branch_line(Path.cwd()) or ()
+        chosen = confirmed.next_pair(connection, places.store, found, places.rules, *when)
+    Step().output(**chosen)
 
 
 @history.command()

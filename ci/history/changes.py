@@ -1,4 +1,4 @@
-"""Which nights of a series arouse suspicion: steps, and gradual drift. Nobody is told of them before confirm.py has
+"""Which nights of a series arouse suspicion: steps, and gradual drift. Nobody is told of them before nights.py has
 looked at a comparison of both commits.
 
 A series is one case of a card on one kind of GPU. Its nights are ordered by the commits' places on the default branch,

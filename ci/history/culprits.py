@@ -7,19 +7,38 @@ searched first, by halves (`nights.narrowed`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
 
 import sqlalchemy as sa
 
-from kernelgate.ci.document import formatting
-from kernelgate.ci.history import confirm, nights, series
-from kernelgate.ci.history.confirm import PairMeasured
-from kernelgate.ci.history.database import COMMIT, COMPARISON, RECORD, SERIES
-from kernelgate.ci.history.facts import CaseName, Change, CommitSearch, Culprit, CulpritCase, KnownCulprits
+from kernelgate.ci.document import escape, formatting
+from kernelgate.ci.history import entry, nights, series, store
+from kernelgate.ci.history.changes import NIGHTS
+from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
+from kernelgate.ci.history.entry import Entry
+from kernelgate.ci.history.facts import (
+    CaseName,
+    Change,
+    CommitSearch,
+    Culprit,
+    CulpritCase,
+    KnownCulprits,
+    NightPlan,
+    PlannedPair,
+    PostponedCase,
+)
 from kernelgate.ci.history.levels import SMALLEST_PCT
-from kernelgate.ci.history.nights import CaseChanges
+from kernelgate.ci.history.nights import CONFIRM_P, CaseChanges, PairMeasured
 from kernelgate.ci.history.series import Wanted
+from kernelgate.ci.history.store import Store
+from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.prior import CHANGE_PCT
+from kernelgate.ci.judge.stats import POWER
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy
+from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 
 LONGEST = 300
 """Characters of a name or a reason that is told."""
@@ -38,7 +57,7 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
             if change.state not in ("confirmed", "accepted") or change.change_pct <= 0:
                 continue
             measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
-            left = confirm.narrowed(change, measured)
+            left = nights.narrowed(change, measured)
             good, bad = ends = line.get(left.low, change.previous), line.get(left.high, change.commit)
             if left.middle:
                 where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
@@ -117,3 +136,195 @@ def text(told: KnownCulprits) -> str:
     ]
     lines += [f"kernelgate bisect {one.good} {one.bad} --case {one.card}/{one.case}" for one in told.searches]
     return "\n".join(lines) or "No confirmed change has made anything slower."
+
+
+# ---- what to compare tonight -----------------------------------------------------------------------------------------
+#
+# The pairs of commits that fit into the night's GPU-seconds on each kind of GPU, as commands whose records confirm or
+# refute what is suspected. A workflow's run takes one of them, the next run the next.
+
+NIGHT = timedelta(hours=12)
+NEAR = 3
+"""Commits around the middle of a range that runs take turns among."""
+LOOKED_AT = 20
+"""Records of a kind of GPU: those that people measured themselves have no label."""
+
+PROCESS_SECONDS: Final = 10.0
+"""What a process takes of the GPU for a case of which the history knows no cost."""
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A suspected change of one series, with what comparing its commits takes."""
+
+    series: CaseName
+    change: Change
+    process_seconds: float
+    """GPU-seconds of one process of a comparison, for this case."""
+    spread_pct: float | None = None
+    """How far the case's processes are known to scatter; None where it is not known."""
+    waited: int = 0
+    """Nights that it has been waiting for its turn."""
+
+
+def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
+    """The most promising pairs that fit: by how much change each second is likely to reveal, and how long it waited.
+
+    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's.
+    """
+    groups: dict[tuple[str, str, str], list[Suspicion]] = {}
+    for one in suspicions:
+        if one.change.state == "suspected":
+            groups.setdefault((one.series.gpu, one.change.previous, one.change.commit), []).append(one)
+    by_worth = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
+    left: dict[str, float] = {}
+    pairs, postponed = [], []
+    for (gpu, previous, commit), group in sorted(by_worth, key=lambda item: item[0][0]):
+        budget = left.setdefault(gpu, policy.changes.gpu_seconds_a_night - (spent or {}).get(gpu, 0.0))
+        seconds = sum(one.process_seconds for one in group)
+        fitting = policy.processes.limit if seconds <= 0 else math.floor(budget / seconds)
+        processes = min(max(needed(one, policy) for one in group), fitting)
+        cases = tuple(one.series.written for one in group)
+        if processes < policy.processes.minimum:
+            postponed += [PostponedCase(gpu, case, previous, commit) for case in cases]
+            continue
+        pairs.append(_pair(gpu, (previous, commit), cases, processes, seconds * processes))
+        left[gpu] -= seconds * processes
+    return NightPlan(tuple(pairs), tuple(postponed))
+
+
+def needed(suspicion: Suspicion, policy: Policy) -> int:
+    """Processes that show a change of the suspected size; the policy's limit where no fewer would."""
+    spread_pct = suspicion.spread_pct if suspicion.spread_pct is not None else CHANGE_PCT
+    size = abs(math.log1p(suspicion.change.change_pct / 100))
+    least, most = TO_DIRECT, policy.processes.limit
+    for processes in range(least, most):
+        error = max(spread_pct, CHANGE_PCT) / 100 / math.sqrt(processes)
+        if error * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
+            return processes
+    return most
+
+
+def _worth(group: Sequence[Suspicion]) -> float:
+    """Percent of change that a second of the GPU is likely to reveal, more with each night of waiting."""
+    gain = sum(one.change.chance * abs(one.change.change_pct) for one in group)
+    seconds = max(sum(one.process_seconds for one in group), 1e-9)
+    return gain / seconds * (1 + max(one.waited for one in group))
+
+
+def _pair(gpu: str, ends: tuple[str, str], cases: tuple[str, ...], processes: int, seconds: float) -> PlannedPair:
+    previous, commit = ends
+    record = f"out/{previous[:12]}-{commit[:12]}.json"
+    chosen = [word for name in cases for word in ("--case", name)]
+    measure = ("kernelgate", "bench", "--base", previous, "--head", commit, *chosen)
+    commands = (
+        escape.shell(*measure, "--processes", str(processes), "-o", record),
+        escape.shell("kernelgate", "history", "add", record),
+    )
+    return PlannedPair(gpu, previous, commit, cases, processes, seconds, commands)
+
+
+def plan(
+    connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
+) -> NightPlan:
+    """What may confirm or refute these changes. `since`: when the night began whose comparisons have cost already.
+
+    Commits that are not on the default branch cannot be built here.
+    """
+    here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
+    suspicions = []
+    for case in found:
+        open_ = [one for one in case.changes if one.state == "suspected" and {one.previous, one.commit} <= here]
+        seconds = _process_seconds(connection, case.series) if open_ else None
+        for change in open_:
+            # It waits since the night on which it could be suspected first.
+            waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
+            usual = PROCESS_SECONDS
+            about = (usual if seconds is None else seconds, case.spread_pct, waited)
+            suspicions.append(Suspicion(case.series, change, *about))
+    gpus = {one.series.gpu for one in suspicions}
+    return planned(suspicions, policy, {gpu: _spent(connection, gpu, since) for gpu in gpus} if since else None)
+
+
+def _process_seconds(connection: sa.Connection, case: CaseName) -> float | None:
+    """What a process took for this case in its last record that says so: the record's GPU-seconds in equal parts."""
+    own = sa.select(SERIES.c.id).filter_by(repository=case.repository, card=case.card, case=case.case, gpu=case.gpu)
+    priced = POINT.c.series_id.in_(own), POINT.c.record_id.in_(sa.select(COST.c.record_id))
+    last = connection.execute(sa.select(sa.func.max(POINT.c.record_id)).where(*priced)).scalar()
+    if last is None:
+        return None
+    spent = connection.execute(sa.select(sa.func.sum(COST.c.gpu_seconds)).where(COST.c.record_id == last)).scalar()
+    counts = sa.select(sa.func.count(POINT.c.series_id.distinct()), sa.func.max(POINT.c.processes))
+    cases, processes = connection.execute(counts.where(POINT.c.record_id == last)).one()
+    return float(spent) / (cases * processes) if spent else None
+
+
+def _spent(connection: sa.Connection, gpu: str, since: datetime) -> float:
+    """GPU-seconds of this night's comparisons on this kind of GPU."""
+    begin = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    compared = RECORD.c.event == "schedule", RECORD.c.base_sha.is_not(None)
+    asked = sa.select(sa.func.sum(COST.c.gpu_seconds)).join(RECORD, RECORD.c.id == COST.c.record_id)
+    return float(connection.execute(asked.where(RECORD.c.gpu == gpu, RECORD.c.made >= begin, *compared)).scalar() or 0)
+
+
+def plan_text(plan: NightPlan, policy: Policy) -> str:
+    """The commands, ready for a shell; what else there is to say stands in comments."""
+    lines = []
+    for gpu in sorted({one.gpu for one in plan.pairs} | {one.gpu for one in plan.postponed}):
+        pairs = [one for one in plan.pairs if one.gpu == gpu]
+        seconds = f"{sum(one.gpu_seconds for one in pairs):.0f} of {policy.changes.gpu_seconds_a_night:.0f}"
+        lines.append(f"# on {escape.visible(gpu or 'a GPU without a name')}: about {seconds} GPU-seconds")
+        lines += [command for pair in pairs for command in pair.commands]
+        if postponed := sum(one.gpu == gpu for one in plan.postponed):
+            lines.append(f"# another night: {formatting.counted(postponed, 'suspicion')}")
+    return "\n".join(lines) or "# nothing is suspected"
+
+
+# ---- one pair for a workflow's run -----------------------------------------------------------------------------------
+
+
+def next_pair(
+    connection: sa.Connection,
+    kept: Store,
+    found: Sequence[CaseChanges],
+    policy: Policy,
+    now: datetime,
+    line: Sequence[str],
+) -> dict[str, str]:
+    """The most promising suspicion, else the next step towards the commit of a confirmed change, as later steps read
+    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night.
+
+    `line`: the commits of the default branch by place, as the checkout has them: the index knows measured ones alone.
+    """
+    since = now - NIGHT
+    for pair in plan(connection, found, policy, since).pairs:
+        if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
+            return _outputs(runner, pair)
+    seconds = PROCESS_SECONDS * TO_DIRECT
+    for one in of_index(connection, found).searches:
+        runner = _runner(connection, kept, one.gpu, policy)
+        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, since)
+        if runner is not None and seconds <= left and one.middle[0] < len(line):
+            # A commit that cannot be built is passed by: the runs of a night take turns.
+            near = [line[place] for place in one.middle[:NEAR] if place < len(line)]
+            ends = one.base, near[int(now.timestamp() // 600) % len(near)]
+            case = CaseName("", one.card, one.case, one.gpu).written
+            return _outputs(runner, _pair(one.gpu, ends, (case,), TO_DIRECT, seconds))
+    return dict.fromkeys(("gpu", "target", "base_sha", "head_sha", "cases", "processes"), "")
+
+
+def _outputs(runner: RunnerGpu, pair: PlannedPair) -> dict[str, str]:
+    ends = {"base_sha": pair.previous, "head_sha": pair.commit}
+    what = {"cases": " ".join(pair.cases), "processes": str(pair.processes)}
+    return {"gpu": runner.label, "target": runner.target, **ends, **what}
+
+
+def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) -> RunnerGpu | None:
+    """Whose runners have this kind of GPU, as its newest record says that was made with a label."""
+    asked = sa.select(RECORD.c.name, RECORD.c.rules).where(RECORD.c.gpu == gpu)
+    for row in connection.execute(asked.order_by(RECORD.c.made.desc(), RECORD.c.id.desc()).limit(LOOKED_AT)):
+        data = store.get(kept, "judgements", f"{row.name}-{row.rules}")
+        label = entry.parsed(Entry, data, row.name).run.gpu if data else None
+        if label is not None:
+            return next((one for one in policy.measure.gpus if one.label == label), None)
+    return None

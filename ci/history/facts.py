@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, computed_field
 
 from kernelgate.bench.record import Model
+from kernelgate.ci.history.entry import ComparisonEntry, PointEntry
 
 Interval = tuple[float, float]
 """95%, in percent of time."""
@@ -46,22 +47,15 @@ class CaseName:
         return "/".join(filter(None, (self.card, self.case)))
 
 
-@dataclass(frozen=True)
-class HistoryPoint:
-    """What one side of a case took."""
+class HistoryPoint(PointEntry):
+    """What one side of a case took, in which record."""
 
     record: str
     """By its sha256."""
     made: str | None
-    side: str
-    commit: str | None
     place: int | None
     """Of the commit in the first-parent order of the default branch."""
-    us: float
-    error: Annotated[float | None, Field(exclude=True)]
-    """The standard error of its logarithm."""
-    processes: int
-    rounds: int
+    error: Annotated[float | None, Field(exclude=True)] = None
     finding: str | None
 
     @computed_field  # type: ignore[prop-decorator]
@@ -70,26 +64,15 @@ class HistoryPoint:
         return pct(self.error)
 
 
-@dataclass(frozen=True)
-class HistoryComparison:
-    """Two commits in the same processes."""
+class HistoryComparison(ComparisonEntry):
+    """Two commits in the same processes of a record."""
 
     record: str
     made: str | None
-    base: str
-    head: str | None
     place: int | None
     """The head's."""
     effect: Annotated[float, Field(exclude=True)]
-    """Of the logarithm; positive is slower."""
-    error: Annotated[float | None, Field(exclude=True)]
-    """Its standard error."""
-    spread_pct: float | None
-    noise_pct: float | None
-    processes: int
-    status: str | None
-    low_pct: Annotated[float | None, Field(exclude=True)]
-    high_pct: Annotated[float | None, Field(exclude=True)]
+    error: Annotated[float | None, Field(exclude=True)] = None
     finding: str | None
 
     @computed_field  # type: ignore[prop-decorator]
@@ -101,11 +84,6 @@ class HistoryComparison:
     @property
     def error_pct(self) -> float | None:
         return pct(self.error)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def interval_pct(self) -> Interval | None:
-        return None if self.low_pct is None or self.high_pct is None else (self.low_pct, self.high_pct)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
-"""Reads the index: the series that were asked for, and all of it for other tools."""
+"""Reads the index: the series that were asked for, in a terminal or as facts, and all of it for other tools."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document.model import Code, Line, Piece, Table, table
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
@@ -47,6 +51,7 @@ COMPARISONS = (
     .join(BASE, BASE.c.id == COMPARISON.c.base_id)
     .outerjoin(HEAD, HEAD.c.id == COMPARISON.c.head_id)
 )
+HEADS = POINTS.where(POINT.c.side == "head")
 _NAMES = tuple(SERIES.c[key] for key in ("repository", "card", "case", "gpu", *ENVIRONMENT))
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
@@ -90,10 +95,11 @@ def loaded(
     for row in rows:
         taken = [] if points is None else asked(points.where(POINT.c.series_id == row["id"])).all()
         compared = asked(COMPARISONS.where(COMPARISON.c.series_id == row["id"]))
-        one = replace(
-            named(row),
-            points=tuple(sorted((HistoryPoint(**each._asdict()) for each in taken), key=_place)),
-            comparisons=tuple(sorted((HistoryComparison(**each._asdict()) for each in compared), key=_place)),
+        one = MeasuredSeries(
+            **{key: row[key] for key in ("repository", "card", "case", "gpu", "reference")},
+            environment={key: row[key] for key in ENVIRONMENT if row[key]},
+            points=tuple(sorted((HistoryPoint.model_construct(**each._asdict()) for each in taken), key=_place)),
+            comparisons=tuple(sorted(map(_comparison, compared), key=_place)),
         )
         if one.points or one.comparisons:
             found.append(one)
@@ -131,10 +137,10 @@ def _names(values: Iterator[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def named(row: Mapping[str, Any]) -> MeasuredSeries:
-    """A series by its row, without what was measured."""
-    where = {key: row[key] for key in ENVIRONMENT if row[key]}
-    return MeasuredSeries(row["repository"], row["card"], row["case"], row["gpu"], where, row["reference"])
+def _comparison(row: sa.Row[Any]) -> HistoryComparison:
+    fields = row._asdict()
+    ends = fields.pop("low_pct"), fields.pop("high_pct")
+    return HistoryComparison.model_construct(**fields, interval_pct=None if None in ends else ends)
 
 
 def _place(one: HistoryPoint | HistoryComparison) -> tuple[bool, int, str, str]:
@@ -172,3 +178,108 @@ def as_json(connection: sa.Connection, sessions: Iterable[Mapping[str, Any]]) ->
             yield f"{',' if number else ''}\n{json.dumps(row, ensure_ascii=False)}"
         yield "]"
     yield "}\n"
+
+
+# ---- in a terminal ---------------------------------------------------------------------------------------------------
+#
+# One line for each series, or for each commit of the one case that was asked for: heads, on the default branch where
+# any of them is known to be there. Of each case the newest environments are shown, and of these the last measurements.
+
+ENVIRONMENTS = 3
+"""Of a case; the earlier ones are in --json."""
+ROWS = 30
+"""Of one series."""
+SPARKS = "▁▂▃▄▅▆▇█"
+DRAWN = 20
+"""Points of a sparkline."""
+FLAT = 0.01
+"""A sparkline's whole height is at least 1% of the time, so that noise draws no mountains."""
+
+
+def text(connection: sa.Connection, wanted: Wanted) -> str:
+    """The newest series of what was asked for. Raises KernelgateError where nothing has these names."""
+    found: list[MeasuredSeries] = []
+    cases = earlier = left_out = 0
+    for _, alike in groupby(sorted(chosen(connection, wanted), key=_case), key=_case):
+        since = [row for row in alike if wanted.since is None or row["newest"] >= wanted.since]
+        ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
+        earlier += len(ordered[:-ENVIRONMENTS])
+        cases += 1
+        for row in ordered[-ENVIRONMENTS:]:
+            for one in loaded(connection, [row], wanted.since, HEADS):
+                placed = tuple(point for point in one.points if point.place is not None) or one.points
+                left_out += len(one.points) - len(placed)
+                found += [replace(one, points=placed)] if placed else []
+    if not found:
+        return "nothing was measured since then\n"
+    if cases == 1:
+        parts = [_named(found[0], case=True), *map(_commits, found)]
+    else:
+        groups: dict[str, list[MeasuredSeries]] = {}
+        for one in found:
+            groups.setdefault(f"{_named(one)}\n{_environment(one)}", []).append(one)
+        parts = [f"{title}\n{render.in_columns(_overview(rows))}" for title, rows in groups.items()]
+    if left_out:
+        counted = formatting.counted(left_out, "measurement")
+        parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
+    if earlier:
+        of = "" if cases == 1 else " of cases"
+        parts.append(f"Left out: {formatting.counted(earlier, 'earlier environment')}{of}; --json has them.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _case(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return row["card"], row["case"], row["gpu"], row["repository"]
+
+
+def sparkline(times: Iterable[float]) -> str:
+    """The last of these times, the longest highest."""
+    drawn = list(times)[-DRAWN:]
+    low = min(drawn)
+    height = max(max(drawn) - low, FLAT * low)
+    return "".join(SPARKS[min(len(SPARKS) - 1, int((one - low) / height * len(SPARKS)))] for one in drawn)
+
+
+def _overview(found: Sequence[MeasuredSeries]) -> Table:
+    rows = []
+    for one in found:
+        times = [point.us for point in one.points]
+        moved = formatting.percent(100 * (times[-1] / times[0] - 1), sign=True)
+        since_first = moved if len(times) > 1 else formatting.MISSING
+        last = formatting.durations(times[-1])
+        rows.append((Code(one.case), str(len(times)), last, since_first, sparkline(times)))
+    return table(("case", "#times", "#last", "#since first", "last 20"), rows)
+
+
+def _named(one: MeasuredSeries, case: bool = False) -> str:
+    on = f"on {one.gpu or 'an unknown device'}"
+    of = f"of {one.repository}" if one.repository else ""
+    return " ".join(filter(None, (one.written if case else one.card, of, on)))
+
+
+def _environment(one: MeasuredSeries) -> str:
+    known = (f"{key.replace('_', ' ')} {one.environment[key]}" for key in ENVIRONMENT if key in one.environment)
+    return textwrap.fill(", ".join(known) or "environment unknown", render.WIDTH)
+
+
+def _commits(one: MeasuredSeries) -> str:
+    """Heads alone: what base and reference took is in --json."""
+    points, changes = one.points[-ROWS:], {row.record: row for row in one.comparisons if row.status is not None}
+    rows = [_row(point, changes.get(point.record)) for point in points]
+    titles = "measured", "commit", "#time", "#±", "#against its base"
+    parts = [_environment(one), render.in_columns(table(titles, rows))]
+    if earlier := len(one.points) - len(points):
+        parts.insert(1, f"({earlier} earlier ones: --json)")
+    return "\n".join(parts)
+
+
+def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:
+    effect = pct(change.effect) if change else None
+    against = formatting.MISSING if effect is None else formatting.percent(effect, 2, sign=True)
+    return (
+        (point.made or "?")[:10],
+        formatting.commit(point.commit, formatting.MISSING),
+        formatting.durations(point.us),
+        formatting.MISSING if point.error_pct is None else formatting.percent(point.error_pct, 2),
+        "not to be trusted" if point.finding else against,
+    )

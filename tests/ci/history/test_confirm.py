@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgate.ci.history import confirm
-from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history import nights
 from kernelgate.ci.history.facts import Change
+from kernelgate.ci.history.nights import PairMeasured
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
@@ -19,11 +19,11 @@ UNCLEAR = replace(SHOWN, effect=0.006, error=0.003, spread=0.007)
 
 
 def test_without_a_comparison_it_stays_suspected() -> None:
-    assert confirm.settled(SUSPECTED, ()) == SUSPECTED
+    assert nights.settled(SUSPECTED, ()) == SUSPECTED
 
 
 def test_a_comparison_that_shows_it_confirms_it_with_its_own_size() -> None:
-    found = confirm.settled(SUSPECTED, [SHOWN])
+    found = nights.settled(SUSPECTED, [SHOWN])
     assert found.state == "confirmed"
     assert found.change_pct == pytest.approx(0.955, abs=0.01)
     low, high = found.interval_pct
@@ -41,48 +41,48 @@ def test_a_comparison_that_shows_it_confirms_it_with_its_own_size() -> None:
     ids=["nothing", "certain, and too small to tell", "the other direction"],
 )
 def test_a_comparison_that_does_not_show_it_refutes_it(measured: PairMeasured, why: str) -> None:
-    found = confirm.settled(SUSPECTED, [measured])
+    found = nights.settled(SUSPECTED, [measured])
     assert found.state == "refuted"
     assert why in found.why
 
 
 def test_an_unclear_comparison_leaves_it_open_until_there_were_enough() -> None:
-    states = [confirm.settled(SUSPECTED, [UNCLEAR] * looks).state for looks in (1, 2, 3)]
+    states = [nights.settled(SUSPECTED, [UNCLEAR] * looks).state for looks in (1, 2, 3)]
     assert states == ["suspected", "suspected", "refuted"]
 
 
 def test_a_single_process_shows_nothing() -> None:
-    assert confirm.settled(SUSPECTED, [replace(SHOWN, processes=1)]) == SUSPECTED
+    assert nights.settled(SUSPECTED, [replace(SHOWN, processes=1)]) == SUSPECTED
 
 
 def test_what_the_judge_was_not_sure_of_confirms_nothing() -> None:
     """Processes agree by chance; the standard error of the judge, who knows the machine, says more."""
     lucky = replace(SHOWN, spread=1e-6, error=0.005, processes=7)
-    assert confirm.settled(SUSPECTED, [lucky]).state == "suspected"
+    assert nights.settled(SUSPECTED, [lucky]).state == "suspected"
 
 
 def test_other_commits_say_nothing_of_it() -> None:
     elsewhere = replace(SHOWN, base="ccccccc", base_place=40, head="ddddddd", head_place=43)
     across_everything = replace(SHOWN, base_place=0, head_place=60)
-    assert confirm.settled(SUSPECTED, [elsewhere, across_everything]) == SUSPECTED
+    assert nights.settled(SUSPECTED, [elsewhere, across_everything]) == SUSPECTED
 
 
 def test_a_place_that_shifted_is_not_measured_again_once_confirmed() -> None:
     wider = replace(SUSPECTED, previous="9999999", previous_place=9)
-    found = confirm.settled(wider, [SHOWN])
+    found = nights.settled(wider, [SHOWN])
     assert (found.state, found.previous, found.commit) == ("confirmed", "aaaaaaa", "bbbbbbb")
 
 
 def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
     wider = replace(SUSPECTED, commit="eeeeeee", place=15)
-    assert confirm.settled(wider, [NOTHING]) == wider
+    assert nights.settled(wider, [NOTHING]) == wider
     narrower = replace(SUSPECTED, previous="aaaaaab", previous_place=11)
-    assert confirm.settled(narrower, [NOTHING]).state == "refuted"
+    assert nights.settled(narrower, [NOTHING]).state == "refuted"
 
 
 def test_what_was_accepted_stays_accepted() -> None:
     accepted = replace(SUSPECTED, state="accepted")
-    assert confirm.settled(accepted, [NOTHING]) == accepted
+    assert nights.settled(accepted, [NOTHING]) == accepted
 
 
 def test_looking_twice_needs_more_than_looking_once() -> None:
@@ -90,6 +90,6 @@ def test_looking_twice_needs_more_than_looking_once() -> None:
     halves = replace(SHOWN, spread=0.003, error=1e-6, processes=5)
     whole = replace(halves, spread=0.003 * (8 / 9) ** 0.5, processes=10)
     effects = [at * 1e-4 for at in range(20, 120)]
-    one = [confirm.settled(SUSPECTED, [replace(whole, effect=at)]).state for at in effects]
-    two = [confirm.settled(SUSPECTED, [replace(halves, effect=at)] * 2).state for at in effects]
+    one = [nights.settled(SUSPECTED, [replace(whole, effect=at)]).state for at in effects]
+    two = [nights.settled(SUSPECTED, [replace(halves, effect=at)] * 2).state for at in effects]
     assert one.count("confirmed") > two.count("confirmed") > 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.ci.history import culprits, database, index, nights
-from kernelgate.ci.history.confirm import LOOKS
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import KnownCulprits
+from kernelgate.ci.history.nights import LOOKS
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import named, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped

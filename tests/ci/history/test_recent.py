@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelgate.bench.record import Device
-from kernelgate.ci.history import database, index, recent
+from kernelgate.ci.history import database, index, series
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import H200, an_entry, put
@@ -11,7 +11,7 @@ from tests.ci.history.entries import H200, an_entry, put
 
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
     with database.reading(index_at) as connection:
-        return recent.text(connection, wanted)
+        return series.text(connection, wanted)
 
 
 def test_one_series_shows_each_commit(index_at: Database) -> None:
@@ -51,10 +51,10 @@ def test_long_names_and_many_points_stay_within_80_columns(index_at: Database) -
 
 
 def test_only_the_last_commits_are_listed_and_the_rest_is_said(index_at: Database) -> None:
-    put(index_at, *(an_entry(f"{number}", f"{number:040}") for number in range(recent.ROWS + 2)))
+    put(index_at, *(an_entry(f"{number}", f"{number:040}") for number in range(series.ROWS + 2)))
     shown_ = text(index_at).splitlines()
     assert "(2 earlier ones: --json)" in shown_
-    assert sum(line.startswith("2026-08-01") for line in shown_) == recent.ROWS
+    assert sum(line.startswith("2026-08-01") for line in shown_) == series.ROWS
 
 
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
@@ -73,9 +73,9 @@ def test_times_that_nobody_should_believe_say_so(index_at: Database) -> None:
 
 
 def test_noise_draws_no_mountains() -> None:
-    assert recent.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
-    assert recent.sparkline([100.0, 101.0]) == "▁█"
-    assert len(recent.sparkline(range(1, 100))) == recent.DRAWN
+    assert series.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
+    assert series.sparkline([100.0, 101.0]) == "▁█"
+    assert len(series.sparkline(range(1, 100))) == series.DRAWN
 
 
 def test_of_many_environments_the_newest_are_shown_and_the_rest_is_said(index_at: Database) -> None:

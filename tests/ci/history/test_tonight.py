@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.record import Cost, Run
-from kernelgate.ci.history import database, nights, store, tonight
+from kernelgate.ci.history import culprits, database, nights, store
+from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry
 from kernelgate.ci.history.facts import CaseName, Change, NightPlan
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
-from kernelgate.ci.history.tonight import Suspicion, ThisNight
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from tests.ci.history.entries import an_entry, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, found, sha, stepped, times
@@ -37,7 +37,7 @@ def with_budget(seconds: float) -> Policy:
 def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> None:
     other = replace(ONE, series=replace(ONE.series, case="M=1024"))
     elsewhere = replace(ONE, series=replace(ONE.series, gpu="A100"))
-    first, second = tonight.planned([ONE, other, elsewhere], POLICY).pairs
+    first, second = culprits.planned([ONE, other, elsewhere], POLICY).pairs
     assert (first.gpu, first.cases) == ("A100", ("attention/M=512",))
     assert (second.previous, second.commit) == ("aaaaaaa", "bbbbbbb")
     assert (second.gpu, second.cases) == ("H200", ("attention/M=512", "attention/M=1024"))
@@ -46,34 +46,34 @@ def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> 
 
 def test_what_is_settled_is_not_measured() -> None:
     settled = [replace(ONE, change=replace(CHANGE, state=state)) for state in ("confirmed", "refuted", "accepted")]
-    assert tonight.planned(settled, POLICY) == NightPlan((), ())
+    assert culprits.planned(settled, POLICY) == NightPlan((), ())
 
 
 def test_small_changes_and_noisy_cases_take_more_processes() -> None:
     large = replace(ONE, change=replace(CHANGE, change_pct=9.0))
     small = replace(ONE, change=replace(CHANGE, change_pct=0.2))
-    counts = [tonight.needed(one, POLICY) for one in (large, small, replace(ONE, spread_pct=0.5))]
+    counts = [culprits.needed(one, POLICY) for one in (large, small, replace(ONE, spread_pct=0.5))]
     assert counts[0] == TO_DIRECT
     assert counts[1] > counts[0]
     assert counts[2] == POLICY.processes.limit
 
 
 def test_the_budget_holds_and_the_larger_change_comes_first_unless_one_waited_long() -> None:
-    plan = tonight.planned([ONE, LARGE], with_budget(50.0))
+    plan = culprits.planned([ONE, LARGE], with_budget(50.0))
     assert [pair.cases for pair in plan.pairs] == [("attention/large",)]
     assert plan.pairs[0].gpu_seconds <= 50.0
     assert [one.case for one in plan.postponed] == ["attention/M=512"]
-    [waited] = tonight.planned([replace(ONE, waited=9), LARGE], with_budget(50.0)).pairs
+    [waited] = culprits.planned([replace(ONE, waited=9), LARGE], with_budget(50.0)).pairs
     assert waited.cases == ("attention/M=512",)
 
 
 def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
-    [pair] = tonight.planned([ONE], with_budget(25.0)).pairs
+    [pair] = culprits.planned([ONE], with_budget(25.0)).pairs
     assert pair.processes == POLICY.processes.minimum
     for budget in (19.0, 0.0):
-        plan = tonight.planned([ONE], with_budget(budget))
+        plan = culprits.planned([ONE], with_budget(budget))
         assert (plan.pairs, len(plan.postponed)) == ((), 1)
-        assert "another night: 1 suspicion" in tonight.text(plan, with_budget(budget))
+        assert "another night: 1 suspicion" in culprits.plan_text(plan, with_budget(budget))
 
 
 # ---- from the index --------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
 
 def planned(index_at: Database) -> NightPlan:
     with database.reading(index_at) as connection:
-        return tonight.of_index(connection, nights.of_index(connection, Wanted()), POLICY)
+        return culprits.plan(connection, nights.of_index(connection, Wanted()), POLICY)
 
 
 def suspect(index_at: Database, *cases: str) -> None:
@@ -104,7 +104,7 @@ def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -
     assert words[:6] == ["kernelgate", "bench", "--base", sha(STEP - 1), "--head", sha(STEP)]
     assert [words[at + 1] for at, word in enumerate(words) if word == "--case"] == ["norm/one", "norm/two"]
     assert shlex.split(pair.commands[1]) == ["kernelgate", "history", "add", words[-1]]
-    text = tonight.text(plan, POLICY).splitlines()
+    text = culprits.plan_text(plan, POLICY).splitlines()
     assert text == [f"# on {pair.gpu}: about {pair.gpu_seconds:.0f} of 600 GPU-seconds", *pair.commands]
 
 
@@ -112,7 +112,7 @@ def test_what_was_confirmed_is_not_measured_again(index_at: Database) -> None:
     suspect(index_at, "one")
     put(index_at, a_pair(STEP - 1, STEP, 2.0))
     assert planned(index_at) == NightPlan((), ())
-    assert tonight.text(planned(index_at), POLICY) == "# nothing is suspected"
+    assert culprits.plan_text(planned(index_at), POLICY) == "# nothing is suspected"
 
 
 def test_commits_off_the_default_branch_are_not_to_be_built(index_at: Database) -> None:
@@ -126,14 +126,14 @@ def test_commits_off_the_default_branch_are_not_to_be_built(index_at: Database) 
 def test_a_process_costs_what_the_history_says(index_at: Database) -> None:
     suspect(index_at, "one")
     [pair] = planned(index_at).pairs
-    assert pair.gpu_seconds == pytest.approx(tonight.PROCESS_SECONDS * pair.processes)
+    assert pair.gpu_seconds == pytest.approx(culprits.PROCESS_SECONDS * pair.processes)
     put(index_at, a_cost(gpu_seconds=30.0, processes=5))
     assert planned(index_at).pairs[0].gpu_seconds == pytest.approx(30.0 / (2 * 5) * pair.processes)
 
 
 # ---- one pair for a workflow's run -----------------------------------------------------------------------------------
 
-TONIGHT = ThisNight(datetime(2026, 8, 20, 4, tzinfo=UTC), [sha(number) for number in range(NIGHTS)])
+TONIGHT = (datetime(2026, 8, 20, 4, tzinfo=UTC), [sha(number) for number in range(NIGHTS)])
 COMPARED = Run(created_at="2026-08-20T03:30:00Z", event="schedule", base_sha="b" * 40)
 
 
@@ -156,7 +156,7 @@ def spent(index_at: Database, name: str, run: Run) -> None:
 def chosen(index_at: Database, kept: Store) -> dict[str, str]:
     with database.reading(index_at) as connection:
         every = nights.of_index(connection, Wanted())
-        return tonight.outputs(tonight.next_pair(connection, kept, every, POLICY, TONIGHT))
+        return culprits.next_pair(connection, kept, every, POLICY, *TONIGHT)
 
 
 def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
