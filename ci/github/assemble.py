@@ -231,7 +231,7 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         return _failed(label, info, Fault.OURS, f"the policy has no GPU with the label {label}")
     if path.exists():
         measured = record.read(path)
-        if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
+        if label in planned and (why := completeness.too_large(measured, planned[label], policy.processes)):
             return _failed(label, info, Fault.OURS, f"the record cannot be used: {render.plain_line(why)}")
         measured = held_to(asked.plan[label], measured, info) if label in asked.plan else measured
         # Where nothing differs, there is a verdict without times.

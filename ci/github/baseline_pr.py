@@ -142,7 +142,7 @@ def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: 
     if before.stored is None or ratchet.changed(new.environment, before.stored.environment):
         return frozenset()
     accepted = {key for one in before.accepted for key in one.cases}
-    keys = ratchet.faster(verdict, rules) | accepted
+    keys = ratchet.faster(verdict, rules.processes) | accepted
     known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}
     fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
     return frozenset(keys | fresh) if keys else frozenset()

@@ -89,7 +89,6 @@ class AccuracyVerdict:
     head: SideAccuracy
     worse: tuple[ErrorMeasure, ...] = ()
     """What is certainly worse, by more than the margin."""
-    draws: int = 0
     not_finite: int = 0
 
     @property
@@ -102,7 +101,25 @@ def judge(record: RunRecord) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
     listed = [(check.card, one) for check in checks(record, "accuracy") for one in check.accuracies if one.base.draws]
     alpha = LEVEL / max(1, len(listed) * len(ErrorMeasure))
-    verdicts = [_verdict(card, one, alpha) for card, one in listed]
+    verdicts = []
+    for card, one in listed:
+        standing = Standing.IDENTICAL
+        worse: tuple[ErrorMeasure, ...] = ()
+        if one.identical < one.base.draws:
+            worse = tuple(_worse(one, alpha))
+            standing = Standing.LESS if worse else _not_worse(one, alpha)
+        verdicts.append(
+            AccuracyVerdict(
+                key=CaseKey(card, one.case),
+                output=one.output,
+                distribution=one.distribution,
+                standing=standing,
+                base=SideAccuracy.of(one.base),
+                head=SideAccuracy.of(one.head),
+                worse=worse,
+                not_finite=one.not_finite,
+            )
+        )
     return tuple(sorted(verdicts, key=_severity))
 
 
@@ -131,25 +148,6 @@ def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
     order = list(Standing)
     first = list(ErrorMeasure).index(one.worse[0]) if one.worse else 0
     return order.index(one.standing), first, -one.ratio if one.standing is not Standing.MORE else one.ratio
-
-
-def _verdict(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
-    standing = Standing.IDENTICAL
-    worse: tuple[ErrorMeasure, ...] = ()
-    if one.identical < one.base.draws:
-        worse = tuple(_worse(one, alpha))
-        standing = Standing.LESS if worse else _not_worse(one, alpha)
-    return AccuracyVerdict(
-        key=CaseKey(card, one.case),
-        output=one.output,
-        distribution=one.distribution,
-        standing=standing,
-        base=SideAccuracy.of(one.base),
-        head=SideAccuracy.of(one.head),
-        worse=worse,
-        draws=one.base.draws,
-        not_finite=one.not_finite,
-    )
 
 
 def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:

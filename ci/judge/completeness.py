@@ -15,13 +15,12 @@ from kernelgate.bench.record import (
     CheckKind,
     Expected,
     RunRecord,
-    TimedProcess,
     timed_cases,
 )
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import cards, correctness, validity, witness
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Processes
 
 SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
@@ -64,9 +63,9 @@ def replanned(record: RunRecord, expected: Expected) -> bool:
     return planned is not None and expected.hash is not None and planned != expected.hash
 
 
-def too_large(record: RunRecord, expected: Expected, policy: Policy) -> Line:
+def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
     """Why judging the record would take longer than any measurement of this plan warrants; empty where it would not."""
-    cases, limit = len(expected.cases) + SPARE_CASES, policy.processes.limit
+    cases, limit = len(expected.cases) + SPARE_CASES, rules.limit
     if len(record.cases) > cases:
         planned = counted(len(expected.cases), "case")
         return (f"it has {len(record.cases)} cases; the plan has {planned}, and at most {SPARE_CASES} may be added",)
@@ -80,10 +79,19 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     if expected.target is not None and None in _capabilities(record):
         asked = Code(expected.target)
         yield ("it is not known on which compute capability it was measured; the plan asked for ", asked)
-    own = sorted(_own_of_plan(record, expected))
+    # Cards of the plan that were judged by the head's own all the same.
+    own = sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"})
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
-    counts, exempt = _processes_by_case(record), cards.same_library(record) | set(own)
+    # How many processes hold samples of each case's head.
+    counts = Counter(
+        timing.key
+        for process in record.processes
+        if process.role in COMPARED
+        for timing in process.timings
+        if timing.samples_us.get("head")
+    )
+    exempt = cards.same_library(record) | set(own)
     # A record may name no card.
     held = {case.key: counts[case.key] or counts[CaseKey("", case.id)] for case in expected.cases}
     least = expected.processes or 1
@@ -103,11 +111,6 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     yield from _without_reference(record, expected, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
-
-
-def _own_of_plan(record: RunRecord, expected: Expected) -> frozenset[str]:
-    """Cards of the plan that were judged by the head's own all the same."""
-    return cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"}
 
 
 def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
@@ -145,14 +148,15 @@ def _why_not(check: Check | None) -> str:
 def _unverified(record: RunRecord, exempt: Collection[str]) -> Iterator[Line]:
     """The cases that some process timed without comparing outputs of what it timed."""
     timed = [case for case in timed_cases(record) if case.case.card not in exempt]
-    silent = [case.case for case in timed if not all(map(_is_verified, case.processes))]
+    silent = []
+    for case in timed:
+        for process in case.processes:
+            compared = {side for side, calls in process.timing.calls.items() if calls.compared}
+            if not {side for side, times in process.samples_us.items() if times and side in SIDES} <= compared:
+                silent.append(case.case)
+                break
     if silent:
         yield ("the outputs of ", *_named(silent), f" {_were(silent)} not compared in every process")
-
-
-def _is_verified(process: TimedProcess) -> bool:
-    compared = {side for side, calls in process.timing.calls.items() if calls.compared}
-    return {side for side, times in process.samples_us.items() if times and side in SIDES} <= compared
 
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -177,7 +181,11 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
     """The compared cases that base and head were not timed apart for. A head alone has nothing to be compared with."""
     seen = witness.log_ratios(record)
-    both = {case.key for case in timed_cases(record) if any(map(_has_both, case.processes))}
+    both = {
+        case.key
+        for case in timed_cases(record)
+        if any(process.samples_us.get("base") and process.samples_us.get("head") for process in case.processes)
+    }
     lacking: dict[str, list[Case]] = {}
     for case in expected.cases:
         known = {case.key, CaseKey("", case.id)}
@@ -187,10 +195,6 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
     for why, unseen in lacking.items():
         because = f": {sentence(why)}" if why else ""
         yield (*_named(unseen), f" {_were(unseen)} not timed by the witness{because}")
-
-
-def _has_both(process: TimedProcess) -> bool:
-    return bool(process.samples_us.get("base") and process.samples_us.get("head"))
 
 
 def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
@@ -216,17 +220,6 @@ def _capabilities(record: RunRecord) -> set[str | None]:
     known = {one.id: one.device.compute_capability for one in record.environments}
     used = {process.environment for process in record.processes if process.timings}
     return {known.get(id_) for id_ in used} or {record.environment.device.compute_capability}
-
-
-def _processes_by_case(record: RunRecord) -> Counter[CaseKey]:
-    """How many processes hold samples of each case's head."""
-    return Counter(
-        timing.key
-        for process in record.processes
-        if process.role in COMPARED
-        for timing in process.timings
-        if timing.samples_us.get("head")
-    )
 
 
 def _named(cases: Sequence[Case]) -> tuple[Piece, ...]:

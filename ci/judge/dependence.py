@@ -68,14 +68,11 @@ class CarryOver:
         return -MOVED * self.both.change
 
     @property
-    def bound(self) -> float:
-        """The same, as large as it may be."""
-        return abs(self.moved) + MOVED * self.both.error * stats.normal_half_width(LEVEL)
-
-    @property
-    def least(self) -> float:
-        """The same, as small as it may be: what no direction may rest on, however uncertain the rest of it."""
-        return max(0.0, abs(self.moved) - MOVED * self.both.error * stats.normal_half_width(LEVEL))
+    def bounds(self) -> tuple[float, float]:
+        """The same, as small as it may be, which no direction may rest on however uncertain the rest is, and as large
+        as it may be."""
+        width = MOVED * self.both.error * stats.normal_half_width(LEVEL)
+        return max(0.0, abs(self.moved) - width), abs(self.moved) + width
 
     def shown(self, p: float) -> bool:
         return any(_shown(effect, p) for effect in (self.base, self.head, self.both))
@@ -105,7 +102,13 @@ class Dependence:
 def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     """Of the processes of one case, with interleaved rounds of both sides."""
     own = [carry_over(process) for process in processes]
-    odd = {index: found for index, found in enumerate(own) if found and _spoils(found)}
+    far = math.log1p(CARRY_OVER_PCT / 100)
+    # A case has several processes, which together get as much of the chance of an error as the case's own tests.
+    odd = {
+        index: found
+        for index, found in enumerate(own)
+        if found and abs(found.moved) > far and found.shown(DEPENDENCE_P / PROCESSES)
+    }
     if len(processes) - len(odd) < minimum:
         odd = {}  # it is no process's own, but the two kernels'
     said = [
@@ -116,22 +119,16 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     said += [Finding("throttled", f"process {index + 1} is left out: {why}", False) for index, why in apart.items()]
     out = frozenset((*odd, *apart))
     rest = [process for index, process in enumerate(processes) if index not in out]
-    shared = _together([found for index, found in enumerate(own) if found and index not in out])
-    slope = on_clock(rest)
     moved = [Moved(0.0, (*said, *clock_by_side(rest)))]
-    if shared and shared.shown(DEPENDENCE_P):
-        moved.append(_widened(CARRY_OVER, shared.sentence(), shared.bound))
-    elif shared:
-        moved.append(Moved(shared.least))
-    if slope:
+    if left := [found for index, found in enumerate(own) if found and index not in out]:
+        parts = ([one.base for one in left], [one.head for one in left], [one.both for one in left])
+        shared = CarryOver(*map(_weighted, parts))
+        least, most = shared.bounds
+        named = shared.shown(DEPENDENCE_P)
+        moved.append(_widened(CARRY_OVER, shared.sentence(), most) if named else Moved(least))
+    if slope := on_clock(rest):
         moved.append(_widened(CLOCK_DEPENDENT, slope.sentence(), slope.bound))
     return Dependence(out, tuple(moved))
-
-
-def _spoils(found: CarryOver) -> bool:
-    """A case has several processes, which together get as much of the chance of an error as the case's own tests."""
-    far = math.log1p(CARRY_OVER_PCT / 100)
-    return abs(found.moved) > far and found.shown(DEPENDENCE_P / PROCESSES)
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
@@ -208,13 +205,6 @@ def _log_step(process: TimedProcess) -> float:
     )
 
 
-def _together(found: Sequence[CarryOver]) -> CarryOver | None:
-    if not found:
-        return None
-    parts = ([one.base for one in found], [one.head for one in found], [one.both for one in found])
-    return CarryOver(*map(_weighted, parts))
-
-
 def _weighted(effects: Sequence[Pooled]) -> Pooled:
     """One effect of all processes, with weights 1 / variance."""
     weights = np.array([1 / max(effect.error, 1e-9) ** 2 for effect in effects])
@@ -263,8 +253,13 @@ def on_clock(processes: Sequence[TimedProcess]) -> OnClock | None:
     known = [process for process in processes if len(_clock_ratios(process)) >= max(CELL, 3)]
     if not known:
         return None
-    clocks = [_round_clocks(process) for process in known]
-    ratios = [_clipped(_log_ratios(process)[1:-1]) for process in known]
+    clocks, ratios = [], []
+    for process in known:
+        base, head = (np.log(np.array(process.timing.sm_mhz[side], dtype=float)) for side in ("base", "head"))
+        clocks.append((base + head) / 2)
+        inner = _log_ratios(process)[1:-1]
+        middle, reach = float(np.median(inner)), CLIP * location.half_width([inner])
+        ratios.append(np.clip(inner, middle - reach, middle + reach))
     beside = [(each[:-2] + each[2:]) / 2 for each in clocks]
     x, y = ([values - values.mean() for values in each] for each in (beside, ratios))
     total = sum(float(values @ values) for values in x)
@@ -288,16 +283,15 @@ def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
     apart = [ratios for process in processes if len(ratios := _clock_ratios(process)) >= CELL]
     if not apart:
         return
-    found = _weighted([_of(location.levels([ratios], 0.0)[0]) for ratios in apart])
+    levels = [location.levels([ratios], 0.0)[0] for ratios in apart]
+    found = _weighted(
+        [Pooled(one.value, max(math.sqrt(one.variance), 1e-9), max(1.0, one.rounds - 1)) for one in levels]
+    )
     if found.p() < DEPENDENCE_P and abs(found.change) > math.log1p(SIDE_CLOCK_PCT / 100):
         word = "lower" if found.change < 0 else "higher"
         much = formatting.percent(percent(abs(found.change)))
         text = f"the SM clock is {much} {word} during the head's samples than during the base's in the same rounds"
         yield Finding(CLOCK_BY_SIDE, f"{text}, which is part of the change", False)
-
-
-def _of(found: location.Location) -> Pooled:
-    return Pooled(found.value, max(math.sqrt(found.variance), 1e-9), max(1.0, found.rounds - 1))
 
 
 def _clock_ratios(process: TimedProcess) -> Array:
@@ -308,15 +302,3 @@ def _clock_ratios(process: TimedProcess) -> Array:
     if not rounds or not len(base) == len(head) == rounds or min(base.min(), head.min()) <= 0:
         return np.array([])
     return np.asarray(np.log(head / base))
-
-
-def _round_clocks(process: TimedProcess) -> Array:
-    """The logarithm of each round's clock."""
-    base, head = (np.log(np.array(process.timing.sm_mhz[side], dtype=float)) for side in ("base", "head"))
-    return np.asarray((base + head) / 2)
-
-
-def _clipped(values: Array) -> Array:
-    middle = float(np.median(values))
-    reach = CLIP * location.half_width([values])
-    return np.clip(values, middle - reach, middle + reach)

@@ -29,7 +29,7 @@ LOCKSTEP: Final = 1e-5
 def duplicated(record: RunRecord) -> str | None:
     """The first times of a case that stand in two processes, or that are the base's times a factor, as a sentence."""
     cases = timed_cases(record)
-    return next((found for case in cases for found in (*_of_case(case), *_in_lockstep(case))), None)
+    return next((found for case in cases for found in (*_pasted(case), *_in_lockstep(case))), None)
 
 
 def _in_lockstep(case: TimedCase) -> Iterator[str]:
@@ -58,17 +58,34 @@ class _Timed:
 
     @cached_property
     def alike(self) -> float:
-        return _alike(self.times)
+        """The chance that two of these times are equal, or that what follows two equal ones is."""
+        if len(self.times) < 2:
+            return 1.0
+        times = self.times[:ASKED]
+        equal = times[:, None] == times[None, :]
+        np.fill_diagonal(equal, False)
+        followed = equal[:-1, :-1]
+        both = int((followed & equal[1:, 1:]).sum())
+        pairs = len(times) * (len(times) - 1)
+        # One coincidence more than was seen: none in a hundred times does not mean that there are none.
+        return max((int(equal.sum()) + 2) / (pairs + 2), (both + 2) / (int(followed.sum()) + 2) if both else 0.0)
 
 
-def _of_case(case: TimedCase) -> Iterator[str]:
+def _pasted(case: TimedCase) -> Iterator[str]:
     for side in SIDES:
         known = [_Timed(process.process.id, np.array(process.samples_us.get(side, ()))) for process in case.processes]
         for first, second in combinations(known, 2):
             if first.short_stretches.isdisjoint(second.short_stretches):
                 continue
             length = _telling(first, second)
-            if length and (same := _same_stretch(first.times, second.times, length)):
+            if length is None:
+                continue
+            # How many times of the first process stand in stretches that the second holds as well.
+            known_stretches = frozenset(_stretches(second.times, length))
+            inside = np.zeros(len(first.times), dtype=bool)
+            for start, stretch in enumerate(_stretches(first.times, length)):
+                inside[start : start + length] |= stretch in known_stretches
+            if same := int(inside.sum()):
                 times = f"the same {same} times" if same < len(first.times) else f"the same times, all {same},"
                 both = f"processes {first.id} and {second.id}"
                 yield f"{both} hold {times} of the {side} of {case.id}: copied, not measured"
@@ -86,30 +103,6 @@ def _telling(first: _Timed, second: _Timed) -> int | None:
         return None
     length = math.ceil(math.log(CHANCE / places) / math.log(alike))
     return length if length <= min(len(first.times), len(second.times)) else None
-
-
-def _alike(times: Array) -> float:
-    """The chance that two of these times are equal, or that what follows two equal ones is."""
-    if len(times) < 2:
-        return 1.0
-    times = times[:ASKED]
-    equal = times[:, None] == times[None, :]
-    np.fill_diagonal(equal, False)
-    followed = equal[:-1, :-1]
-    both = int((followed & equal[1:, 1:]).sum())
-    pairs = len(times) * (len(times) - 1)
-    # One coincidence more than was seen: none in a hundred times does not mean that there are none.
-    return max((int(equal.sum()) + 2) / (pairs + 2), (both + 2) / (int(followed.sum()) + 2) if both else 0.0)
-
-
-def _same_stretch(first: Array, second: Array, length: int) -> int:
-    """How many times of the first process stand in stretches that the second holds as well, of at least this length."""
-    known = frozenset(_stretches(second, length))
-    inside = np.zeros(len(first), dtype=bool)
-    for start, stretch in enumerate(_stretches(first, length)):
-        if stretch in known:
-            inside[start : start + length] = True
-    return int(inside.sum())
 
 
 def _stretches(times: Array, length: int) -> list[bytes]:

@@ -15,7 +15,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Policy, Processes
 
 DAY = len("2026-11-22")
 STALE_DAYS: Final = 90
@@ -50,9 +50,9 @@ def changed(now: Environment, then: Environment) -> tuple[Differs, ...]:
     return tuple(Differs(name, was, is_) for name, was, is_ in pairs if was and is_ and was != is_)
 
 
-def faster(verdict: RecordVerdict, policy: Policy) -> frozenset[CaseKey]:
+def faster(verdict: RecordVerdict, rules: Processes) -> frozenset[CaseKey]:
     """The cases that certainly became faster, in as many processes as a regression takes to block."""
-    enough = policy.processes.to_block
+    enough = rules.to_block
     return frozenset(case.key for case in verdict.cases if case.status.is_faster and case.processes >= enough)
 
 
@@ -175,19 +175,14 @@ def best(held: RunRecord | None, stored: RunRecord, new: RunRecord, policy: Poli
     tonight = judge(new, policy, held or stored, history=known)
     earlier = judge(stored, policy, held, history=known) if held else None
     if earlier is not None:
-        keys = faster(tonight, policy) & faster(earlier, policy)
+        keys = faster(tonight, policy.processes) & faster(earlier, policy.processes)
     else:
         keys = frozenset(case.key for case in tonight.cases if case.believed and not case.status.is_slower)
-    keys &= _on_another_day(stored, new)
+    then, today = {key: one.measured for key, one in _summaries(stored)}, (new.run.created_at or "")[:DAY]
+    keys = frozenset(key for key in keys if then.get(key) not in (None, today))
     if not keys:
         return None
     before = {case.key: case.change_pct or 0.0 for case in earlier.cases} if earlier else {}
     of_new = {case.key for case in tonight.cases if (case.change_pct or 0.0) >= before.get(case.key, 0.0)} & keys
     whole = moved(held, stored, keys - of_new) if held else _only(stored, keys)
     return moved(whole, new, of_new)
-
-
-def _on_another_day(stored: RunRecord, new: RunRecord) -> frozenset[CaseKey]:
-    then = {key: one.measured for key, one in _summaries(stored)}
-    today = (new.run.created_at or "")[:DAY]
-    return frozenset(key for key in (case.key for case in new.cases) if then.get(key) not in (None, today))

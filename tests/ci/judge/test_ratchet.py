@@ -59,7 +59,7 @@ def times(held: RunRecord | None) -> dict[str, float]:
 
 def test_only_what_is_certainly_faster_moves() -> None:
     before, now = stored(1, {"one": 0, "two": 0, "three": 0}), night(9, {"one": -0.2, "two": 0.2, "three": 0.003})
-    keys = ratchet.faster(judge(now, POLICY, before), POLICY)
+    keys = ratchet.faster(judge(now, POLICY, before), POLICY.processes)
     assert keys == {ONE}
     after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, before), keys)))
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
