@@ -103,11 +103,7 @@ class Posting:
 
 
 def assemble(
-    folder: Path,
-    info: RunInfo,
-    policy: Policy,
-    task: Task = "bench",
-    trusted: Trusted = NOTHING_TRUSTED,
+    folder: Path, info: RunInfo, policy: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED
 ) -> Posting:
     """Judges every record in the folder.
 

@@ -281,12 +281,7 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
         raise UsageError("the record holds no samples of a head, so it cannot be a baseline")
     when = new.run.created_at or datetime.min.isoformat()
     kept = RunRecord(
-        run=new.run,
-        environments=new.environments,
-        cards=new.cards,
-        cases=cases,
-        processes=processes,
-        notes=new.notes,
+        run=new.run, environments=new.environments, cards=new.cards, cases=cases, processes=processes, notes=new.notes
     )
     short = formatting.ids(case.key for case in kept.cases)
     summary = Summary(

@@ -22,13 +22,7 @@ from kernelgate.ci.github import bisect
 from kernelgate.ci.github.actions import Event, Step
 from kernelgate.ci.github.bisect import BISECT, BisectRequest, put_search
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull
-from kernelgate.ci.github.plan import (
-    NO_CARD,
-    case_fault,
-    gpu_outputs,
-    skipped,
-    watches_no_kernel,
-)
+from kernelgate.ci.github.plan import NO_CARD, case_fault, gpu_outputs, skipped, watches_no_kernel
 from kernelgate.ci.github.upsert import Stamp, put_comment
 from kernelgate.ci.policy.pull_request_rules import Measure
 

@@ -179,11 +179,7 @@ def _table(culprit: Culprit) -> Table:
 
 def _row(case: CulpritCase) -> tuple[Line, ...]:
     change, between = formatting.signed(case.change_pct, case.interval_pct)
-    now: dict[str, Line] = {
-        "slower": ("slower",),
-        "fixed": ("fixed by ", Code(case.by[:7])),
-        "accepted": ("accepted",),
-    }
+    now: dict[str, Line] = {"slower": ("slower",), "fixed": ("fixed by ", Code(case.by[:7])), "accepted": ("accepted",)}
     return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
 
 

@@ -33,11 +33,7 @@ class Part(Enum):
         "## What was changed",
         "name the one variable you changed",
     )
-    CLAIMS = (
-        r"\bclaim",
-        "## Claimed effect",
-        'write a line such as "- m4096_n1024_fp16: 10% faster", or "none"',
-    )
+    CLAIMS = (r"\bclaim", "## Claimed effect", 'write a line such as "- m4096_n1024_fp16: 10% faster", or "none"')
     EVIDENCE = (r"\bprofil|\bevidence", "## Profiler evidence", "give numbers from before and after")
     CORRECTNESS = (r"\bcorrectness", "## Correctness", "tick what you checked")
     TESTING = (r"\btest(?:s|ing|ed)?\b", "## Testing done", "name the commands and the machine")

@@ -11,13 +11,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description
-from kernelgate.ci.github.assemble import (
-    NOTHING_TRUSTED,
-    Posting,
-    Task,
-    Trusted,
-    assemble,
-)
+from kernelgate.ci.github.assemble import NOTHING_TRUSTED, Posting, Task, Trusted, assemble
 from kernelgate.ci.github.check_run import (
     Annotation,
     CheckRun,

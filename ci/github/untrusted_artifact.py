@@ -223,11 +223,7 @@ def plain_json(data: bytes, name: str) -> None:
 
     try:
         json.loads(
-            data.decode("utf-8"),
-            parse_constant=constant,
-            parse_float=number,
-            parse_int=whole,
-            object_pairs_hook=unique,
+            data.decode("utf-8"), parse_constant=constant, parse_float=number, parse_int=whole, object_pairs_hook=unique
         )
     except RecursionError:
         _refuse(name, "it is nested too deeply")

@@ -67,10 +67,7 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     found = record_of(project, run)
     assert (found.run.head_sha, found.run.base_sha) == (pull.head_sha, project.repository.main)
     assert (found.run.repository, found.run.run_id) == (HOME_REPOSITORY, run.id)
-    assert {build.side: build.sha for build in found.builds} == {
-        "base": project.repository.main,
-        "head": pull.head_sha,
-    }
+    assert {build.side: build.sha for build in found.builds} == {"base": project.repository.main, "head": pull.head_sha}
     assert all(build.kernels for build in found.builds), "the compiler's facts travel with the libraries"
     assert found.environment.device.compute_capability is None
     assert [case.id for case in found.cases] == [

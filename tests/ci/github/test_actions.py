@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core.errors import (
-    CardError,
-    KernelgateError,
-    NoDeviceError,
-    NoKernelError,
-    UsageError,
-)
+from kernelgate.bench.core.errors import CardError, KernelgateError, NoDeviceError, NoKernelError, UsageError
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import actions, artifacts, client, untrusted_artifact
 from kernelgate.ci.github.actions import Step

@@ -67,11 +67,7 @@ def test_a_regression_blocks_although_a_case_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plan",
-    [
-        PLAN.model_copy(update={"target": "9.0"}),
-        PLAN.model_copy(update={"cases": WHOLE.cases[1:]}),
-    ],
+    "plan", [PLAN.model_copy(update={"target": "9.0"}), PLAN.model_copy(update={"cases": WHOLE.cases[1:]})]
 )
 def test_a_record_of_something_else_is_not_used(tmp_path: Path, plan: Expected) -> None:
     found = posting(tmp_path, WHOLE, {"l4": plan})

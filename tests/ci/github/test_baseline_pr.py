@@ -113,12 +113,7 @@ def test_after_a_merge_the_branch_starts_anew(desk: Desk, run_json: Path, rules:
 
 @pytest.mark.parametrize(
     ("stored", "force", "offered"),
-    [
-        ("same", False, False),
-        ("slower by 20%", False, True),
-        ("faster by 20%", False, False),
-        ("same", True, True),
-    ],
+    [("same", False, False), ("slower by 20%", False, True), ("faster by 20%", False, False), ("same", True, True)],
 )
 def test_it_is_offered_where_the_verdict_says_improved(
     desk: Desk, run_json: Path, rules: Policy, stored: str, force: bool, offered: bool

@@ -70,10 +70,7 @@ def about(claim: str, *cases: Case, cards: tuple[Card, ...] = ()) -> set[str]:
     return {f"{key.card}/{key.id}" for key in cases_of(read, RunRecord(cases=cases, cards=cards)).cases}
 
 
-OLD = (
-    Case(id="a", axes={"S": 512, "causal": 0.0, "B": 1.0}),
-    Case(id="b", axes={"S": 512, "causal": 1.0, "B": 1.0}),
-)
+OLD = (Case(id="a", axes={"S": 512, "causal": 0.0, "B": 1.0}), Case(id="b", axes={"S": 512, "causal": 1.0, "B": 1.0}))
 NEW = (
     Case(id="a", axes={"S": 512, "causal": False}),
     Case(id="b", axes={"S": 512, "causal": True}),

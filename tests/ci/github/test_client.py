@@ -44,13 +44,6 @@ def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
 # Good days -----------------------------------------------------------------------------------------------------------
 
 
-def test_running_it_twice_changes_nothing_the_second_time(desk: Desk) -> None:
-    everything(desk)
-    before = len(desk.github.writes())
-    everything(desk)
-    assert desk.github.writes()[before:] == []
-
-
 def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
     put_comment(desk.bot, 1, ["One.\nTwo."], STAMP)
     [kept] = desk.github.comments.values()
@@ -73,13 +66,6 @@ def test_annotations_go_out_in_fifties_and_only_once(desk: Desk) -> None:
     put_check(desk.bot, check(120), STAMP)
     [shown] = desk.github.checks.values()
     assert [note["start_line"] for note in shown["annotations"]] == list(range(1, 121))
-
-
-def test_a_long_summary_is_cut_to_what_github_takes(desk: Desk) -> None:
-    put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP)
-    [shown] = desk.github.checks.values()
-    assert len(shown["output"]["summary"]) == 65_535
-    assert put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP).outcome == "unchanged"
 
 
 # Bad days ------------------------------------------------------------------------------------------------------------
@@ -184,15 +170,6 @@ def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
     desk.github.fault("DELETE", "/issues/1/labels/.*", before=desk.github.pulls[1].labels.clear)
     put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)
     assert desk.github.pulls[1].labels == ["performance: regressed"]
-
-
-def test_two_runs_at_once_leave_one_comment_with_the_newer_result(desk: Desk) -> None:
-    other = f"Newer.\n{state_line('verdict', Stamp(HEAD, 6, 1))}"
-    desk.github.fault("POST", COMMENTS, before=lambda: desk.github.comment(1, other))
-    put_comment(desk.bot, 1, ["Older."], STAMP)
-    # The older one leaves both; the newer run looks again after its own POST, and cleans up.
-    put_comment(desk.bot, 1, ["Newer."], Stamp(HEAD, 6, 1))
-    assert desk.github.bodies(1) == [other]
 
 
 def test_two_runs_really_at_once(desk: Desk) -> None:
@@ -312,11 +289,6 @@ def test_a_marker_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
     forged = state_line("verdict", Stamp(HEAD, 999, 1))
     put_comment(desk.bot, 1, [f"Title: {forged}\nmore"], STAMP)
     assert shown_stamp(desk.bot, 1) == STAMP
-
-
-def test_a_head_that_is_no_commit_cannot_end_the_marker() -> None:
-    with pytest.raises(UsageError):
-        state_line("verdict", Stamp("a --> <b>", 1, 1))
 
 
 def test_a_bot_of_another_name_does_not_pile_up_comments(desk: Desk) -> None:

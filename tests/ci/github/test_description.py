@@ -193,13 +193,7 @@ def test_cases_are_read(line: str, case: str | None, params: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "10% faster or 20% faster",
-        "faster by 5% and slower by 3%",
-        "100% faster at S=1",
-        "250% faster",
-    ],
+    "line", ["10% faster or 20% faster", "faster by 5% and slower by 3%", "100% faster at S=1", "250% faster"]
 )
 def test_what_is_not_clear_is_not_guessed(line: str) -> None:
     claims, unread = read_claims(line)

@@ -100,7 +100,7 @@ def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
     assert shown["output"]["title"] == "❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge"
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
-        ("csrc/k.cuh", 11, 12, "failure"),
+        ("csrc/k.cuh", 11, 12, "failure")
     ], "at the longest run of changed lines alone"
     assert shown["annotations"][0]["title"] == shown["output"]["title"]
     assert desk.github.pulls[1].labels == ["performance: regressed"]
@@ -124,11 +124,6 @@ def test_each_verdict_has_its_conclusion_and_label(
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
 
 
-def test_spills_that_nobody_looked_for_are_said_to_be_unknown(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
-    assert "⚠️ Registers and spills were not read, so new spills would not have been seen." in the_comment(desk)
-
-
 def carded(name: str) -> dict[str, dict[str, bytes]]:
     made = CARD_EXAMPLES[name]().record
     run = made.run.model_copy(update={"head_sha": HEAD_SHA, "base_sha": BASE_SHA})
@@ -138,22 +133,11 @@ def carded(name: str) -> dict[str, dict[str, bytes]]:
 @pytest.mark.parametrize(
     ("name", "conclusion", "first", "labels"),
     [
-        (
-            "one_library",
-            "success",
-            "### ✅ No change: base and head compile to the same library; does not block\n",
-            ["unchanged"],
-        ),
+        ("one_library", "success", "### ✅ No change: base and head compile to the same library; does", ["unchanged"]),
         (
             "base_does_not_compile",
             "neutral",
-            "### ➖ Nothing to compare with: the head was measured alone, 2 cases on the L4; ",
-            [],
-        ),
-        (
-            "first_card",
-            "neutral",
-            "### ➖ Nothing to compare with: the head was measured alone, 2 cases on the L4; ",
+            "### ➖ Nothing to compare with: the head was measured alone, 2 cases",
             [],
         ),
     ],
@@ -178,29 +162,14 @@ def test_a_head_without_a_base_hides_no_failure_of_the_same_commit(
 
 
 def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    """Nor does the page that another attempt uploaded."""
     folder = measured(desk, tmp_path, l4("slower"))
-    post(desk.bot, folder, POLICY)
-    before = len(desk.github.writes())
-    post(desk.bot, folder, POLICY)
-    assert desk.github.writes()[before:] == []
-
-
-PAGE = "https://github.com/octo-org/kernels/actions/runs/{run}/artifacts/{artifact}"
-
-
-def test_the_comment_leads_to_the_page_and_the_files(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    page = PAGE.format(run=7, artifact=70)
-    post(desk.bot, folder, POLICY, page=page)
-    assert f"[The page]({page}) has all of this with plots." in the_comment(desk)
+    pages = [f"https://github.com/octo-org/kernels/actions/runs/7/artifacts/{number}" for number in (70, 71)]
+    post(desk.bot, folder, POLICY, page=pages[0])
+    assert f"[The page]({pages[0]}) has all of this with plots." in the_comment(desk)
     assert f"[The run]({read_run_info(folder).run_url}#artifacts)" in the_comment(desk)
-
-
-def test_the_page_of_another_attempt_changes_nothing(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    post(desk.bot, folder, POLICY, page=PAGE.format(run=7, artifact=70))
     before = len(desk.github.writes())
-    post(desk.bot, folder, POLICY, page=PAGE.format(run=7, artifact=71))
+    post(desk.bot, folder, POLICY, page=pages[1])
     assert desk.github.writes()[before:] == []
 
 
@@ -222,22 +191,19 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("planned")
-def test_the_page_holds_the_claims_too(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verb_writes_and_posts(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = measured(desk, tmp_path, l4("slower"), "- s512_b32_h8_d64_fp16: 10% faster")
     for name, value in desk.bot.step.environment.items():
         monkeypatch.setenv(name, value)
-    page, text = tmp_path / "page.html", tmp_path / "comment.md"
-    assert kernelgate(["report", "--from", str(folder), "--html", str(page), "-o", str(text)]) == 0
+    page = tmp_path / "page.html"
+    assert kernelgate(["report", "--from", str(folder), "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n" in printed
+    assert "is contradicted" in printed
     assert "is contradicted" in page.read_text("utf-8")
-    assert "is contradicted" in text.read_text("utf-8")
     assert desk.github.writes() == []
-
-
-@pytest.mark.usefixtures("planned")
-def test_the_verb_posts(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
     assert kernelgate(["report", "--from", str(folder), "--post"]) == 0
     assert the_comment(desk).startswith("### ❌ 4.90% slower")
 
@@ -251,14 +217,6 @@ def test_the_verb_holds_the_record_against_the_suite_of_pull_requests(
         monkeypatch.setenv(name, value)
     assert kernelgate(["report", "--from", str(folder), "--post"]) == 0
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
-
-
-@pytest.mark.usefixtures("planned")
-def test_without_post_the_comment_is_printed(desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    assert kernelgate(["report", "--from", str(folder)]) == 0
-    assert "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n" in capsys.readouterr().out
-    assert desk.github.writes() == []
 
 
 # Whose fault ---------------------------------------------------------------------------------------------------------
@@ -302,10 +260,7 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
         ("measure (l4) / measure", "failure", [("admit", "success"), ("doctor", "failure")], "Not your fault: the job"),
         ("build / build", "failure", [("build head", "failure")], "Does not compile"),
         ("measure (l4) / measure", "failure", [("fuzz", "failure")], "Wrong result"),
-        ("measure (l4) / measure", "timed_out", [("bench", "cancelled")], "ran into its time limit"),
         ("measure (l4) / measure", "cancelled", [("bench", "cancelled")], "runner disconnected"),
-        ("measure (l4) / measure", "failure", [("bench", "failure")], "kernelgate itself failed"),
-        ("measure (l4) / measure", "failure", [], "Not your fault"),
     ],
 )
 def test_without_a_note_the_job_tells(
@@ -326,13 +281,7 @@ def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_
     assert "another commit: it says `ddddddd`, GitHub says `a1b2c3d`" in the_comment(desk)
     assert "d" * 8 not in the_comment(desk)
     assert "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again." in the_comment(desk)
-
-
-def test_a_record_that_was_refused_is_never_a_success(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", pull_request=99)}})
-    post(desk.bot, folder, POLICY)
     assert the_check(desk)["conclusion"] == "neutral"
-    assert "another pull request" in the_comment(desk)
 
 
 def skipped_run(desk: Desk, tmp_path: Path) -> Path:
@@ -390,19 +339,8 @@ def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> No
     assert the_check(desk)["conclusion"] == "success"
 
 
-def test_a_run_that_waits_for_an_approval_is_no_reason_to_let_anything_pass(desk: Desk, tmp_path: Path) -> None:
-    """GitHub ends the run of a fork at once, as action_required, until a maintainer approves it."""
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="fork/kernels", files=FILES)
-    waiting = desk.github.add_run(pull, conclusion="action_required")
-    fetch(desk.bot, waiting["id"], tmp_path / "in")
-    assert post(desk.bot, tmp_path / "in", POLICY) == 0
-    assert the_check(desk)["status"] == "in_progress"
-    assert desk.github.comments == {}
-
-
-@pytest.mark.parametrize("ended", ["startup_failure", "success", "cancelled"])
-def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path, ended: str) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion=ended)
+def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion="cancelled")
     fetch(desk.bot, run["id"], tmp_path / "in")
     post(desk.bot, tmp_path / "in", POLICY)
     assert the_comment(desk).splitlines()[2].startswith("The run ended")
@@ -587,12 +525,6 @@ def test_policy_decides_whether_a_contradicted_claim_blocks(
     assert the_check(desk)["conclusion"] == conclusion
 
 
-def test_an_empty_hypothesis_blocks_a_kernel_change(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks"), POLICY)
-    assert "❌ this blocks: in the description `## Intent and hypothesis` is missing; say what" in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "failure"
-
-
 @pytest.mark.parametrize(
     ("pull", "conclusion"),
     [
@@ -638,28 +570,28 @@ def spilling(example: str) -> dict[str, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("example", "passing"),
-    [("faster", ", not by speed (12.80% faster in 1 of 4"), ("equivalent", ", not by speed (no change: all 9 cases")],
-)
-@pytest.mark.parametrize(
-    ("cause", "first"),
+    ("cause", "example", "first", "unblock"),
     [
-        ("description", "### ⛔ Blocked by the description"),
-        ("claim", "### ⛔ Blocked by a claim that the measurement contradicts"),
-        ("spills", "### ⛔ Blocked by new register spills in `attention`"),
+        ("the description", "faster", "not by speed (12.80% faster in 1 of 4", "**To unblock:** add `## Intent"),
+        (
+            "a claim that the measurement contradicts",
+            "equivalent",
+            "not by speed (no change: all 9 cases",
+            "**To unblock:** correct the claim `all cases",
+        ),
+        ("new register spills in `attention`", "faster", "not by speed (12.80% faster", "**Now:** use fewer registers"),
     ],
 )
 def test_what_blocks_besides_speed_is_the_first_thing_said(
-    desk: Desk, tmp_path: Path, example: str, passing: str, cause: str, first: str
+    desk: Desk, tmp_path: Path, cause: str, example: str, first: str, unblock: str
 ) -> None:
-    claim = "- all cases: 30% slower" if cause == "claim" else "none"
-    facts = {"body": "thanks"} if cause == "description" else {}
-    members = spilling(example) if cause == "spills" else l4(example)
+    claim = "- all cases: 30% slower" if "claim" in cause else "none"
+    facts = {"body": "thanks"} if cause == "the description" else {}
+    members = spilling(example) if "spills" in cause else l4(example)
     post(desk.bot, measured(desk, tmp_path, members, claim, **facts), POLICY)
     body = the_comment(desk)
-    assert body.startswith(first + passing)
-    unblock = {"description": "**To unblock:** add `## Intent", "claim": "**To unblock:** correct the claim `all cases"}
-    assert f"\n{unblock.get(cause, '**Now:** use fewer registers')}" in body
+    assert body.startswith(f"### ⛔ Blocked by {cause}, {first}")
+    assert f"\n{unblock}" in body
     assert "does not block" not in body
     assert the_check(desk)["conclusion"] == "failure"
     assert the_check(desk)["output"]["title"].startswith("⛔ Blocked by ")
@@ -669,19 +601,6 @@ def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
     assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
     assert "Also blocked by new register spills in `attention`, the description. " in the_comment(desk)
-
-
-def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY))
-    for label in ("l4", "h100"):
-        desk.github.add_job(run, f"measure ({label}) / measure", "success")
-    desk.github.add_artifact(run, "kernelgate-record-l4", l4("faster")["kernelgate-record-l4"])
-    fetch(desk.bot, run["id"], tmp_path / "in")
-    post(desk.bot, tmp_path / "in", POLICY)
-    first, _, second = the_comment(desk).splitlines()[:3]
-    assert first == "### 🛠️ Not your fault on `h100`: kernelgate itself failed; does not block"
-    assert second.startswith("The GPU h100 was to be measured, and left no record that can be used. ")
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
 OURS = "### 🛠️ Not your fault: kernelgate itself failed; does not block"
@@ -700,18 +619,7 @@ def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
     [
         ({}, "### ✅ 12.80% faster in 1 of 4 cases on the L4, nothing else changed: does not block\n"),
         ({"processes": 6}, "### ❔ Incomplete: 4 cases were timed in 5 of 6 processes; so far: 12.80% faster "),
-        (
-            {"checks": ["fuzz", "sanitizer"]},
-            "### ❔ Incomplete: the sanitizer check did not run; so far: 12.80% faster ",
-        ),
-        (
-            {"label": "h100"},
-            f"{OURS}\n\nThe record cannot be used: it was planned",
-        ),
-        (
-            {"target": "9.0"},
-            f"{OURS}\n\nThe record cannot be used: it was measured",
-        ),
+        ({"label": "h100"}, f"{OURS}\n\nThe record cannot be used: it was planned"),
     ],
 )
 def test_a_record_is_held_against_its_plan(desk: Desk, tmp_path: Path, changes: dict[str, Any], first: str) -> None:

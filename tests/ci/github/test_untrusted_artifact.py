@@ -142,12 +142,7 @@ def test_an_encrypted_file_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"not a zip",
-        zipped({"run.json": HONEST})[:-30],
-        zipped({"run.json": HONEST}).replace(b"\x08", b"\x63"),
-    ],
+    "data", [b"not a zip", zipped({"run.json": HONEST})[:-30], zipped({"run.json": HONEST}).replace(b"\x08", b"\x63")]
 )
 def test_what_is_no_zip_file_is_refused(data: bytes) -> None:
     with pytest.raises(RefusedError, match="refused: "):
@@ -253,11 +248,7 @@ def test_many_cards_and_many_axes_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("key", "entry"),
-    [
-        ("profile", {"case": "x", "side": "head"}),
-        ("builds", {"side": "head"}),
-        ("notes", {"text": "x"}),
-    ],
+    [("profile", {"case": "x", "side": "head"}), ("builds", {"side": "head"}), ("notes", {"text": "x"})],
 )
 def test_lists_without_an_end_are_refused(key: str, entry: Any) -> None:
     content = json.loads(HONEST) | {key: [entry] * 4097}

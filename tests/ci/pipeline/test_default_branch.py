@@ -35,8 +35,7 @@ def test_a_card_that_is_wrong_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "measured"),
-    [(["csrc/k.cu", "setup.py"], False), ([".ci/kernels/norm.py", "csrc/k.cu"], True)],
+    ("files", "measured"), [(["csrc/k.cu", "setup.py"], False), ([".ci/kernels/norm.py", "csrc/k.cu"], True)]
 )
 def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: list[str], measured: bool) -> None:
     """Else its build would find no kernel, which blocked it."""
