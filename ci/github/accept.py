@@ -10,9 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from github import UnknownObjectException
-from github.WorkflowRun import WorkflowRun
-
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import CaseKey, Run
 from kernelgate.ci.document import render
@@ -21,9 +18,9 @@ from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github import check_run, command
 from kernelgate.ci.github.assemble import Posting, Trusted, assemble
 from kernelgate.ci.github.check_run import KeptAcceptance, shown_verdict
-from kernelgate.ci.github.client import Bot, patiently
+from kernelgate.ci.github.client import Bot, unless_gone
 from kernelgate.ci.github.command import ACCEPT, ALL, Command, NotDoneError, Requester
-from kernelgate.ci.github.fetch import RunInfo, fetch, write_run_info
+from kernelgate.ci.github.fetch import RunInfo, fetch, read_run, write_run_info
 from kernelgate.ci.github.upsert import Stamp, put_labels
 from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Policy
@@ -62,7 +59,7 @@ def _decided(
     bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judge: Callable[[RunInfo], Posting]
 ) -> tuple[KeptAcceptance, RunInfo]:
     head, base = subject.head_sha or "", subject.base_sha or ""
-    body = patiently("comment", lambda: check_run.comment_body(bot, asked.number, asked.comment_id, asked.login), bot)
+    body = check_run.comment_body(bot, asked.number, asked.comment_id, asked.login)
     if body is None or command.parse(body) != wanted:
         raise NotDoneError("the comment was edited or deleted since; write a new one")
     shown = shown_verdict(bot, head)
@@ -70,7 +67,7 @@ def _decided(
         raise NotDoneError(f"{head[:7]} has no verdict yet; look at it and then write this again")
     if shown.run.completed_at is None or shown.run.completed_at >= asked.at:
         raise NotDoneError("the verdict came after your comment; look at it and then write this again")
-    run = patiently("run", lambda: _run(bot, shown.told[0]), bot)
+    run = unless_gone("run", lambda: read_run(bot, shown.told[0]), bot)
     if run is None:
         raise NotDoneError(_GONE)
     info = fetch(bot, run.id, into, None if run.event.startswith("pull_request") else subject)
@@ -90,15 +87,6 @@ def _decided(
 
 
 _GONE = "what was measured is gone, or cannot be used; /kernelgate bench measures it again, then write this again"
-
-
-def _run(bot: Bot, number: int) -> WorkflowRun | None:
-    try:
-        run = bot.repository.get_workflow_run(number)
-        run.update()
-    except UnknownObjectException:
-        return None
-    return run
 
 
 def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:

@@ -113,7 +113,9 @@ def assemble(
         return _untrusted(info.pull is None or info.pull.touches(policy.template.kernel_paths))
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(info, policy)
-    asked = _Asked(info, policy, _described(info, policy) if task == "bench" else None, task, trusted)
+    pull = info.pull if task == "bench" else None
+    described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
+    asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
     decision = gate.decide(
         [result.evidence for result in results],
@@ -364,11 +366,6 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
 
 
 # The description ------------------------------------------------------------------------------------------------------
-
-
-def _described(info: RunInfo, policy: Policy) -> Description | None:
-    pull = info.pull
-    return describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
 
 
 def _description_lines(description: Description | None) -> list[Line]:

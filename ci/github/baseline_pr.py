@@ -341,9 +341,19 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
     slower = [case for case in verdict.cases if case.status not in _NOT_SLOWER]
     if known is None or verdict.refused is not None or not slower:
         return ()
+
+    def closed() -> list[PullRequest]:
+        every = bot.repository.get_pulls(state="closed", sort="updated", direction="desc")
+        merged = [pull for pull in islice(every, MAX_PULLS) if pull.merged_at is not None and pull.merge_commit_sha]
+        return [pull for pull in merged if Label.ACCEPTED in (label.name for label in pull.labels)]
+
+    def is_between(sha: str) -> bool:
+        """Whether the default branch got it after the one commit, and by the other."""
+        return merge_base(bot, sha, head) == sha and merge_base(bot, sha, known) != sha
+
     try:
-        pulls = patiently("closed pull requests", lambda: _accepting(bot), bot)
-        found = [one for pull in pulls if _is_between(bot, pull, known, head) for one in _of(bot, pull, slower)]
+        pulls = patiently("closed pull requests", closed, bot)
+        found = [one for pull in pulls if is_between(pull.merge_commit_sha) for one in _of(bot, pull, slower)]
     except GitHubError as error:
         bot.step.warn(f"what was accepted since the baseline is not known, so it counts as not accepted: {error}")
         return ()
@@ -352,21 +362,6 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
     # What was accepted makes the mean of its card slower, too.
     together = {mean.card for mean in verdict.means if mean.status.is_slower} - {case.card for case in taken}
     return () if left or together else tuple(found)
-
-
-def _accepting(bot: Bot) -> list[PullRequest]:
-    closed = bot.repository.get_pulls(state="closed", sort="updated", direction="desc")
-    return [
-        pull
-        for pull in islice(closed, MAX_PULLS)
-        if pull.merged_at is not None and Label.ACCEPTED in (label.name for label in pull.labels)
-    ]
-
-
-def _is_between(bot: Bot, pull: PullRequest, known: str, head: str) -> bool:
-    """Whether the default branch got it after the one commit, and by the other."""
-    merged = pull.merge_commit_sha or ""
-    return bool(merged) and merge_base(bot, merged, head) == merged and merge_base(bot, merged, known) != merged
 
 
 def _of(bot: Bot, pull: PullRequest, slower: Iterable[CaseVerdict]) -> list[AcceptedMerge]:

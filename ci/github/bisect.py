@@ -195,17 +195,15 @@ def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> Non
         raise RefusedError("the answer is refused: it names no commit that was found")
     good, bad = ends
     for sha in shown(found):
-        first = isinstance(found, CompiledAnswer) and sha == found.last_that_compiles == good
-        if not first and (sha == good or not _is_between(bot, sha, good, bad)):
+        if isinstance(found, CompiledAnswer) and sha == found.last_that_compiles == good:
+            continue
+        try:
+            plan.commit(bot, sha)
+            between = merge_base(bot, sha, bad) == sha != good and merge_base(bot, good, sha) == good
+        except UsageError:
+            between = False
+        if not between:
             raise RefusedError(f"the answer is refused: {sha[:12]} is no commit after {good[:12]} up to {bad[:12]}")
-
-
-def _is_between(bot: Bot, sha: str, good: str, bad: str) -> bool:
-    try:
-        plan.commit(bot, sha)
-    except UsageError:
-        return False
-    return merge_base(bot, sha, bad) == sha and merge_base(bot, good, sha) == good
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -12,10 +12,8 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
-from github import UnknownObjectException
 from github.CheckRun import CheckRun as ShownRun
 from github.GithubObject import NotSet
 from pydantic import ConfigDict, Field, ValidationError
@@ -24,7 +22,7 @@ from kernelgate.bench.record import CaseKey, Model
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.github.client import ROUNDS, Bot, patiently, until_done
+from kernelgate.ci.github.client import ROUNDS, Bot, patiently, unless_gone, until_done
 from kernelgate.ci.github.upsert import Posted, Stamp, same_text
 from kernelgate.ci.judge.gate import Acceptance, Conclusion
 from kernelgate.ci.report import remarks
@@ -325,7 +323,7 @@ def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]
     runs = patiently("acceptances", lambda: _acceptances(bot, head_sha), bot)
     standing = []
     for kept in filter(None, map(_read, runs[-MAX_KEPT:])):
-        body = patiently("comment", partial(comment_body, bot, number, kept.comment, kept.by), bot)
+        body = comment_body(bot, number, kept.comment, kept.by)
         if body is not None and digest(body) == kept.digest:
             standing.append(kept)
         else:
@@ -336,12 +334,13 @@ def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]
 
 def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
     """The comment as it is now; None where it is gone, or another one's."""
-    try:
+
+    def step() -> str | None:
         found = bot.repository.get_issue(number).get_comment(comment)
         body, user = found.body, found.user
-    except UnknownObjectException:
-        return None
-    return (body or "") if user is not None and user.login == by else None
+        return (body or "") if user is not None and user.login == by else None
+
+    return unless_gone("comment", step, bot)
 
 
 def _acceptances(bot: Bot, head_sha: str) -> list[ShownRun]:

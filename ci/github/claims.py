@@ -182,8 +182,12 @@ class Vocabulary:
 def cases_of(claim: Claim, record: RunRecord) -> ClaimedCases:
     """By the id where the claim has one, else every case that fits all axes and cards that it names."""
     cards = tuple(_vocabularies(record))
-    if claim.case is not None and not _is_word(claim.case, record, cards):
-        return ClaimedCases(frozenset(case.key for case in record.cases if claim.case.casefold() in _ids(case)))
+    if claim.case is not None:
+        name = claim.case.casefold()
+        named = frozenset(case.key for case in record.cases if name in _ids(case))
+        # Else what looks like an id may be the name of a card or of a switch, such as rms_norm.
+        if named or not any(name in one.titles | one.switches for one in cards):
+            return ClaimedCases(named)
     params = dict(claim.params if claim.case is None else named_axes(claim.text))
     strange = tuple(axis for axis in params if not any(axis in one.axes for one in cards))
     if strange:
@@ -213,12 +217,6 @@ def _vocabularies(record: RunRecord) -> Iterator[Vocabulary]:
 
 def _ids(case: Case) -> tuple[str, str]:
     return case.id.casefold(), f"{case.card}/{case.id}".casefold()
-
-
-def _is_word(text: str, record: RunRecord, cards: Sequence[Vocabulary]) -> bool:
-    if any(text.casefold() in _ids(case) for case in record.cases):
-        return False
-    return any(text.casefold() in one.titles | one.switches for one in cards)
 
 
 def _meant(text: str, cards: Sequence[Vocabulary]) -> Sequence[Vocabulary]:
@@ -284,9 +282,8 @@ class Assessed:
 
     claim: Claim
     finding: Support
-    case: CaseVerdict | None = None
-    strange: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
+    case: CaseVerdict | None
+    about: ClaimedCases
 
     @property
     def line(self) -> Line:
@@ -294,9 +291,9 @@ class Assessed:
         return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *self._why())
 
     def _why(self) -> Line:
-        if self.strange:
-            there_are = ("; there are ", *_listed(self.known, ", ")) if self.known else ()
-            return (": no case has an axis ", *_listed(self.strange, " or "), *there_are)
+        if self.about.strange:
+            there_are = ("; there are ", *_listed(self.about.known, ", ")) if self.about.known else ()
+            return (": no case has an axis ", *_listed(self.about.strange, " or "), *there_are)
         if self.case is None:
             return (": no measured case fits it",)
         if self.finding is Support.NOT_MEASURED:
@@ -314,8 +311,8 @@ def assess(claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, g
     for claim in claims:
         about = cases_of(claim, record)
         cases = [case for case in verdict.cases if case.key in about.cases]
-        found = [Assessed(claim, _found(claim, case, gates), case) for case in cases]
-        none = Assessed(claim, Support.NOT_MEASURED, strange=about.strange, known=about.known)
+        found = [Assessed(claim, _found(claim, case, gates), case, about) for case in cases]
+        none = Assessed(claim, Support.NOT_MEASURED, None, about)
         assessed.append(min(found, key=lambda one: one.finding, default=none))
     return tuple(assessed)
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import requests
-from github import Auth, GithubException, RateLimitExceededException
+from github import Auth, GithubException, RateLimitExceededException, UnknownObjectException
 from github.File import File
 from github.PullRequest import PullRequest
 from github.Repository import Repository
@@ -167,6 +167,18 @@ def _described(error: Exception) -> str:
         message = error.data.get("message", "") if isinstance(error.data, dict) else ""
         return f"HTTP {error.status} {visible(str(message), 300)}".strip()
     return str(error) if isinstance(error, NoAnswerError) else type(error).__name__
+
+
+def unless_gone(what: str, step: Callable[[], T], bot: Bot) -> T | None:
+    """The same; None where GitHub has no such thing, or has it no more."""
+
+    def look() -> T | None:
+        try:
+            return step()
+        except UnknownObjectException:
+            return None
+
+    return patiently(what, look, bot)
 
 
 def request(bot: Bot, verb: str, address: str, body: dict[str, Any] | None = None) -> Any:
@@ -343,7 +355,8 @@ class AnswerReader(Requester):
             return status, headers, body if isinstance(_parsed(body), dict) else "{}"
         if status in (204, 304) or (300 <= status < 400 and "location" in headers):
             return status, headers, ""
-        missing = lack(_parsed(body), _shape(verb, path)) or _bad_link(headers, url)
+        known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
+        missing = lack(_parsed(body), next(known, dict[str, Any] | list[Any])) or _bad_link(headers, url)
         if missing is not None:
             raise NoAnswerError(f"{what}: GitHub answered {status} with what is no answer of its API: {missing}")
         return status, headers, body
@@ -361,11 +374,6 @@ def lack(value: Any, shape: Any) -> str | None:
 @cache
 def _adapter(shape: Any) -> TypeAdapter[Any]:
     return TypeAdapter(shape)
-
-
-def _shape(verb: str, path: str) -> Any:
-    known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
-    return next(known, dict[str, Any] | list[Any])
 
 
 def _parsed(body: str) -> Any:

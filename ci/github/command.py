@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from github import UnknownObjectException
 from github.PullRequest import PullRequest
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -21,7 +20,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.github import bisect
 from kernelgate.ci.github.actions import Event, Step
 from kernelgate.ci.github.bisect import BISECT, BisectRequest, put_search
-from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull
+from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull, unless_gone
 from kernelgate.ci.github.plan import NO_CARD, case_fault, gpu_outputs, skipped, watches_no_kernel
 from kernelgate.ci.github.upsert import Stamp, put_comment
 from kernelgate.ci.policy.pull_request_rules import Measure
@@ -224,14 +223,8 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
 
 def may_write(bot: Bot, login: str) -> bool:
     """Whether somebody has write access to the repository; a stranger has not."""
-
-    def step() -> bool:
-        try:
-            return bot.repository.get_collaborator_permission(login) in ("admin", "maintain", "write")
-        except UnknownObjectException:
-            return False
-
-    return patiently("permission", step, bot)
+    role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(login), bot)
+    return role in ("admin", "maintain", "write")
 
 
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:

@@ -171,16 +171,14 @@ def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
 
 def _table(culprit: Culprit) -> Table:
     columns = (Column("change", True), Column("case"), Column("GPU"), Column("now"))
-    rows = tuple(_row(case) for case in culprit.worst_first[:MAX_ROWS])
-    left = len(culprit.cases) - len(rows)
-    more: tuple[tuple[Line, ...], ...] = ((("",), (f"and {left} more",), ("",), ("",)),) if left > 0 else ()
-    return Table(columns, rows + more)
-
-
-def _row(case: CulpritCase) -> tuple[Line, ...]:
-    change, between = formatting.signed(case.change_pct, case.interval_pct)
-    now: dict[str, Line] = {"slower": ("slower",), "fixed": ("fixed by ", Code(case.by[:7])), "accepted": ("accepted",)}
-    return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
+    rows: list[tuple[Line, ...]] = []
+    for case in culprit.worst_first[:MAX_ROWS]:
+        change, between = formatting.signed(case.change_pct, case.interval_pct)
+        now: Line = ("fixed by ", Code(case.by[:7])) if case.state == "fixed" else (case.state,)
+        rows.append(((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now))
+    if (left := len(culprit.cases) - len(rows)) > 0:
+        rows.append((("",), (f"and {left} more",), ("",), ("",)))
+    return Table(columns, tuple(rows))
 
 
 def _names(cases: list[CulpritCase]) -> Line:

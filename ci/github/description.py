@@ -221,16 +221,11 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
     pull = step.event().pull_request
     if pull is None:
         return Description((), (), (), "the event is of no pull request")
-    by_bot = pull.user is not None and pull.user.type == "Bot"
-    return describe(pull.body, rules, _changed(step, pull.number), by_bot=by_bot)
-
-
-def _changed(step: Step, number: int) -> list[str] | None:
-    """The files of the pull request; None where they are not known, and then it counts as a change to a kernel."""
-    if step.token is None:
-        return None
-    bot = connect(step)
-    return patiently("changed files", lambda: changed_names(bot.repository.get_pull(number)), bot)
+    changed = None
+    if step.token is not None:
+        bot = connect(step)
+        changed = patiently("changed files", lambda: changed_names(bot.repository.get_pull(pull.number)), bot)
+    return describe(pull.body, rules, changed, by_bot=pull.user is not None and pull.user.type == "Bot")
 
 
 # What kernelgate writes into it --------------------------------------------------------------------------------------

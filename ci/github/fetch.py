@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -144,7 +145,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. Raises
     GitHubError where the API cannot be used.
     """
-    run = _told(bot, run_id) or _run(bot, run_id)
+    run = _told(bot, run_id) or patiently("run", lambda: read_run(bot, run_id), bot)
     pull, why_none, shared = None, None, False
     if asked is None:
         pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
@@ -275,7 +276,7 @@ def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
 def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:
     """Of these runs, the newest first, those that are reported: the others decided that there is nothing to measure."""
     for number in sorted(numbers, reverse=True):
-        run = _run(bot, number)
+        run = patiently("run", partial(read_run, bot, number), bot)
         if _is_under_way(run) or _says_something(_jobs(bot, run)[1]):
             yield run
 
@@ -293,15 +294,11 @@ def _siblings(bot: Bot, run: WorkflowRun) -> set[int]:
     return patiently("runs", step, bot)
 
 
-def _run(bot: Bot, number: int) -> WorkflowRun:
+def read_run(bot: Bot, number: int) -> WorkflowRun:
     """The run with its content read, so that nothing is asked of GitHub outside of a step that is retried."""
-
-    def step() -> WorkflowRun:
-        run = bot.repository.get_workflow_run(number)
-        run.update()
-        return run
-
-    return patiently("run", step, bot)
+    run = bot.repository.get_workflow_run(number)
+    run.update()
+    return run
 
 
 def _told(bot: Bot, number: int) -> WorkflowRun | None:
@@ -318,7 +315,7 @@ def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
     """The run with its jobs; where it was started again in the meantime, both are the new attempt's."""
     listed = patiently("jobs", lambda: list(run.jobs("latest")), bot)
     if any(job.run_attempt > run.run_attempt for job in listed):
-        run = _run(bot, run.id)
+        run = patiently("run", partial(read_run, bot, run.id), bot)
     jobs = []
     for job in listed:
         stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)

@@ -239,20 +239,16 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
         raise NotAdmittedError(f"the pull request has moved on to {head[:12]}: its newer run applies")
     if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
         return f"admitted: {head_sha[:12]} is the head of pull request {number}, a branch of this repository"
-    names = patiently("approvals", lambda: _approved_by(bot, run), bot)
+    # PyGithub has no method for a run's approvals.
+    address = f"{bot.repository.url}/actions/runs/{run}/approvals"
+    names = [
+        review["user"]["login"]
+        for review in patiently("approvals", lambda: request(bot, "GET", address), bot)
+        if review["state"] == "approved" and FORK_ENVIRONMENT in [each["name"] for each in review["environments"]]
+    ]
     if not names:
         raise NotAdmittedError(
             f"this run of a fork was not approved: give the environment {FORK_ENVIRONMENT} required reviewers, "
             "as docs/install.md says"
         )
     return f"admitted: {head_sha[:12]} is the head of pull request {number}, approved by {', '.join(names)}"
-
-
-def _approved_by(bot: Bot, run: str) -> list[str]:
-    # PyGithub has no method for a run's approvals.
-    reviews = request(bot, "GET", f"{bot.repository.url}/actions/runs/{run}/approvals")
-    return [
-        review["user"]["login"]
-        for review in reviews
-        if review["state"] == "approved" and FORK_ENVIRONMENT in [each["name"] for each in review["environments"]]
-    ]

@@ -243,10 +243,14 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
         return
     attempt = environment.get("GITHUB_RUN_ATTEMPT", "")
     compiling = error if isinstance(error, CompileError) else None
+    fault = "runner" if isinstance(error, NoDeviceError | CannotCompileError) else "ours"
+    # What compiles reads the card of the commit; what measures, that of the default branch.
+    if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
+        fault = "build"
     text = FailureNote.model_validate(
         {
             "schema": "kernelgate.failure/1",
-            "fault": _fault(error, verb),
+            "fault": fault,
             "message": (compiling.first if compiling else str(error))[:MAX_MESSAGE] or type(error).__name__,
             "verb": verb[:40] or None,
             "target": compiling.target if compiling else None,
@@ -255,10 +259,3 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
         }
     ).model_dump_json(by_alias=True)
     files.write(Path(name), text + "\n")
-
-
-def _fault(error: KernelgateError, verb: str) -> str:
-    # What compiles reads the card of the commit; what measures, that of the default branch.
-    if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
-        return "build"
-    return "runner" if isinstance(error, NoDeviceError | CannotCompileError) else "ours"

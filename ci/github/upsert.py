@@ -87,14 +87,14 @@ def same_text(old: str | None, new: str) -> bool:
     return old == new
 
 
-def _last_line(body: str | None) -> str:
-    return (body or "").rstrip().rsplit("\n", 1)[-1].strip()
-
-
 def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
     """Those of the bot with such a last line, the oldest first, each with its match."""
     mine = [each for each in every if each.user is not None and each.user.login == bot.login]
-    found = [(each, match) for each in mine if (match := last.fullmatch(_last_line(each.body)))]
+    found = [
+        (each, match)
+        for each in mine
+        if (match := last.fullmatch((each.body or "").rstrip().rsplit("\n", 1)[-1].strip()))
+    ]
     return sorted(found, key=lambda pair: pair[0].id)
 
 
