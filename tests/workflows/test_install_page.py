@@ -128,17 +128,13 @@ def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return walk(tmp_path_factory.mktemp("install"), request.param)
 
 
-def test_the_default_token_can_only_read(done: CommandDone) -> None:
+def test_the_settings_let_nobody_in_unasked(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/actions/permissions/workflow")
     assert said == {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
 
-
-def test_the_runs_of_everybody_from_outside_wait(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/actions/permissions/fork-pr-contributor-approval")
     assert said == {"approval_policy": "all_external_contributors"}
 
-
-def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewer(done: CommandDone) -> None:
     top = f"/repos/{done.repository}/environments/"
     made = {
         each["path"].removeprefix(top): each["body"] for each in done.requests if each.get("path", "").startswith(top)
@@ -151,15 +147,11 @@ def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewe
     gate = workflows()["measure"].jobs["measure"]["environment"]["name"]
     assert all(f"'{name}'" in gate for name in made)
 
-
-def test_the_runner_group_admits_measure_at_the_default_branch_alone(done: CommandDone) -> None:
     said = done.body("/orgs/my-org/actions/runner-groups")
     assert (said["restricted_to_workflows"], said["visibility"]) == (True, "selected")
     assert said["selected_workflows"] == [f"{FORK}/.github/workflows/measure.yml@refs/heads/main"]
     assert said["selected_repository_ids"] == [gh.asked("get", f"/repos/{done.repository}", None)["id"]]
 
-
-def test_a_merge_waits_for_the_checks_that_there_are(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/rulesets")
     assert said["conditions"]["ref_name"]["include"] == ["~DEFAULT_BRANCH"]
     [rule] = [rule for rule in said["rules"] if rule["type"] == "required_status_checks"]
@@ -168,21 +160,17 @@ def test_a_merge_waits_for_the_checks_that_there_are(done: CommandDone) -> None:
     assert asked == {CHECK_NAME} | ({"checks"} & jobs)
     assert ("checks" in asked) == (done.repository == FORK)
 
-
-def test_gh_was_given_the_scopes_that_the_api_asks_for(done: CommandDone) -> None:
-    """An organisation's settings ask for admin:org, a push of workflows for workflow."""
+    # An organisation's settings ask for admin:org, a push of workflows for workflow.
     assert done.requests[0] == {"scopes": ["admin:org", "workflow"]}
 
 
-def test_every_workflow_calls_the_fork(done: CommandDone) -> None:
+def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(done: CommandDone) -> None:
     known = [*workflows(done.fork).values(), *workflows(done.tree).values()]
     called = {job["uses"].rpartition("/")[0] for each in known for job in each.jobs.values() if "uses" in job}
     assert called == {f"{FORK}/.github/workflows"}
     origins = (done.fork, done.tree)
     assert all(git(tree, "rev-parse", "main") == git(tree, "rev-parse", "origin/main") for tree in origins)
 
-
-def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: CommandDone) -> None:
     pushed = git(done.tree, "ls-tree", "-r", "--name-only", "origin/main", ".github").split()
     callers = {f".github/workflows/{file.name}" for file in (ROOT / "docs/caller").iterdir()}
     template = ".github/pull_request_template.md"
@@ -192,8 +180,6 @@ def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: CommandDone
         built = library.read(done.tree / "out/head/attention")
         assert built.manifest.sha == git(done.tree, "rev-parse", "origin/main")
 
-
-def test_the_first_pull_request_is_one_that_the_bot_takes(done: CommandDone) -> None:
     [pull] = [each["pull"] for each in done.requests if "pull" in each]
     assert pull["repo"] == done.repository
     changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()

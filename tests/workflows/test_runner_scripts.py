@@ -54,23 +54,23 @@ def test_a_job_of_a_served_repository_starts_on_an_idle_gpu(tmp_path: Path) -> N
     assert "NVIDIA L4" in done.stdout
 
 
-@pytest.mark.parametrize("repository", ["stranger/kernels", "my-org/kernel", "my-org", ""])
-def test_a_job_of_another_repository_is_refused(repository: str, tmp_path: Path) -> None:
-    done = hook("job-started.sh", tmp_path, QUIET, **{**SERVED, "GITHUB_REPOSITORY": repository})
+@pytest.mark.parametrize(
+    ("repository", "smi", "said"),
+    [
+        ("stranger/kernels", QUIET, "not one that it serves"),
+        ("my-org/kernel", QUIET, "not one that it serves"),
+        ("", QUIET, "not one that it serves"),
+        ("my-org/more", "echo 4711; echo 4712", "4711 4712"),
+        ("my-org/more", "exit 9", "does not answer"),
+    ],
+    ids=["a stranger's", "the start of a name", "none", "the GPU is in use", "no driver"],
+)
+def test_a_job_of_another_repository_or_on_a_busy_gpu_is_refused(
+    repository: str, smi: str, said: str, tmp_path: Path
+) -> None:
+    done = hook("job-started.sh", tmp_path, smi, **{**SERVED, "GITHUB_REPOSITORY": repository})
     assert done.returncode == 1
-    assert "not one that it serves" in done.stdout
-
-
-def test_a_job_is_refused_while_the_gpu_is_in_use(tmp_path: Path) -> None:
-    done = hook("job-started.sh", tmp_path, "echo 4711; echo 4712", **SERVED)
-    assert done.returncode == 1
-    assert "4711 4712" in done.stdout
-
-
-def test_a_job_is_refused_where_the_driver_does_not_answer(tmp_path: Path) -> None:
-    done = hook("job-started.sh", tmp_path, "exit 9", **SERVED)
-    assert done.returncode == 1
-    assert "does not answer" in done.stdout
+    assert said in done.stdout
 
 
 def test_what_a_job_left_on_the_gpu_ends_and_its_workspace_is_emptied(tmp_path: Path) -> None:
@@ -81,10 +81,8 @@ def test_what_a_job_left_on_the_gpu_ends_and_its_workspace_is_emptied(tmp_path: 
         assert done.returncode == 0, done.stderr
         assert left.wait(timeout=10) == -9
     assert list(workspace.iterdir()) == []
-
-
-def test_the_cleaning_hook_works_without_a_gpu_or_a_workspace(tmp_path: Path) -> None:
-    assert hook("job-completed.sh", tmp_path, "exit 9").returncode == 0
+    (tmp_path / "without").mkdir()
+    assert hook("job-completed.sh", tmp_path / "without", "exit 9").returncode == 0, "without a GPU or a workspace"
 
 
 # A machine to be: /opt, /etc and /var lie in a folder, and what would change the real one only notes its words. -------
@@ -202,44 +200,31 @@ def option(words: list[str], name: str) -> list[str]:
     return [after for word, after in pairwise(words) if word == name]
 
 
-def test_the_registration_is_one_that_github_takes(server: Server) -> None:
+def test_a_runner_is_registered_and_runs_one_job_in_the_unit_that_the_pages_promise(server: Server) -> None:
     assert server.serve() == (0, "")
     [words] = server.called("curl")
-    assert words[-1].startswith("https://api.github.com/")
+    assert words[-1].startswith("https://api.github.com/orgs/my-org/")
     [method], [data] = option(words, "--request"), option(words, "--data")
     body = json.loads(data)
-    answer = gh.asked(method.lower(), words[-1].removeprefix("https://api.github.com"), body)
-    assert "encoded_jit_config" in answer
-    assert "/orgs/my-org/" in words[-1]
+    assert "encoded_jit_config" in gh.asked(method.lower(), words[-1].removeprefix("https://api.github.com"), body)
     asked = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
-    assert body["labels"] == [*asked[:-1], "l4"]
-    assert body["runner_group_id"] == 7
+    assert (body["labels"], body["runner_group_id"]) == ([*asked[:-1], "l4"], 7)
     assert len(body["name"]) <= 64
+    assert "max-time" in str(words)
 
-
-def test_the_token_goes_to_github_and_is_in_no_commands_words(server: Server) -> None:
-    server.serve()
+    # The token goes to GitHub, and the configuration to the runner by a file that only its user reads.
     assert (server.root / "header").read_text("utf-8") == f"Authorization: Bearer {TOKEN}\n"
-    assert {"curl", "systemd-run"} <= {program for program, *_ in server.calls}
-    assert TOKEN not in str(server.calls)
-    assert "max-time" in str(server.called("curl"))
-
-
-def test_the_configuration_reaches_the_runner_by_a_file_that_only_its_user_reads(server: Server) -> None:
-    server.serve()
-    configuration, home, folder, words = (server.root / "given").read_text("utf-8").split("|")[:-1]
+    configuration, home, folder, given = (server.root / "given").read_text("utf-8").split("|")[:-1]
     assert configuration == CONFIGURATION
-    assert (home, folder, words) == (str(server.job), str(server.job / "runner"), "0")
-    assert configuration not in str(server.calls)
+    assert (home, folder, given) == (str(server.job), str(server.job / "runner"), "0")
+    assert TOKEN not in str(server.calls)
+    assert CONFIGURATION not in str(server.calls)
     assert (server.root / "modes").read_text("utf-8") == "600 regular file\n"
     assert server.called("chown") == [["-R", "kernelgate:kernelgate", str(server.job)]]
 
-
-def test_the_job_runs_in_the_unit_that_the_pages_promise(server: Server) -> None:
-    server.serve()
     [words] = server.called("systemd-run")
-    given = [word.removeprefix("--property=").split("=", 1) for word in words if word.startswith("--property=")]
-    assert dict(given) == {
+    properties = [word.removeprefix("--property=").split("=", 1) for word in words if word.startswith("--property=")]
+    assert dict(properties) == {
         "NoNewPrivileges": "yes",
         "ProtectSystem": "strict",
         "ProtectHome": "yes",
@@ -249,13 +234,16 @@ def test_the_job_runs_in_the_unit_that_the_pages_promise(server: Server) -> None
         "IPAddressDeny": "169.254.0.0/16 fd00:ec2::254 fd20:ce::254",
         "RuntimeMaxSec": "20h",
     }
-    assert {"--uid=kernelgate", "--gid=kernelgate", "--wait", "--collect", "--unit=kernelgate-job"} <= set(words)
     opt = server.root / "opt/kernelgate"
     assert {
+        *("--uid=kernelgate", "--gid=kernelgate", "--wait", "--collect", "--unit=kernelgate-job"),
         f"--setenv=KERNELGATE_REPOSITORIES={CONFIGURED['REPOSITORIES']}",
         f"--setenv=ACTIONS_RUNNER_HOOK_JOB_STARTED={opt}/job-started.sh",
         f"--setenv=ACTIONS_RUNNER_HOOK_JOB_COMPLETED={opt}/job-completed.sh",
     } <= set(words)
+    assert server.called("nvidia-smi") == [["--persistence-mode=1"]]
+    server.serve(SM_MHZ="1500")
+    assert server.called("nvidia-smi")[-1] == ["--lock-gpu-clocks=1500,1500"]
 
 
 @pytest.mark.parametrize("do", ["true", "touch ../left; mkdir -m 0 ../closed", "exit 3", "kill -KILL $$"])
@@ -298,26 +286,17 @@ def test_a_registration_that_fails_is_said_and_not_tried_again_at_once(
     assert not server.job.exists()
 
 
-def test_a_gpu_that_does_not_answer_gets_no_runner(server: Server) -> None:
-    server.program("nvidia-smi", "exit 9")
-    code, said = server.serve()
-    assert code == 1
-    assert "the GPU does not answer" in said
-    assert server.called("curl") == []
-    assert server.called("sleep") == [["60"]]
-
-
-def test_a_runner_that_ends_at_once_is_not_followed_by_another_at_once(server: Server) -> None:
+def test_what_ends_too_soon_is_said_and_not_followed_by_another_at_once(server: Server) -> None:
     """The runner's own script ends with 0 whatever happens to it."""
     code, said = server.serve(SECONDS="0")
-    assert code == 1
-    assert "too soon for a job" in said
-    assert server.called("sleep") == [["60"]]
-
-
-def test_a_unit_that_does_not_start_is_said(server: Server) -> None:
+    assert (code, "too soon for a job" in said) == (1, True)
     server.program("systemd-run", "exit 203")
     assert server.serve() == (0, "serve.sh: the job's unit ended with 203\n")
+    server.program("nvidia-smi", "exit 9")
+    code, said = server.serve()
+    assert (code, "the GPU does not answer" in said) == (1, True)
+    assert len(server.called("curl")) == 2, "it gets no runner"
+    assert server.called("sleep") == [["60"]] * 2
     assert not server.job.exists()
 
 
@@ -333,13 +312,6 @@ def test_a_stopped_service_ends_the_job_before_it_removes_its_folder(server: Ser
     assert turn.returncode == -signal.SIGTERM
     assert (server.root / "seen").read_text("utf-8") == "there\n"
     assert not server.job.exists()
-
-
-def test_the_clock_is_held_where_the_machine_says_so(server: Server) -> None:
-    server.serve()
-    assert server.called("nvidia-smi") == [["--persistence-mode=1"]]
-    server.serve(SM_MHZ="1500")
-    assert server.called("nvidia-smi")[-1] == ["--lock-gpu-clocks=1500,1500"]
 
 
 @pytest.mark.parametrize("name", ["ORGANISATION", "RUNNER_GROUP_ID", "GPU_LABEL", "REPOSITORIES"])
@@ -417,25 +389,16 @@ def test_a_bare_machine_becomes_a_runner(bare: Bare) -> None:
     assert ["install", "--yes", "--quiet", "bubblewrap"] in bare.called("apt-get")
     for told in ("restart the machine", "fill in", "put a token", "systemctl enable --now kernelgate-runner"):
         assert told in said
-
-
-def test_a_machine_without_bubblewrap_becomes_a_runner_and_says_what_is_lost(bare: Bare) -> None:
-    bare.program("apt-get", "exit 100")
-    code, said = bare.prepare()
-    assert code == 0, said
-    assert "kernels will have all rights of the user kernelgate" in said
-
-
-def test_what_the_service_names_is_what_was_installed(bare: Bare) -> None:
-    bare.prepare()
     service = configparser.ConfigParser(interpolation=None)
     service.optionxform = str  # type: ignore[assignment, method-assign]
     service.read(bare.root / "etc/systemd/system/kernelgate-runner.service")
-    said = service["Service"]
-    named = [said["EnvironmentFile"], said["LoadCredential"].removeprefix("token:"), said["ExecStart"]]
+    runs = service["Service"]
+    named = [runs["EnvironmentFile"], runs["LoadCredential"].removeprefix("token:"), runs["ExecStart"]]
     assert [(bare.root / name.lstrip("/")).is_file() for name in named] == [True] * 3
-    assert (said["Restart"], service["Unit"]["StartLimitIntervalSec"]) == ("always", "0")
-    assert said["ExecStopPost"].endswith("systemctl stop kernelgate-job.service")
+    assert (runs["Restart"], service["Unit"]["StartLimitIntervalSec"]) == ("always", "0")
+    assert runs["ExecStopPost"].endswith("systemctl stop kernelgate-job.service")
+    bare.program("apt-get", "exit 100")
+    assert "kernels will have all rights of the user kernelgate" in bare.prepare()[1], "without bubblewrap"
 
 
 def test_preparing_again_updates_the_program_and_keeps_what_people_wrote(bare: Bare) -> None:
@@ -457,21 +420,17 @@ def test_preparing_again_updates_the_program_and_keeps_what_people_wrote(bare: B
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_wrong_checksum_changes_nothing(first: bool, bare: Bare) -> None:
+def test_what_cannot_be_downloaded_or_checked_changes_nothing(first: bool, bare: Bare) -> None:
     if not first:
         bare.prepare()
     before, known = bare.files(), len(bare.calls)
     code, said = bare.prepare(checksum="0" * 64)
     assert code == 1
     assert f"does not have the checksum {'0' * 64}" in said
-    assert bare.files() == before
     assert {program for program, *_ in bare.calls[known:]} == {"id", "curl"}
-
-
-def test_a_download_that_fails_changes_nothing(bare: Bare) -> None:
     bare.program("curl", "exit 22")
     code, said = bare.prepare()
-    assert (code, bare.files()) == (1, {})
+    assert (code, bare.files()) == (1, before)
     assert "2.338.1 could not be downloaded" in said
 
 

@@ -12,9 +12,9 @@ from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_ca
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble
 from kernelgate.ci.github.fetch import RunInfo, SeenPull
-from kernelgate.ci.judge.gate import BlockCode, Decision, Label
+from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Policy
-from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.runs import run_record
 
@@ -66,20 +66,6 @@ def test_a_regression_blocks_although_a_case_is_missing(tmp_path: Path) -> None:
     assert (found.decision.conclusion, found.decision.label) == ("failure", Label.REGRESSED)
 
 
-@pytest.mark.parametrize(
-    "plan", [PLAN.model_copy(update={"target": "9.0"}), PLAN.model_copy(update={"cases": WHOLE.cases[1:]})]
-)
-def test_a_record_of_something_else_is_not_used(tmp_path: Path, plan: Expected) -> None:
-    found = posting(tmp_path, WHOLE, {"l4": plan})
-    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
-    assert "Faster" not in comment(found.report)
-
-
-def test_a_label_that_the_policy_does_not_have_proves_nothing(tmp_path: Path) -> None:
-    found = posting(tmp_path, EXAMPLES["faster"]().record, {"l4": PLAN}, label="moon")
-    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
-
-
 def replanned(made: RunRecord, plan_hash: str) -> RunRecord:
     return made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": plan_hash})})
 
@@ -115,37 +101,11 @@ NORM_PLAN = Expected(
 )
 
 
-@pytest.mark.parametrize("checks", [(), (fuzzed(NORM),)])
-def test_one_library_passes_without_times(tmp_path: Path, checks: tuple[record.Check, ...]) -> None:
-    made = carded("one_library").model_copy(update={"checks": checks})
-    found = posting(tmp_path, made, {"l4": NORM_PLAN})
-    assert (found.decision.conclusion, found.decision.label) == ("success", Label.UNCHANGED)
-    assert found.title == "✅ No change: base and head compile to the same library; does not block"
-    assert not found.quiet
-
-
 def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
     found = posting(tmp_path, carded("one_library"), {"l4": more})
     assert found.decision.conclusion == "neutral"
     assert found.title.startswith("❔ Incomplete: m64 was not timed; so far: no change: base and head")
-
-
-def test_a_head_without_a_base_blocks_nothing_and_passes_nothing(tmp_path: Path) -> None:
-    made = carded("base_does_not_compile")
-    plan = NORM_PLAN.model_copy(update={"cases": made.cases})
-    found = posting(tmp_path, made, {"l4": plan})
-    assert (found.decision, found.judged, found.quiet) == (Decision("neutral"), False, False)
-    assert "RMSNorm has nothing to be compared with: the base does not compile" in comment(found.report)
-
-
-def test_a_new_card_blocks_nothing(tmp_path: Path) -> None:
-    made = carded("first_card").model_copy(update={"checks": (fuzzed(NORM, failing=1),)})
-    found = posting(tmp_path, made, {"l4": Expected(label="l4", target="8.9", checks=("fuzz",), processes=2)})
-    text = comment(found.report)
-    assert found.decision == Decision("neutral")
-    assert text.startswith("### ⚠️ By this pull request's own card, which decides nothing: wrong result in 1 of 4")
-    assert "so nothing here can block." in text
 
 
 @pytest.mark.parametrize("listed", [True, False])

@@ -61,12 +61,6 @@ def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], 
     assert ("Not measured: " in desk.summary) == (not measure)
 
 
-def test_a_change_too_large_to_list_is_measured(desk: Desk, tmp_path: Path) -> None:
-    """GitHub lists 3,000 files, by name: the kernel may be behind them."""
-    found = planned(desk, tmp_path, opened(desk, "a/1", "a/2", changed_files=4000))
-    assert (found.measure, found.touches_judge) == (True, True)
-
-
 def test_an_edited_description_is_not_measured_again(desk: Desk, tmp_path: Path) -> None:
     payload = opened(desk, "csrc/k.cu") | {"action": "edited", "changes": {"body": {"from": "x"}}}
     found = planned(desk, tmp_path, payload)

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import stat
-import struct
 import zipfile
 from typing import Any
 
@@ -108,21 +107,6 @@ def test_links_and_special_files_are_refused(kind: int, said: str) -> None:
         members(entry("run.json", b"/etc/passwd", kind | 0o777))
 
 
-def test_a_bomb_is_refused_before_it_unpacks() -> None:
-    bomb = entry("run.json", b"\0" * 60_000_000)
-    assert len(bomb) < 100_000
-    with pytest.raises(RefusedError, match="unpacks to more than"):
-        members(bomb)
-
-
-def test_a_bomb_that_lies_about_its_size_is_refused() -> None:
-    bomb = bytearray(entry("run.json", b"\0" * 60_000_000))
-    at = bomb.index(b"PK\x01\x02")
-    bomb[at + 24 : at + 28] = struct.pack("<I", 10)
-    with pytest.raises(RefusedError, match=r"unpacks to more than|not a valid zip file"):
-        members(bytes(bomb))
-
-
 def test_one_name_twice_is_refused() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -139,14 +123,6 @@ def test_an_encrypted_file_is_refused() -> None:
         data[data.index(signature) + offset] |= 1
     with pytest.raises(RefusedError, match="encrypted or packed in an unknown way"):
         members(bytes(data))
-
-
-@pytest.mark.parametrize(
-    "data", [b"not a zip", zipped({"run.json": HONEST})[:-30], zipped({"run.json": HONEST}).replace(b"\x08", b"\x63")]
-)
-def test_what_is_no_zip_file_is_refused(data: bytes) -> None:
-    with pytest.raises(RefusedError, match="refused: "):
-        members(data)
 
 
 def test_damaged_content_is_refused() -> None:
