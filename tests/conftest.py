@@ -21,6 +21,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import supervise
+from tests.test_architecture import CROSSING, MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,12 +63,15 @@ ONE_PROCESS = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI shares them.")
-    text = 'Of the tests that guard folders, run those of what changed since: "1 day" or a commit.'
+    text = 'Of the slow tests that guard folders, run those of what changed since: "1 day" or a commit.'
     parser.addoption("--changed-since", metavar="SINCE", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "guards(*paths): with --changed-since, runs where one of these paths changed")
+    text = (
+        "guards(*paths): with --changed-since, runs where one of these paths changed; else a slow test, in a package's"
+    )
+    config.addinivalue_line("markers", f"{text} folder, guards what that package may import")
 
 
 def changed_files(since: str, root: Path = ROOT) -> list[str]:
@@ -76,6 +80,22 @@ def changed_files(since: str, root: Path = ROOT) -> list[str]:
     asked = (words, ["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"])
     run = (subprocess.run(["git", *one], cwd=root, check=True, capture_output=True, text=True) for one in asked)
     return [line for done in run for line in done.stdout.splitlines()]
+
+
+def guarded(item: pytest.Item) -> list[str]:
+    """What a test is about: what it names, else of a slow one its package and what that uses; empty: it always runs."""
+    if named := [path for mark in item.iter_markers("guards") for path in mark.args]:
+        return named
+    folder = item.path.parent.relative_to(ROOT / "tests").as_posix()
+    slow = item.get_closest_marker("slow")
+    return folders_below(folder.replace("/", ".")) if slow and folder.replace("/", ".") in MAY_IMPORT else []
+
+
+def folders_below(package: str) -> list[str]:
+    """The folders of a package, of its tests and of all that it may import."""
+    crossing = {name for name in CROSSING & MAY_IMPORT.keys() if package.startswith("ci.") and "." in name}
+    names = {package, *MAY_IMPORT[package], *crossing}
+    return [f"tests/{package.replace('.', '/')}/", "csrc/", *sorted(f"{name.replace('.', '/')}/" for name in names)]
 
 
 def is_touched(guarded: Iterable[str], changed: Iterable[str]) -> bool:
@@ -90,8 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.xdist_group(name))
     if since := config.getoption("--changed-since"):
         changed = changed_files(since)
-        guards = [(item, [path for mark in item.iter_markers("guards") for path in mark.args]) for item in items]
-        idle = [item for item, paths in guards if paths and not is_touched(paths, changed)]
+        idle = [item for item in items if (paths := guarded(item)) and not is_touched(paths, changed)]
         config.hook.pytest_deselected(items=idle)
         items[:] = [item for item in items if item not in set(idle)]
         grouped = [(item, name) for item, name in grouped if item in set(items)]

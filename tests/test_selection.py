@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.conftest import changed_files, is_touched, share
+from tests.conftest import changed_files, folders_below, is_touched, share
 
 
 def test_every_test_is_in_exactly_one_part() -> None:
@@ -30,3 +30,19 @@ def test_a_guard_runs_where_what_it_guards_changed(tmp_path: Path) -> None:
     assert set(since_first) == {"ci/two.py", "new.md"}
     assert (is_touched(["ci/"], since_first), is_touched(["bench/", "csrc/"], since_first)) == (True, False)
     assert "bench/one.py" in changed_files("1 day", tmp_path)
+
+
+def test_a_slow_test_of_a_package_runs_where_that_or_what_it_uses_changed() -> None:
+    timing = folders_below("bench.timing")
+    for touched in (
+        "bench/timing/paired.py",
+        "bench/core/errors.py",
+        "csrc/scale.cu",
+        "tests/bench/timing/test_paired.py",
+    ):
+        assert is_touched(timing, [touched])
+    for idle in ("ci/judge/gate.py", "bench/doctor/machine.py", "docs/timing.md"):
+        assert not is_touched(timing, [idle])
+    assert is_touched(folders_below("ci.judge"), ["bench/record/record.py"])
+    assert not is_touched(folders_below("ci.judge"), ["ci/github/client.py"])
+    assert is_touched(folders_below("ci.commands"), ["ci/github/client.py"])
