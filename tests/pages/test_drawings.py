@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.lab import coming, drawings, folder, session_entries, state
+from kernelgate.ci.lab import drawings, folder, session_entries, state
 from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
 from kernelgate.ci.policy import policy
 from tests.ci.report import browser
@@ -84,7 +84,7 @@ def test_the_drawing_of_a_session_has_the_times_of_its_gates() -> None:
 
 def test_the_drawings_of_the_walkthrough_have_what_its_log_says() -> None:
     events = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed").events
-    shown = coming.of(events, policy.load(ROOT / policy.POLICY_FILE), events[-1].at or "")
+    shown = state.state_of(events, policy.load(ROOT / policy.POLICY_FILE), events[-1].at or "")
     for one in events:
         if isinstance(one, GateAttempt | TriedChange):
             name = one.gate if isinstance(one, GateAttempt) else f"try {one.number}"
@@ -102,7 +102,7 @@ def test_the_drawing_of_all_sessions_is_current() -> None:
     """`kernelgate session metrics -o` draws them; `KERNELGATE_GOLDEN=write` draws them anew."""
     rules = policy.load(ROOT / policy.POLICY_FILE)
     every = folder.every(ROOT)
-    rows = [coming.summary(one.events, rules, session_entries.until(one.events)) for one in every]
+    rows = [state.summary(one.events, rules, session_entries.until(one.events)) for one in every]
     made = drawings.file(drawings.beside(rows))
     if os.environ.get("KERNELGATE_GOLDEN") == "write":
         (IMAGES / "sessions.svg").write_text(made, encoding="utf-8")
