@@ -13,7 +13,7 @@ CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs dashboard browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz mutants lint types format docs dashboard browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -66,6 +66,10 @@ test-gpu: env ## run the tests that need a GPU
 fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]
 	$(VENV)/bin/python -c 'import atheris' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt atheris
 	$(VENV)/bin/python -m tests.fuzzing $(or $(SECONDS),3600) --seed $(or $(SEED),1)
+
+mutants: env ## change the judge and the timing a little, one change at a time: 90% must fail a test [OF="kernelgate.ci.judge.gate*"]
+	$(VENV)/bin/python -c 'import mutmut' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt mutmut
+	$(VENV)/bin/python -m tests.mutants $(OF)
 
 lint: env ## ruff and clang-format
 	$(VENV)/bin/ruff check .
