@@ -198,7 +198,14 @@ def switched(every: Iterable[Axes]) -> frozenset[str]:
     return frozenset(axis for axis in flags(known) if any(axes.get(axis) == 0 for axes in known))
 
 
-def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> dict[CaseKey, Piece]:
+class Names(dict[CaseKey, Piece]):
+    """By case; of an unknown case its id."""
+
+    def __missing__(self, key: CaseKey) -> Piece:
+        return Code(key.id)
+
+
+def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
     """What to call each case: its label, its axes, or its id where neither says which case of its card is meant.
 
     Where there are several cards, the card's own label stands before it.
@@ -208,9 +215,9 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> dict[CaseKey, Pi
     labels = {case.key: visible(case.label or "", MAX_LABEL) or label(case.axes, switches) for case in known}
     uses = Counter((key.card, text) for key, text in labels.items())
     titles = titles_of((case.card for case in known), listed)
-    found: dict[CaseKey, Piece] = {
-        key: Code(f"{titles[key.card]}/{key.id}") if titles.get(key.card) else Code(key.id) for key in labels
-    }
+    found = Names(
+        {key: Code(f"{titles[key.card]}/{key.id}") if titles.get(key.card) else Code(key.id) for key in labels}
+    )
     for key, text in labels.items():
         if text is not None and uses[key.card, text] == 1:
             found[key] = f"{titles[key.card]}, {text}" if titles.get(key.card) else text

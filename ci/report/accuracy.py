@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting, render
-from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
+from kernelgate.ci.document.model import Code, Line, Mark, Paragraph, Piece, Section, table
 from kernelgate.ci.judge import accuracy, correctness, reference
 from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
 from kernelgate.ci.judge.reference import CaseMemory, MemoryRange
@@ -18,12 +18,7 @@ MAX_ROWS = 24
 """Of the table; the record holds them all."""
 TIMED = "normal"
 """The distribution of what is timed, which needs no name."""
-COLUMNS = (
-    Column("case"),
-    Column("inputs"),
-    *(Column(title, numeric=True) for title in ("mean", "largest", "bias", "bias in size")),
-    Column("head is"),
-)
+TITLES = ("case", "inputs", "#mean", "#largest", "#bias", "#bias in size", "head is")
 
 
 def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
@@ -49,7 +44,7 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
     if not verdicts:
         return ()
     names = formatting.names(record.cases, record.cards)
-    rows = tuple(_row(names.get(one.key, Code(one.key.id)), one) for one in verdicts[:MAX_ROWS])
+    rows = (_row(names[one.key], one) for one in verdicts[:MAX_ROWS])
     more = [f"{len(verdicts) - MAX_ROWS} more rows are in the run record. "] if len(verdicts) > MAX_ROWS else []
     if left_out := sum(one.not_finite for one in verdicts):
         more.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
@@ -67,24 +62,20 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
         Code("docs/statistics.md"),
         " has the model.",
     )
-    return (Section("Accuracy", (Table(COLUMNS, rows), Paragraph(note)), worth=30),)
+    return (Section("Accuracy", (table(TITLES, rows), Paragraph(note)), worth=30),)
 
 
 def to_text(record: RunRecord, rules: AccuracyRules) -> str:
     """The same for a terminal: the lines, and the figures of every output."""
     names = formatting.names(record.cases, record.cards)
-    rows = (_row(names.get(one.key, Code(one.key.id)), one) for one in accuracy.judge(record))
-    titles_of_columns = (column.title for column in COLUMNS)
-    table = ["  ".join(titles_of_columns), *("  ".join(map(render.plain_line, row)) for row in rows)]
-    return "\n".join([*map(render.plain_line, lines(record, rules)), "", *table])
+    figures = table(TITLES, (_row(names[one.key], one) for one in accuracy.judge(record)))
+    return "\n".join([*map(render.plain_line, lines(record, rules)), "", render.in_columns(figures, render.MAX_WIDTH)])
 
 
 def exit_code(record: RunRecord) -> int:
     """0 not less accurate, 1 less accurate, 2 nothing was measured."""
     verdicts = accuracy.judge(record)
-    if not verdicts:
-        return 2
-    return int(any(one.standing is Standing.LESS for one in verdicts))
+    return int(any(one.standing is Standing.LESS for one in verdicts)) if verdicts else 2
 
 
 def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: AccuracyRules) -> Line:
@@ -116,7 +107,7 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
 def _where(record: RunRecord, worst: AccuracyVerdict, several: bool) -> Line:
     """ " in S=512 B=32, peaked inputs", as far as it needs to be said."""
     names = formatting.names(record.cases, record.cards)
-    case: tuple[Piece, ...] = (" in ", names.get(worst.key, Code(worst.key.id))) if several else ()
+    case: tuple[Piece, ...] = (" in ", names[worst.key]) if several else ()
     output: Line = () if worst.output == "out" else (" in " if not case else ", ", "output ", Code(worst.output))
     inputs: Line = (
         () if worst.distribution == TIMED else (", " if case or output else " on ", Code(worst.distribution), " inputs")
@@ -136,13 +127,8 @@ def _change(one: AccuracyVerdict) -> str:
 
 
 def _value(side: SideAccuracy, measure: ErrorMeasure) -> float:
-    values = {
-        ErrorMeasure.MEAN: side.mean,
-        ErrorMeasure.MAXIMUM: side.maximum,
-        ErrorMeasure.BIAS: side.bias,
-        ErrorMeasure.OUTWARD: side.outward,
-    }
-    return values[measure]
+    fields = {"mean": side.mean, "maximum": side.maximum, "bias": side.bias, "outward": side.outward}
+    return fields[measure.name.lower()]
 
 
 def _is_proven(record: RunRecord, card: str) -> bool:
@@ -155,14 +141,12 @@ def _is_proven(record: RunRecord, card: str) -> bool:
     return any(check.status == "passed" and check.card in ("", card) for check in whole)
 
 
-def _row(name: Piece, one: AccuracyVerdict) -> tuple[Line, ...]:
+def _row(name: Piece, one: AccuracyVerdict) -> tuple[Piece | Line, ...]:
     output: Line = () if one.output == "out" else (", ", Code(one.output))
-    figures = tuple(
-        (f"{_ulp(_value(one.base, measure))} → {_ulp(_value(one.head, measure))}",)
-        for measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
-    )
+    measures = (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
+    figures = (f"{_ulp(_value(one.base, measure))} → {_ulp(_value(one.head, measure))}" for measure in measures)
     standing = f"{one.standing}: {', '.join(one.worse)}" if one.worse else str(one.standing)
-    return ((name, *output), (Code(one.distribution),), *figures, (standing,))
+    return ((name, *output), Code(one.distribution), *figures, standing)
 
 
 def _ulp(value: float) -> str:
@@ -193,7 +177,7 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
             more += f"; the limit is {gates.memory_max:g}×"
         else:
             words = f" takes more memory a call than the base: {_range(first.base)} → {_range(first.head)} in "
-        lines.append((mark, words, names.get(first.key, Code(first.key.id)), more))
+        lines.append((mark, words, names[first.key], more))
     return tuple(lines)
 
 
@@ -203,14 +187,11 @@ def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates)
     if not known:
         return None
     beside = formatting.reference(record.cards)
-    columns = (Column("case"), *(Column(one, numeric=True) for one in ("base", "head", beside, f"head × {beside}")))
-    rows: list[tuple[Line, ...]] = []
+    rows = []
     for one in cases:
-        if (of_case := known.get(one.case.key)) is None:
-            rows.append(((one.name,), *(((formatting.NOT_MEASURED,),) * 3), (formatting.MISSING,)))
-        else:
-            ranges = ((_range(side),) for side in (of_case.base, of_case.head, of_case.reference))
-            rows.append(((one.name,), *ranges, (_times(of_case),)))
+        of_case = known.get(one.case.key)
+        sides = (of_case.base, of_case.head, of_case.reference) if of_case else (None, None, None)
+        rows.append((one.name, *map(_range, sides), _times(of_case) if of_case else formatting.MISSING))
     acts = {"ignore": "blocks nothing", "warn": "is said, and blocks nothing", "fail": "blocks"}
     note: Line = (
         "The most that one call holds beside its inputs: its outputs, and what it takes from torch's allocator. What a "
@@ -218,7 +199,8 @@ def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates)
         Code("gates.above_memory_max"),
         f" more than {gates.memory_max:g}× of {beside} {acts[gates.above_memory_max]}.",
     )
-    return Section("Peak memory", (Table(columns, tuple(rows)), Paragraph(note)), worth=25)
+    figures = table(("case", "#base", "#head", f"#{beside}", f"#head × {beside}"), rows)
+    return Section("Peak memory", (figures, Paragraph(note)), worth=25)
 
 
 def _range(side: MemoryRange | None) -> str:

@@ -18,18 +18,7 @@ from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import (
-    Bullets,
-    Code,
-    Column,
-    Line,
-    Link,
-    Mark,
-    Paragraph,
-    Section,
-    Strong,
-    Table,
-)
+from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
 from kernelgate.ci.judge import ratchet, sentences
 from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.prior import History
@@ -231,24 +220,19 @@ def nights_section(gpu: GpuReport, gates: Gates) -> Section | None:
     shown = [(case, known) for case, known in shown if len(known.times_us) >= LEAST]
     if not shown:
         return None
-    columns = (
-        Column("default branch"),
-        Column("first → last", numeric=True),
-        Column("within", numeric=True),
-        Column("case"),
-    )
-    rows = tuple(
+    titles = ("default branch", "#first → last", "#within", "case")
+    rows = (
         (
-            (Code(sparkline(known.times_us, gates.margin_pct)),),
-            (_ends(known),),
-            (formatting.percent(_within_pct(known.times_us)),),
-            (Link(render.plain_line((case.name,)), known.page),) if known.page else (case.name,),
+            Code(sparkline(known.times_us, gates.margin_pct)),
+            _ends(known),
+            formatting.percent(_within_pct(known.times_us)),
+            Link(render.plain_line((case.name,)), known.page) if known.page else case.name,
         )
         for case, known in shown
     )
     most = max(len(known.times_us) for _, known in shown)
     told = f"The default branch's last measurements, at most {most}, on this kind of GPU: before this pull request."
-    return Section("Before this pull request", (Paragraph((told,)), Table(columns, rows)), worth=30)
+    return Section("Before this pull request", (Paragraph((told,)), table(titles, rows)), worth=30)
 
 
 def sparkline(times_us: Sequence[float], margin_pct: float) -> str:

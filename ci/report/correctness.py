@@ -11,7 +11,7 @@ from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.formatting import counted, sentence
-from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Section, Table, Verbatim
+from kernelgate.ci.document.model import Block, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
 from kernelgate.ci.judge import cards, correctness, reference
 from kernelgate.ci.judge.correctness import fuzz_failures, wrong_outputs
 from kernelgate.ci.policy.policy import Gates
@@ -133,11 +133,10 @@ def failures(record: RunRecord) -> Section | None:
     failed = fuzz_failures(record)
     if not failed:
         return None
-    columns = (Column("fuzz case"), Column("seed", numeric=True), Column("error"))
     shown = failed[:MAX_FAILURES]
-    rows = tuple((_case(record, card, result), (str(result.seed),), (_fault(result),)) for card, result in shown)
+    rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in shown)
     repeats = tuple(command for one in shown if len(command := _repeat(record, *one)) <= MAX_COMMAND)
-    blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
+    blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(repeats)]
     if len(failed) > MAX_FAILURES:
         blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
     return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
@@ -245,17 +244,13 @@ def fuzzing(gpu: GpuReport) -> Section | None:
         return None
     named, speeds = titles(gpu.record), _speeds(gpu)
     beside = f"× {formatting.reference(gpu.record.cards)}"
-    columns = (
-        *((Column("kernel"),) if named else ()),
-        *(Column(name, numeric=True) for name in ("passed", "rate", "median error", "90th percentile", "worst")),
-        Column("worst in"),
-        *((Column(beside, numeric=True),) if speeds else ()),
-    )
-    rows = tuple(
+    figures = ("#passed", "#rate", "#median error", "#90th percentile", "#worst", "worst in")
+    titles_ = (*(("kernel",) if named else ()), *figures, *((f"#{beside}",) if speeds else ()))
+    rows = (
         (
-            *(((named.get(check.card, check.card),),) if named else ()),
+            *((named.get(check.card, check.card),) if named else ()),
             *_figures(gpu.record, check),
-            *(((speeds.get(check.card, formatting.MISSING),),) if speeds else ()),
+            *((speeds.get(check.card, formatting.MISSING),) if speeds else ()),
         )
         for check in checks
     )
@@ -266,18 +261,18 @@ def fuzzing(gpu: GpuReport) -> Section | None:
     total, asked = sum(len(check.results) for check in checks), sum(check.asked or 0 for check in checks)
     missing = f"; {asked} were asked for" if asked > total else ""
     title = f"Fuzzing: {passed} of {counted(total, 'case')} passed{missing}"
-    return Section(title, (Table(columns, rows), Paragraph((note,))), worth=25)
+    return Section(title, (table(titles_, rows), Paragraph((note,))), worth=25)
 
 
-def _figures(record: RunRecord, check: Check) -> tuple[Line, ...]:
+def _figures(record: RunRecord, check: Check) -> tuple[Piece | Line, ...]:
     """An exact kernel has no worst case."""
     passed, shares = sum(result.passed for result in check.results), error_shares(check)
-    counts: tuple[Line, ...] = ((f"{passed} of {len(check.results)}",), (pass_rate(check),))
+    counts = (f"{passed} of {len(check.results)}", pass_rate(check))
     if shares is None:
-        return (*counts, *(((formatting.MISSING,),) * 4))
+        return (*counts, *((formatting.MISSING,) * 4))
     worst = shares.worst
-    where = _label(record, check.card, worst) if worst.error_ratio else (formatting.MISSING,)
-    return (*counts, *((_share(one),) for one in (shares.median, shares.p90, worst.error_ratio or 0.0)), where)
+    where = _label(record, check.card, worst) if worst.error_ratio else formatting.MISSING
+    return (*counts, *map(_share, (shares.median, shares.p90, worst.error_ratio or 0.0)), where)
 
 
 def _speeds(gpu: GpuReport) -> dict[str, str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
-from kernelgate.ci.document.model import Code, Line, Piece
+from kernelgate.ci.document.model import Line, Piece
 from kernelgate.ci.judge import completeness, correctness
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
 from kernelgate.ci.judge.gate import Fault
@@ -43,7 +43,7 @@ class JudgedCase:
 def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[JudgedCase, ...]:
     """Every case of the verdict, the worst first."""
     names = formatting.names(record.cases, record.cards)
-    return tuple(JudgedCase(case, names.get(case.key, Code(case.id))) for case in worst_first(verdict.cases))
+    return tuple(JudgedCase(case, names[case.key]) for case in worst_first(verdict.cases))
 
 
 @dataclass(frozen=True)

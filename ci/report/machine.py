@@ -12,7 +12,6 @@ from kernelgate.ci.document.model import (
     Block,
     Bullets,
     Code,
-    Column,
     Line,
     Mark,
     Paragraph,
@@ -20,6 +19,7 @@ from kernelgate.ci.document.model import (
     Section,
     Table,
     Verbatim,
+    table,
 )
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.correctness import CHECKED
@@ -29,10 +29,7 @@ from kernelgate.ci.report.gpu import JudgedCase
 
 # The device, and what was not as usual --------------------------------------------------------------------------------
 
-TELEMETRY = (
-    *(Column(title, numeric=True) for title in ("SM clock", "memory clock", "hottest", "power")),
-    Column("throttled by"),
-)
+TELEMETRY = ("case", "#process", "role", "#SM clock", "#memory clock", "#hottest", "#power", "throttled by")
 
 
 def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
@@ -51,18 +48,17 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         if finding.code != cards.HEAD_ALONE
     )
     names = formatting.names(record.cases, record.cards)
-    rows = tuple(
+    rows = [
         _telemetry_row(names[case.key], number, process)
         for case in timed_cases(record)
         for number, process in enumerate(case.processes, start=1)
-    )
+    ]
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
     notes = how_measured(record)
     if notes:
         blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
     if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
-        columns = (Column("case"), Column("process", numeric=True), Column("role"), *TELEMETRY)
-        blocks.append(Table(columns, rows))
+        blocks.append(table(TELEMETRY, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
     title = ["Clocks", "temperature"]
@@ -71,19 +67,11 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
     return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
 
 
-def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Line, ...]:
+def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Piece, ...]:
     seen = process.telemetry or Telemetry()
     throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else formatting.MISSING)
-    return (
-        (name,),
-        (str(number),),
-        (process.role,),
-        (_with_unit(seen.sm_mhz, "MHz"),),
-        (_with_unit(seen.memory_mhz, "MHz"),),
-        (_with_unit(seen.temperature_c, "°C"),),
-        (_with_unit(seen.power_w, "W"),),
-        (throttled,),
-    )
+    units = ((seen.sm_mhz, "MHz"), (seen.memory_mhz, "MHz"), (seen.temperature_c, "°C"), (seen.power_w, "W"))
+    return (name, str(number), process.role, *(_with_unit(*one) for one in units), throttled)
 
 
 def _was_read(telemetry: Telemetry | None) -> bool:
@@ -177,8 +165,8 @@ def machine(record: RunRecord) -> Section | None:
         ("measured at", _named(run.created_at)),
         ("run", () if run.run_id is None else (Code(f"{run.run_id}{attempt}"),)),
     )  # fmt: skip
-    rows = tuple(((what,), value) for what, value in facts if value)
-    blocks: list[Block] = [Table((Column("what"), Column("value")), rows)] if rows else []
+    rows = [(what, value) for what, value in facts if value]
+    blocks: list[Block] = [table(("what", "value"), rows)] if rows else []
     if record.builds:
         blocks.append(_builds(record))
     return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
@@ -187,26 +175,19 @@ def machine(record: RunRecord) -> Section | None:
 def _builds(record: RunRecord) -> Table:
     """With the kernel, where there are several cards."""
     titles = formatting.titles_of((build.card for build in record.builds), record.cards)
-    columns = (
-        *((Column("kernel"),) if titles else ()),
-        Column("side"),
-        Column("commit"),
-        Column("targets"),
-        Column("compiled in", numeric=True),
-        Column("library sha256"),
-    )
-    rows = tuple(
+    columns = ("side", "commit", "targets", "#compiled in", "library sha256")
+    rows = (
         (
-            *(((titles[build.card],),) if titles else ()),
-            (build.side,),
-            (formatting.commit(build.sha, "working tree"),),
-            _named(", ".join(build.targets)) or (formatting.MISSING,),
-            ("from the cache" if build.cached else _with_unit(build.seconds, "s"),),
-            _named(build.library_sha256[:12] if build.library_sha256 else None) or (formatting.MISSING,),
+            *((titles[build.card],) if titles else ()),
+            build.side,
+            formatting.commit(build.sha, "working tree"),
+            _named(", ".join(build.targets)) or formatting.MISSING,
+            "from the cache" if build.cached else _with_unit(build.seconds, "s"),
+            _named(build.library_sha256[:12] if build.library_sha256 else None) or formatting.MISSING,
         )
         for build in record.builds
     )
-    return Table(columns, rows)
+    return table(("kernel", *columns) if titles else columns, rows)
 
 
 def _named(text: str | None) -> Line:

@@ -11,7 +11,7 @@ from statistics import median
 
 from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, rates, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Paragraph, Piece, Section, Strong, Table
+from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.explain.next_step import Ladder, LaunchShare, SizedCase
 from kernelgate.ci.judge import reference, sentences
@@ -30,9 +30,8 @@ def statistics(
     cases = [one for one in cases if one.status is not Status.ALONE]
     if not cases:
         return None
-    numbers = ("change", "interval", "p, adjusted", "Cliff's delta", "could be seen", "Mann–Whitney p", "bootstrap 95%",
-               "rounds in processes")  # fmt: skip
-    columns = (Column("case"), *(Column(title, numeric=True) for title in numbers))
+    titles = ("case", "#change", "#interval", "#p, adjusted", "#Cliff's delta", "#could be seen", "#Mann–Whitney p",
+              "#bootstrap 95%", "#rounds in processes")  # fmt: skip
     note = (
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
         "“Could be seen” is the smallest change that this run could have shown. Mann–Whitney p and the bootstrap "
@@ -40,10 +39,10 @@ def statistics(
         Code("docs/statistics.md"),
         " has the model.",
     )
-    titles = formatting.titles_of((mean.card for mean in means), cards)
+    named = formatting.titles_of((mean.card for mean in means), cards)
     lines: list[Line] = []
     for mean in means:
-        of = f" of {titles[mean.card]}" if mean.card in titles else ""
+        of = f" of {named[mean.card]}" if mean.card in named else ""
         lines.append((f"All cases{of} together: ", mean.sentence, "."))
     lines += [
         (one.name, ": ", formatting.sentence(one.case.sentence), ".")
@@ -51,18 +50,19 @@ def statistics(
         if one.status is not Status.UNCHANGED and one.case.sentence
     ]
     ids = formatting.ids((one.case.key for one in cases), cards)
-    table = Table(columns, tuple(_statistics_row(one, ids[one.case.key]) for one in cases))
+    figures = table(titles, (_statistics_row(one, ids[one.case.key]) for one in cases))
     blocks: list[Block] = [Bullets(tuple(lines))] if lines else []
-    return Section("Statistics", (*blocks, table, Paragraph(note)), worth=60)
+    return Section("Statistics", (*blocks, figures, Paragraph(note)), worth=60)
 
 
-def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
+def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Piece, ...]:
     case, rounds = one.case, f"{one.case.rounds} in {one.case.processes}"
     if case.disqualifying:
-        return ((id_,), *(((formatting.MISSING,),) * 7), (rounds,))
+        return (id_, *((formatting.MISSING,) * 7), rounds)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     delta, seen = case.cliffs_delta, case.minimum_detectable_pct
-    cells = (
+    return (
+        id_,
         change,
         interval if case.interval_pct else formatting.MISSING,
         formatting.probability(case.p),
@@ -72,7 +72,6 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
         formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,
         rounds,
     )
-    return ((id_,), *((cell,) for cell in cells))
 
 
 MAX_ROWS = 30
@@ -89,15 +88,15 @@ def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
     for gpu in gpus:
         judged = gpu.record is not None and gpu.verdict is not None and not gpu.is_wrong
         section = statistics(gpu.cases, gpu.record.cards) if judged and gpu.record else None
-        table = next((block for block in section.blocks if isinstance(block, Table)), None) if section else None
-        if table is None:
+        found = next((block for block in section.blocks if isinstance(block, Table)), None) if section else None
+        if found is None:
             blocks.append(Paragraph(("On ", Code(gpu.label), " no case was compared, or a result is wrong.")))
             continue
         known = True
         blocks += [Paragraph(("On ", Code(gpu.label), ":"))] if len(gpus) > 1 else []
-        blocks.append(replace(table, rows=table.rows[:MAX_ROWS]))
-        if len(table.rows) > MAX_ROWS:
-            blocks.append(Paragraph((f"{len(table.rows) - MAX_ROWS} more cases are in the comment.",)))
+        blocks.append(replace(found, rows=found.rows[:MAX_ROWS]))
+        if len(found.rows) > MAX_ROWS:
+            blocks.append(Paragraph((f"{len(found.rows) - MAX_ROWS} more cases are in the comment.",)))
     return tuple(blocks) if known else ()
 
 
@@ -109,39 +108,33 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     by_key = {case.key: case for case in timed_cases(record)}
     timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     beside = formatting.reference(record.cards)
-    rows = tuple(row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side)))
+    rows = [row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side))]
     if not rows:
         return None
-    columns = (
-        Column("case"),
-        Column("side"),
-        *(
-            Column(title, numeric=True)
-            for title in ("P50", "P95", "P99", f"× {beside}", "TFLOP/s", "GB/s", "kernel", "launch overhead")
-        ),
-    )
+    figures = ("#P50", "#P95", "#P99", f"#× {beside}", "#TFLOP/s", "#GB/s", "#kernel", "#launch overhead")
     note: Line = (
         f"Time of one call over all rounds of all processes. “× {beside}” is the reference's median divided by the "
         "kernel's: above 1 the kernel is the faster one. “Kernel” is "
         "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
-    blocks = (Table(columns, rows), *launches(record, cases), Paragraph(note))
+    blocks = (table(("case", "side", *figures), rows), *launches(record, cases), Paragraph(note))
     return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
 
 
-def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Line, ...] | None:
+def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Piece, ...] | None:
     rate, beside = rates.rate(case, side), rates.rate(case, "reference")
     if rate is None:
         return None
     times = beside is not None and side != "reference" and rate.p50_us
-    cells = (
+    return (
+        name,
+        side,
         *formatting.durations(rate.p50_us, rate.p95_us, rate.p99_us),
         f"{beside.p50_us / rate.p50_us:.2f}" if beside and times else formatting.MISSING,
         *(formatting.MISSING if one is None else formatting.significant(one, 3) for one in (rate.tflops, rate.gbps)),
         *formatting.durations(rate.graph_us),
         *formatting.durations(rate.overhead_us),
     )
-    return ((name,), (side,), *((cell,) for cell in cells))
 
 
 # Launch overhead: P50 of calls made one by one, beside the same call replayed from a CUDA graph -----------------------
@@ -235,15 +228,10 @@ def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     if found is None:
         return ()
     said = next_step.ladder_sentence(found)
-    titles = ("base", "head", f"× {ladder_reference(gpu, found)}")
-    columns = (Column(found.axis, numeric=True), *(Column(one, numeric=True) for one in titles))
-    rows = tuple(
-        (
-            (str(rung.size),),
-            *((time,) for time in formatting.durations(rung.base_us, rung.head_us)),
-            (f"{rung.speedup:.2f}",),
-        )
+    titles = (f"#{found.axis}", "#base", "#head", f"#× {ladder_reference(gpu, found)}")
+    rows = (
+        (str(rung.size), *formatting.durations(rung.base_us, rung.head_us), f"{rung.speedup:.2f}")
         for rung in found.rungs
     )
     spoken = Paragraph((f"{said[0].upper()}{said[1:]}.",))
-    return (Section(ladder_title(gpu, found), (spoken, Table(columns, rows)), worth=60),)
+    return (Section(ladder_title(gpu, found), (spoken, table(titles, rows)), worth=60),)

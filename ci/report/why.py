@@ -19,14 +19,14 @@ from kernelgate.ci.document.model import (
     Block,
     Bullets,
     Code,
-    Column,
     Line,
     Link,
     Mark,
     Paragraph,
+    Piece,
     Section,
     Strong,
-    Table,
+    table,
 )
 from kernelgate.ci.explain import analyze, budget, figures
 from kernelgate.ci.explain.analyze import Analysis
@@ -206,7 +206,8 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         split = budget_of(record, one, case) if case is not None and case.status.is_news else None
         rows = (*_rows(one, split), *texts)
         # The base's column and the change are empty where there is no base.
-        blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
+        titles = ("metric", "#base", "#head", "#change")
+        blocks.append(table(titles[::2], (row[::2] for row in rows)) if alone else table(titles, rows))
         if known:
             advice = []
             for each in analysed.head.recommendations:
@@ -217,10 +218,6 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
-def _columns() -> tuple[Column, ...]:
-    return Column("metric"), Column("base", numeric=True), Column("head", numeric=True), Column("change", numeric=True)
-
-
 def _verdicts(one: _Analysed) -> str:
     after = one.head.bottleneck
     now = f"{after.bottleneck.words} ({after.sureness}: {'; '.join(after.evidence)})"
@@ -229,7 +226,7 @@ def _verdicts(one: _Analysed) -> str:
     return f"was {one.base.bottleneck.bottleneck.words}, is {now}"
 
 
-def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
+def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Piece, ...]]:
     after = dict(one.head.figures)
     before = dict(one.base.figures) if one.base else {}
     first = [each.metric for each in split.causes if each.metric in after or each.metric in before] if split else []
@@ -238,18 +235,18 @@ def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
     others = [key for key in chain(after, before) if not _is_known(key)]
     for key in dict.fromkeys((*first, *known, *others)):
         old, new = before.get(key), after.get(key)
-        label: Line = (metrics.label(key),) if _is_known(key) else (Code(key),)
-        strong: Line = (Strong(metrics.label(key)),) if key in first else label
-        yield (strong, (_shown(key, old),), (_shown(key, new),), (_moved(old, new),))
+        label = metrics.label(key) if _is_known(key) else Code(key)
+        strong = Strong(metrics.label(key)) if key in first else label
+        yield (strong, _shown(key, old), _shown(key, new), _moved(old, new))
 
 
-def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Line, ...]]:
+def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
     """What a producer said in words rather than numbers."""
     sides = {one.side: {key: value for key, value in one.metrics.items() if isinstance(value, str)} for one in profiles}
     before, after = sides.get("base", {}), sides.get("head", {})
     for key in dict.fromkeys((*after, *before)):
-        old, new = (((Code(side[key]),) if key in side else (formatting.MISSING,)) for side in (before, after))
-        yield ((Code(key),), old, new, (formatting.MISSING,))
+        old, new = (Code(side[key]) if key in side else formatting.MISSING for side in (before, after))
+        yield (Code(key), old, new, formatting.MISSING)
 
 
 def _is_known(key: str) -> bool:
@@ -294,18 +291,17 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
     pairs = static.pairs(record.builds)
     if not pairs:
         return None
-    numbers = (Column(title, numeric=True) for title in ("registers", "spilled", "shared memory", "occupancy"))
-    columns = (Column("kernel"), Column("target"), *numbers, Column("instructions"))
+    columns = ("kernel", "target", "#registers", "#spilled", "#shared memory", "#occupancy", "instructions")
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
     titles = _titles(record)
     found = static.judge(record.builds, policy)
     lines = tuple((marks[one.severity], " ", *_static_line(one, titles)) for one in found)
     blocks: list[Block] = [Bullets(lines)] if lines else []
-    table = Table(columns, tuple(_static_row(pair, titles) for pair in pairs))
-    return Section("Registers, shared memory, instructions", (*blocks, table), worth=70)
+    figures = table(columns, (_static_row(pair, titles) for pair in pairs))
+    return Section("Registers, shared memory, instructions", (*blocks, figures), worth=70)
 
 
-def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Line, ...]:
+def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Piece | Line, ...]:
     base, head = pair.base, pair.head
     occupancy = ", ".join(
         f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
@@ -318,12 +314,12 @@ def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Line, ...
     mix = ", ".join(f"{k} {_sides(base.instructions.get(k, 0) if base else None, head.instructions[k])}" for k in shown)
     return (
         (*_card(titles, pair.card), Code(head.name)),
-        (Code(head.target),),
-        (_sides(base.registers if base else None, head.registers),),
-        (_sides(base.spill_bytes if base else None, head.spill_bytes, " B"),),
-        (_sides(static.shared_before(pair), head.shared_bytes, " B"),),
-        (occupancy or formatting.MISSING,),
-        (mix or ("unchanged" if base is not None else formatting.MISSING),),
+        Code(head.target),
+        _sides(base.registers if base else None, head.registers),
+        _sides(base.spill_bytes if base else None, head.spill_bytes, " B"),
+        _sides(static.shared_before(pair), head.shared_bytes, " B"),
+        occupancy or formatting.MISSING,
+        mix or ("unchanged" if base is not None else formatting.MISSING),
     )
 
 

@@ -149,7 +149,7 @@ def _everything() -> BuiltReport:
     return together(*parts, description=("## Intent and hypothesis", "## Claimed effect"), places=PLACES)
 
 
-def _lost(label: str) -> Part:
+def lost(label: str) -> Part:
     return GpuEvidence(label, fault=Fault.RUNNER), GpuReport(label, failure=Failure(Fault.RUNNER, "the GPU is gone"))
 
 
@@ -198,7 +198,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "hostile names": lambda: _named(HOSTILE),
     "long names": lambda: _named(LONG),
     "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
-    "a GPU lost": lambda: together(on("l4", "faster"), _lost("h100")),
+    "a GPU lost": lambda: together(on("l4", "faster"), lost("h100")),
     "wrong on one GPU": lambda: together(on("l4", "equivalent"), on("h100", "wrong_result")),
     "everything at once": _everything,
     "250 cases": lambda: many(250),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.record import Card, Case, Check, FuzzResult, OutputAccuracy, Process, RunRecord, Timing
-from kernelgate.ci.document import render
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode
@@ -39,7 +38,6 @@ NEAR = output(BASE, side(0.25, 0.5))
 SAME = output(BASE, BASE, identical=8)
 LESS = output(BASE, WORSE)
 MORE = output(WORSE, BASE)
-WILD = output(BASE, side(0.27, 9.0))
 UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
 
 
@@ -52,22 +50,12 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
             "within the tolerance",
         ),
         (
-            outputs(("m0", "normal", ALIKE), ("m1", "normal", ALIKE), ("m0", "large", WILD)),
-            "⚠ less accurate in M=0 fp16, large inputs: largest error 0.50 → 9.00 ulp (18×), certain in 1 of 2 cases, "
-            "within the tolerance",
-        ),
-        (
             outputs(("m0", "normal", MORE), ("m1", "normal", ALIKE)),
             "✅ more accurate in M=0 fp16: mean error 0.51 → 0.27 ulp (1.9×), certain in 1 of 2 cases",
         ),
         (
             outputs(("m0", "normal", UNCLEAR), ("m1", "normal", ALIKE)),
             "➖ accuracy: no certain change, and none within 20% shown in 1 of 2 comparisons",
-        ),
-        (
-            outputs(("m0", "normal", LESS), ("m1", "normal", MORE)),
-            "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 1 of 2 cases, "
-            "within the tolerance; more accurate in 1 case",
         ),
         (
             outputs(("m0", "normal", ALIKE), ("m1", "normal", NEAR)),
@@ -78,24 +66,16 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
             "✅ accuracy: every output is bit-identical to the base's",
         ),
     ],
-    ids=["less", "one element", "more", "unclear", "both", "alike", "same bits"],
+    ids=["less", "more", "unclear", "alike", "same bits"],
 )
 def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: str) -> None:
     (line,) = accuracy.lines(record_of(FUZZED, check(*found, card="norm")), WARN)
     assert plain_line(line) == says
 
 
-@pytest.mark.parametrize(
-    "fuzzed",
-    [
-        (),
-        (FUZZED.model_copy(update={"asked": 38}),),
-        (FUZZED.model_copy(update={"card": "other"}),),
-    ],
-    ids=["no check", "in part", "another card"],
-)
-def test_nothing_is_said_of_the_tolerance_where_not_all_was_fuzzed(fuzzed: tuple[Check, ...]) -> None:
-    (line,) = accuracy.lines(record_of(*fuzzed, check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)
+def test_nothing_is_said_of_the_tolerance_where_not_all_was_fuzzed() -> None:
+    fuzzed = FUZZED.model_copy(update={"asked": 38})
+    (line,) = accuracy.lines(record_of(fuzzed, check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)
     assert plain_line(line).endswith(" less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain")
 
 
@@ -129,16 +109,9 @@ def test_the_table_has_the_figures_of_what_differs() -> None:
     assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm"))) == ()
 
 
-def test_the_comment_has_both() -> None:
-    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
-    comment = render.comment(reported(made, Policy()).report)
-    assert "⚠️ less accurate: mean error 0.27 → 0.51 ulp (1.9×)" in comment
-    assert "<summary>Accuracy</summary>" in comment
-
-
 @pytest.mark.parametrize(
     ("found", "action", "blocks"),
-    [(LESS, "fail", True), (LESS, "warn", False), (MORE, "fail", False), (UNCLEAR, "fail", False)],
+    [(LESS, "fail", True), (LESS, "warn", False), (UNCLEAR, "fail", False)],
 )
 def test_what_is_less_accurate_blocks_only_where_the_policy_says_so(
     found: OutputAccuracy, action: str, blocks: bool

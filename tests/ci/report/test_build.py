@@ -22,7 +22,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
-from kernelgate.ci.judge.verdict import CaseVerdict, Finding, Outcome, Status
+from kernelgate.ci.judge.verdict import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import report, reported
 from tests.ci.card_examples import CARD_EXAMPLES
@@ -123,20 +123,6 @@ def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
         assert ("nothing else changed" in first) == quiet
 
 
-@pytest.mark.parametrize(
-    ("half", "findings", "said"),
-    [
-        (2.0, (), "❔ Cannot tell: too noisy; does not block"),
-        (2.0, (Finding("drift", "The base drifted by +3.1% within process 2.", True),),
-         "❔ Cannot tell: the base drifted by +3.1% within process 2; does not block"),
-    ],
-)  # fmt: skip
-def test_cannot_tell_says_why(half: float, findings: tuple[Finding, ...], said: str) -> None:
-    one = case(512, 32, 321.4, 0.0)
-    made = report(record((one,)), judge(Outcome.INCONCLUSIVE, noisy(one, 0.0, half, findings)), Gates())
-    assert plain(made.headline) == said
-
-
 def test_the_gates_are_the_policy_s() -> None:
     one = case(512, 32, 321.4, 0.8)
     made = report(record((one,)), judge(Outcome.SLOWER, below_gate(one, 0.8)), Gates(regression_pct=1.5))
@@ -185,8 +171,6 @@ def test_two_cards_that_share_an_id_show_each_its_own_figures() -> None:
     ("news", "unchanged", "open_rows", "folded_rows", "title"),
     [
         (1, 3, 1, 3, "3 unchanged cases"),
-        (0, 9, 0, 9, "9 unchanged cases"),
-        (2, 0, 2, 0, ""),
         (12, 1, 10, 3, "3 more cases: 2 regressed, 1 unchanged"),
     ],
 )
@@ -222,19 +206,6 @@ def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
     assert "❌" not in comment(said)
 
 
-def test_no_change_without_a_known_resolution_shows_its_intervals() -> None:
-    one = replace(same(NINE[0], 0.1, 0.2), minimum_detectable_pct=None)
-    said = report(record(NINE[:1]), judge(Outcome.EQUIVALENT, one), Gates())
-    assert plain(said.summary).startswith("Shown, not assumed: every 95% interval lies within ±0.3%. ")
-
-
-def test_what_is_likely_has_its_direction() -> None:
-    one = replace(noisy(NINE[0], 8.3, 0.1), minimum_detectable_pct=None)
-    said = report(record(NINE[:1]), judge(Outcome.INCONCLUSIVE, one), Gates())
-    assert plain(said.headline) == "❔ Cannot tell: too few repeats to be sure of a direction; does not block"
-    assert plain(said.summary).startswith("95% interval: between 8.2% and 8.4% slower, likely. ")
-
-
 def test_what_was_not_measured_is_written_as_missing() -> None:
     named = case(512, 32, 50.0, 0.0).case.model_copy(update={"work": None})
     run = run_record((TimedCase(named, (process({"head": (50.0,) * 20}),)),))
@@ -259,10 +230,6 @@ def fuzzing(**facts: Any) -> Check:
         (fuzzing(status="skipped", reason="No kernel."), "❔ correctness: not checked, no kernel"),
         (fuzz(1), "✅ correct: 1 of 1 fuzz case; nearest to its limit: S=448 B=16 H=4 D=64 fp16 at 20% of it · "
          "kernelgate fuzz --seed 1234 --case s448_b16_h4_fp16"),
-        (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True),)),
-         "✅ correct: 1 of 1 fuzz case, errors not measured"),
-        (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0.001),)),
-         "✅ correct: 1 of 1 fuzz case, no error above 0.0010"),
         (fuzzing(status="passed", asked=38, run=38), "❔ correctness: no fuzz case ran"),
         (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),),
                  reason="the 30 s of the time limit were over before the last 37, the least risky"),
@@ -270,9 +237,6 @@ def fuzzing(**facts: Any) -> Check:
          "least risky"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=False),)),
          "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
-        (fuzzing(status="passed",
-                 results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0, error_ratio=0),)),
-         "✅ correct: 1 of 1 fuzz case, without any error"),
     ],
 )  # fmt: skip
 def test_correctness_in_one_line(made: Check | None, said: str) -> None:
@@ -281,15 +245,6 @@ def test_correctness_in_one_line(made: Check | None, said: str) -> None:
         run.model_copy(update={"checks": (made,) if made else ()}), judge(Outcome.EQUIVALENT, *verdicts), Gates()
     ).checks
     assert [plain(line) for line in checks] == [said]
-
-
-def test_a_wrong_result_leaves_nothing_to_say_of_speed() -> None:
-    run, verdicts = mix(["improved"])
-    failed = fuzzing(status="failed", results=(FuzzResult(id="a", seed=7, passed=False, message="Error 0.4."),))
-    said = report(run.model_copy(update={"checks": (failed,)}), judge(Outcome.IMPROVED, *verdicts), Gates())
-    assert plain(said.headline) == "🛑 Wrong result in 1 of 1 fuzz case: blocks merge"
-    assert said.cases is None
-    assert "aster" not in comment(said)
 
 
 def test_a_failed_fuzz_run_without_results_is_a_wrong_result_too() -> None:

@@ -16,7 +16,6 @@ from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation
 from kernelgate.ci.github.publish import MAX_WARNINGS as MOST_ANNOTATIONS
 from kernelgate.ci.github.publish import line_notes, post
-from kernelgate.ci.judge import static
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import remarks
@@ -51,13 +50,10 @@ def lines(head: Warnings, *base: Warnings) -> list[int | None]:
 @pytest.mark.parametrize(
     ("head", "base", "new"),
     [
-        ([UNUSED], [], [12]),
         ([UNUSED], [UNUSED], []),
         ([at(14)], [UNUSED], []),  # lines were added above it
         ([at(12), at(20)], [at(12)], [20]),
-        ([at(12), at(13), at(14)], [at(5), at(6)], [14]),
         ([at(9, "f (declared at line 7) is unused")], [at(9, "f (declared at line 5) is unused")], []),
-        ([ELSEWHERE, UNUSED], [], [12]),
         (None, [UNUSED], []),
     ],
 )
@@ -114,16 +110,6 @@ def test_a_warning_stands_at_its_line_in_a_changed_file() -> None:
         Annotation("csrc/k.cu", 12, 12, "warning", "compiler warning", UNUSED.text),
     ]
     assert len(annotations(measured([at(n) for n in range(1, 90)], []))) == MOST_ANNOTATIONS
-
-
-def test_each_card_has_a_base_of_its_own() -> None:
-    builds = [
-        Build(card=card, side=side, warnings=(UNUSED,) if card == "old" or side == "head" else ())
-        for card in ("old", "new")
-        for side in ("base", "head")
-    ]
-    found = static.new_warnings(RunRecord(builds=tuple(builds)), None)
-    assert {one.card: len(one.warnings) for one in found} == {"old": 0, "new": 1}
 
 
 def test_a_planted_warning_is_in_the_comment_and_beside_its_line(desk: Desk, tmp_path: Path) -> None:

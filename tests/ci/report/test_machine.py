@@ -6,7 +6,6 @@ import pytest
 
 from kernelgate.bench.record import Calls, Note, Numerics, RunRecord, TimedProcess
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Bullets
 from kernelgate.ci.report import machine
 from tests import runs
 from tests.runs import process, run_record
@@ -32,8 +31,6 @@ LATER = Note(code="fewer_inputs", text="Only 9 GiB of memory were free.")
 @pytest.mark.parametrize(
     ("timings", "notes", "lines"),
     [
-        ([timed()], (), []),
-        ([timed(repeated=0)], (), []),
         (
             [timed(repeated=200), timed()],
             (FEWER, LATER),
@@ -41,11 +38,6 @@ LATER = Note(code="fewer_inputs", text="Only 9 GiB of memory were free.")
                 "400 of 3,200 calls read inputs that an earlier call had read: there, a kept result would have been "
                 "right."
             ],
-        ),
-        (
-            [timed(None, repeated=7)],
-            (),
-            ["14 calls read inputs that an earlier call had read: there, a kept result would have been right."],
         ),
         ([timed()], (FEWER,), [FEWER.text]),
     ],
@@ -60,10 +52,6 @@ def test_inputs_that_were_read_again_are_counted_in_one_line(
     ("pauses", "lines"),
     [
         ([None, 0.0], []),
-        (
-            [300.0, 300.0],
-            ["Before each sample the GPU idled for 300 µs, so that its clock stayed up at the power limit."],
-        ),
         (
             [300.0, None, 1200.0],
             [
@@ -86,15 +74,6 @@ def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
         other.text,
     ]
     assert said(timed(), notes=notes[:3]) == [note.text for note in notes[:3]]
-
-
-def test_other_notes_stand_as_they_are_and_all_of_it_in_the_report() -> None:
-    note = Note(code="left_processes", text="A process that the library had started was ended.")
-    made = record(timed(repeated=1), notes=(FEWER, note))
-    assert said(timed(repeated=1), notes=(FEWER, note))[1:] == [note.text]
-    section = machine.conditions(made, ())
-    assert section is not None
-    assert Bullets(machine.how_measured(made)) in section.blocks
 
 
 def test_the_machine_says_what_references_were_computed_with() -> None:

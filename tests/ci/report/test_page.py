@@ -97,9 +97,11 @@ def test_a_case_cannot_end_the_data() -> None:
     assert page.count("</script>") == 2
 
 
-@pytest.mark.parametrize("name", ["slower", "mixed", "wrong_result", "does_not_compile"])
+@pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
 def test_the_page_needs_nothing_but_itself(name: str) -> None:
-    page = write(all_reported()[name], Gates())
+    """It opens with the words of the comment, and every drawing stays in its frame and says what it shows."""
+    made = all_reported()[name]
+    page = write(made, Gates())
     digests = {}
     for element in ("style", "script"):
         [text] = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
@@ -112,16 +114,21 @@ def test_the_page_needs_nothing_but_itself(name: str) -> None:
     assert not re.search(r"<(link|img|iframe|object|embed|base)\b|\burl\(|@import|\bfetch\(|import\(", page)
     # The documentation is the one place outside that a page may lead to, by a click.
     assert "http" not in page.replace("http-equiv", "").replace(f'<a href="{DOCS}', "")
-
-
-@pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
-def test_the_page_opens_with_the_words_of_the_comment(name: str) -> None:
-    made = all_reported()[name]
-    heading = words(re.findall(r"<h1>(.*?)</h1>", write(made, Gates()), re.DOTALL)[0])
     said = "".join(
         piece.glyph if isinstance(piece, Mark) else getattr(piece, "text", piece) for piece in made.report.headline
     )
-    assert heading == " ".join(said.split())
+    assert words(re.findall(r"<h1>(.*?)</h1>", page, re.DOTALL)[0]) == " ".join(said.split())
+    for svg in drawings(page):
+        assert len(svg.get("aria-label") or "") > 20
+        in_its_frame(svg)
+
+
+def in_its_frame(svg: ElementTree.Element) -> None:
+    width, height = map(float, (svg.get("viewBox") or "").split()[2:])
+    for element in svg.iter():
+        for key, most in (("x", width), ("cx", width), ("x1", width), ("x2", width), ("y", height), ("cy", height)):
+            if key in element.attrib:
+                assert -0.1 <= float(element.attrib[key]) <= most + 0.1, ElementTree.tostring(element)
 
 
 def words(markup: str) -> str:
@@ -179,17 +186,6 @@ def test_roofline_and_waits_are_drawn() -> None:
     assert any(label.startswith("Cycles that a warp waits for each instruction: ") for label in said)
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES])
-def test_every_drawing_stays_in_its_frame_and_says_what_it_shows(name: str) -> None:
-    for svg in drawings(write(all_reported()[name], Gates())):
-        width, height = map(float, (svg.get("viewBox") or "").split()[2:])
-        assert len(svg.get("aria-label") or "") > 20
-        for element in svg.iter():
-            for key, most in (("x", width), ("cx", width), ("x1", width), ("x2", width), ("y", height), ("cy", height)):
-                if key in element.attrib:
-                    assert -0.1 <= float(element.attrib[key]) <= most + 0.1, ElementTree.tostring(element)
-
-
 def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     """A record of an H200: the steps lead from none to the change of the case, with what is not explained."""
     page = write(reported(record.read(DATA / "cards" / "swiglu_slower.json"), POLICY), Gates())
@@ -200,10 +196,6 @@ def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
     assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
     assert said.endswith(f"measured: +{steps[-1]}%.")
-
-
-def test_a_profile_of_another_change_makes_no_steps() -> None:
-    assert "What the change is made of" not in write(situation("spills"), Gates())
 
 
 def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:

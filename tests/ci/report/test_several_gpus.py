@@ -2,72 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Profile, RunRecord, Side
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+from kernelgate.ci.judge.verdict import Outcome
+from tests.ci.report import situations
+from tests.ci.report.situations import DATA, Part, lost, of, on
 from tests.ci.report.test_build import expect
 from tests.ci.report_examples import EXAMPLES, NINE, judge, record, same
 
-DATA = Path(__file__).parents[2] / "data"
-POLICY = Policy()
-TARGET = "s512_b32_h8_d64_fp16"
 
-Part = tuple[GpuEvidence, GpuReport]
+def together(*parts: Part) -> Report:
+    return situations.together(*parts).report
 
 
-def gpu(label: str, name: str) -> Part:
-    example = EXAMPLES[name]()
-    return of(label, example.record, example.verdict)
-
-
-def of(label: str, measured: RunRecord, verdict: RecordVerdict) -> Part:
-    return gate.evidence(label, measured, verdict, POLICY), of_record(label, measured, verdict)
-
-
-def lost(label: str) -> Part:
-    failure = Failure(Fault.RUNNER, "the GPU is gone")
-    return GpuEvidence(label, fault=failure.fault), GpuReport(label, failure=failure)
-
-
-def together(*gpus: Part) -> Report:
-    return build([report for _, report in gpus], gate.decide([evidence for evidence, _ in gpus]), POLICY)
-
-
-def profiled(label: str) -> Part:
+def explained(label: str) -> Part:
     """A slower GPU with both profiles."""
-
-    def read(side: Side, name: str) -> Profile:
-        kernel = ncu_reader.launches(str(DATA / "nsight" / f"{name}.ncu-repz"))[0]
-        return Profile(case=TARGET, side=side, metrics=dict(kernel.figures))
-
-    example = EXAMPLES["slower"]()
-    profiles = (read("base", "attention_before"), read("head", "attention_occupancy"))
-    return of(label, example.record.model_copy(update={"profile": profiles}), example.verdict)
+    return situations.of(label, situations.profiled("attention_occupancy"), EXAMPLES["slower"]().verdict)
 
 
 def test_the_comment_is_the_golden_one() -> None:
-    text = render.comment(together(gpu("l4", "equivalent"), profiled("h100")))
+    text = render.comment(together(on("l4", "equivalent"), explained("h100")))
     expect(DATA / "two_gpus" / "comment.md", text)
 
 
 def test_the_first_screen_explains_the_gpu_of_the_first_line_and_the_others_come_below_the_table() -> None:
-    text = render.comment(together(profiled("l4"), profiled("h100"), gpu("b200", "slower")))
+    text = render.comment(together(explained("l4"), explained("h100"), on("b200", "slower")))
     parts = [text.index(f"fp16 on `{label}`") for label in ("l4", "h100")]
     assert text.startswith("### ❌ 4.9% slower in 1 of 9 cases on `l4`")
     assert parts[0] < text.index("**Now:**") < text.index("| | change |") < parts[1]
 
 
 def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:
-    said = together(gpu("l4", "faster"), gpu("h100", "mixed"))
+    said = together(on("l4", "faster"), on("h100", "mixed"))
     assert said.cases is not None
     rows = [[render.plain_line(cell) for cell in row] for row in said.cases.rows]
     assert rows[0] == ["❌", "+7.25%", "321.4 → 344.7 µs", "h100 S=512 B=32"]
@@ -75,7 +41,7 @@ def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:
 
 
 def test_a_gpu_that_measured_nothing_opens_and_hides_no_other() -> None:
-    text = render.comment(together(gpu("l4", "equivalent"), lost("h100")))
+    text = render.comment(together(on("l4", "equivalent"), lost("h100")))
     assert text.startswith("### 🛠️ Not your fault on `h100`: the GPU is gone; does not block\n")
     assert "No change: all 9 cases within ±1% on `l4`." in text
     assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
@@ -86,7 +52,7 @@ def test_gpus_that_measured_nothing_have_no_table() -> None:
 
 
 def test_a_wrong_result_on_one_gpu_says_so_first_and_keeps_the_others() -> None:
-    text = render.comment(together(gpu("l4", "equivalent"), gpu("h100", "wrong_result")))
+    text = render.comment(together(on("l4", "equivalent"), on("h100", "wrong_result")))
     assert text.startswith("### 🛑 Wrong result in 3 of 38 fuzz cases on `h100`: blocks merge\n")
     assert "**Now:** repeat it with `kernelgate fuzz --seed 1271" in text
     assert "9 cases unchanged wherever measured" in text

@@ -75,12 +75,6 @@ def test_less_occupancy_is_blamed_on_shared_memory() -> None:
     )
 
 
-def test_bank_conflicts_are_what_explains_a_lost_swizzle() -> None:
-    reason, action = why("attention_banks", 179.2)
-    assert reason.startswith(f"{PROFILE}more shared-memory bank conflicts, 39,106 → 31.2 M: ")
-    assert action.startswith("Try: swizzle or pad the tile")
-
-
 def test_spills_come_before_what_they_cause() -> None:
     reason, action = why("attention_spills", 124.6)
     assert reason.startswith(
