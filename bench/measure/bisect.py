@@ -37,7 +37,6 @@ from kernelgate.bench.timing.process import Measuring, Setup, Timed, Turn
 DISK_FULL = os.strerror(errno.ENOSPC)
 """It says nothing about the commit that could not be compiled."""
 SHORT = 12
-"""Digits of a commit."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class CommitRange:
     """Commits by first parents, the good end first."""
 
     repo: Path
-    """The root of the checkout."""
     shas: tuple[str, ...]
     submodule: str = ""
     """The path of the submodule whose commits these are; empty for the repository's own."""
@@ -59,17 +57,14 @@ class CommitRange:
         return len(self.shas) - 1
 
     def build(self, place: int, how: HowToBuild | None = None) -> Libraries:
-        """The libraries of a commit. Raises as build_commit does."""
         if not self.submodule:
             return commit.build_commit(self.repo, self.shas[place], how)
         return commit.build_commit(self.repo, self.commit, how, {**self.pins, self.submodule: self.shas[place]})
 
     def subject(self, place: int) -> str:
-        """The first line of a commit's message."""
         return git.subject(self.repo / self.submodule, self.shas[place])
 
     def touching(self, paths: Sequence[str]) -> frozenset[int]:
-        """The commits that change what begins with one of these paths of the repository."""
         here = list(_below(self.submodule, paths)) if self.submodule else paths
         if not here:
             return frozenset()
@@ -77,7 +72,6 @@ class CommitRange:
         return frozenset(map(self.shas.index, found))
 
     def moved(self, place: int) -> dict[str, tuple[str, str]]:
-        """The submodules that a commit moves: by path, the old and the new commit."""
         own = self.repo / self.submodule
         before, after = (git.submodules(own, self.shas[at]) for at in (place - 1, place))
         return {path: (before[path], sha) for path, sha in after.items() if path in before and before[path] != sha}
@@ -101,7 +95,6 @@ class CommitRange:
 
 
 def between(repo: Path, good: str, bad: str) -> CommitRange:
-    """The commits after `good` up to `bad`, and `good`. Raises UsageError where they are not on one line."""
     root = git.root(repo)
     return CommitRange(root, span(root, good, bad))
 
@@ -125,8 +118,6 @@ def span(repo: Path, good: str, bad: str) -> tuple[str, ...]:
 
 @dataclass
 class BuiltCommits:
-    """One card's libraries of the commits of a range, as far as they are built."""
-
     range: CommitRange
     card: CardFacts
     """The checkout's, which says what is right and gives the inputs."""
@@ -151,7 +142,6 @@ class BuiltCommits:
         return None
 
     def _brought(self, place: int) -> str:
-        """Which commit brings the card."""
         if self.range.submodule or place == self.range.last:
             return ""
         own = f"{cards.FOLDER}/{self.card.name}.py"
@@ -159,7 +149,6 @@ class BuiltCommits:
         return f", which {found[0][:SHORT]} brings" if found else ""
 
     def same(self, one: int, other: int) -> bool:
-        """Whether nothing that is called differs between two that are built."""
         return self.libraries[one].same_as(self.libraries[other])
 
     def untouched(self) -> frozenset[int]:
@@ -220,14 +209,9 @@ PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class MeasuredCommits:
-    """What one process, or processes that took turns, gave."""
-
     timing: Timing | None
-    """None where fewer than two commits could be timed."""
     places: tuple[int, ...]
-    """The commits whose times count."""
     faults: Mapping[int, str]
-    """Commits that cannot be measured, and why."""
     together: bool
 
 
@@ -238,15 +222,12 @@ class Workbench(BuiltCommits):
     case: CaseFacts
     setup: Setup
     output: Callable[[RunRecord], None]
-    """Given the record whenever it has grown."""
     made: RunRecord
     together: bool = True
     """Whether libraries share processes; once they could not, none does."""
     before: int = 0
-    """Processes of searches that this one goes on from."""
 
     def build(self, place: int) -> str | None:
-        """Also puts what is built into the record."""
         if why := super().build(place):
             return why
         builds = (*self.made.builds, build_record(self.libraries[place], self.side(place)))
@@ -254,7 +235,6 @@ class Workbench(BuiltCommits):
         return None
 
     def within(self, inner: CommitRange) -> Workbench:
-        """The same for a submodule's commits."""
         return replace(self, range=inner, libraries={}, before=len(self.made.processes))
 
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
@@ -302,7 +282,6 @@ class Workbench(BuiltCommits):
         return Turn(self.card, libraries, (self.case,), number, "bisect", id_, name, together)
 
     def _timed(self, places: Sequence[int], number: int) -> Timed:
-        """Times the case of these commits in one process, or in processes that take turns. Raises ProcessError."""
         # Whichever process starts first may be slow for good, so it is drawn.
         rng = random.Random(f"{self.setup.how.seed}/{number}/order")  # noqa: S311 - not for secrets
         drawn = rng.sample(list(places), len(places))
@@ -324,7 +303,6 @@ class Workbench(BuiltCommits):
 
 
 def _clash(libraries: Sequence[Library]) -> str | None:
-    """Why not all of these can share a process."""
     pairs = combinations(libraries, 2)
     # A file that two commits have in common, whose cards differ, is loaded once.
     found = (Sides(one, other).clash for one, other in pairs if one.manifest.sha256 != other.manifest.sha256)
@@ -426,19 +404,14 @@ LEARN_S = 30.0
 
 
 class NothingFailsError(KernelgateError):
-    """No fuzz case fails at the bad end."""
-
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class TrialRuns:
-    """What running a trial again and again gave."""
-
     runs: int
     failed: int
     fault: str | None = None
-    """The first one."""
     otherwise: str | None = None
     """Why it says nothing: the trial cannot be made, or fails in another way than at the bad end."""
 
@@ -451,7 +424,6 @@ class TrialBench(BuiltCommits):
     device: environment.DeviceKind
     workers: WorkerPool
     kinds: set[str | None] = field(default_factory=set)
-    """How it fails at the bad end."""
 
     @property
     def name(self) -> str:
@@ -459,7 +431,6 @@ class TrialBench(BuiltCommits):
 
     @property
     def repeat(self) -> str:
-        """The command that runs the trial again."""
         return fuzz.repeat(self.card, self.trial)
 
     def learn(self, times: int) -> TrialRuns:
@@ -476,7 +447,6 @@ class TrialBench(BuiltCommits):
         return TrialRuns(len(outcomes), len(faults), faults[0].fault if faults else None)
 
     def tried(self, place: int, times: int) -> TrialRuns:
-        """Runs the trial until it fails, at most so often."""
         try:
             with self.process(place) as process:
                 for at in range(times):
@@ -492,7 +462,6 @@ class TrialBench(BuiltCommits):
         return TrialRuns(times, 0)
 
     def within(self, inner: CommitRange) -> TrialBench:
-        """The same for a submodule's commits."""
         return replace(self, range=inner, libraries={})
 
     def process(self, place: int) -> TrialProcess:
@@ -554,7 +523,6 @@ def opened_trial(
 
 
 def _unbuilt(bench: TrialBench) -> str | None:
-    """Why an end cannot be tried."""
     for place, end in ((bench.range.last, "bad"), (0, "good")):
         if why := bench.build(place):
             return f"{bench.shas[place][:SHORT]}, the {end} end, cannot be tried: {why}"

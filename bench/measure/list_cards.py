@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.sources import Extension
-from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
+from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, CardMistake
 from kernelgate.bench.system import git
@@ -24,7 +24,6 @@ class CheckedCard:
     card: str
     mistakes: tuple[str, ...]
     right: str | None
-    """What was tried and found right."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class ListedCards:
 
     cards: tuple[dict[str, Any], ...]
     mistakes: tuple[CardMistake, ...]
-    """In cards that cannot be read."""
     checked: tuple[CheckedCard, ...]
-    """Empty with --list."""
 
     @property
     def exit_code(self) -> int:
@@ -44,35 +41,22 @@ class ListedCards:
         return RIGHT if self.cards else NONE
 
 
-def run(repo: Path, *, check: bool, say: Callable[[str], None]) -> int:
-    """Lists the cards of the checkout, checks them where that is wanted, and returns the exit code."""
+def listed(repo: Path, *, check: bool, say: Callable[[str], None]) -> ListedCards:
+    """The cards of the checkout, told line by line, and checked where that is wanted."""
     root, found = git.root(repo), cards.of_checkout(repo)
     if not found.cards and not found.mistakes:
         say(f"there are no cards: {cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
-        return NONE
-    wrong = len(found.mistakes)
+    checked = []
     for card in found.cards:
         for line in described(card, root):
             say(line)
         if check:
-            mistakes, fine = _checked(root, card)
-            wrong += len(mistakes)
-            for text in mistakes or [f"  right: {fine}"]:
-                say(_below(text, root))
+            checked.append(_checked(root, card))
+            for text in checked[-1].mistakes or [f"  right: {checked[-1].right}"]:
+                say(text)
     for mistake in found.mistakes:
         say(_below(str(mistake), root))
-    return WRONG if wrong else RIGHT
-
-
-def listed(repo: Path, *, check: bool) -> ListedCards:
-    """The same as data."""
-    root, found = git.root(repo), cards.of_checkout(repo)
     fields = {"name", "label", "file", "build", "suites", "reference"}
-    checked = []
-    for card in found.cards if check else ():
-        wrong, fine = _checked(root, card)
-        mistakes = tuple(_below(mistake, root) for mistake in wrong)
-        checked.append(CheckedCard(card.name, mistakes, None if wrong else fine))
     return ListedCards(
         tuple(card.model_dump(mode="json", include=fields) for card in found.cards),
         tuple(CardMistake(**{name: getattr(one, name) for name in CardMistake.model_fields}) for one in found.mistakes),
@@ -98,10 +82,10 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
 
 
-def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:
-    """The mistakes of a card, or what was found right."""
+def _checked(root: Path, card: CardFacts) -> CheckedCard:
     if util.find_spec("torch") is None:
-        return [], "it can be read; torch is not installed here, so that nothing more was tried"
+        right = "it can be read; torch is not installed here, so that nothing more was tried"
+        return CheckedCard(card.name, (), right)
     from kernelgate.bench.kernel import card_check, commit
 
     try:
@@ -109,13 +93,13 @@ def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:
         mistakes = [str(one) for one in card_check.check(library, card)]
     except CannotCompileError:
         raise
-    except CompileError as error:
-        return [f"{card.file}: build: {error}"], ""
     except CardError as error:
-        return [str(error)], ""
+        mistakes = [str(error)]
     except KernelgateError as error:
-        return [f"{card.file}: build: {error}"], ""
-    return mistakes, card_check.tried(card, library)
+        mistakes = [f"{card.file}: build: {error}"]
+    if mistakes:
+        return CheckedCard(card.name, tuple(_below(mistake, root) for mistake in mistakes), None)
+    return CheckedCard(card.name, (), card_check.tried(card, library))
 
 
 def _below(text: str, root: Path) -> str:

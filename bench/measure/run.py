@@ -32,7 +32,7 @@ from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageEr
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus
-from kernelgate.bench.kernel.cards import Cards, ChosenCase
+from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import RunRecord, rates
@@ -62,7 +62,6 @@ def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild 
 def sides(
     repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
 ) -> dict[str, Sides]:
-    """Both libraries of each card of the head. The base that is not named is the commit where the branch began."""
     if alone and (base is not None or base_folder is not None):
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
@@ -76,7 +75,6 @@ def sides(
 
 
 def bases(repo: Path, ref: str | None, folder: Path | None = None) -> Libraries:
-    """Those of the base, which need not be right: the reason why a card has no library is noted."""
     return libraries(repo, ref, folder, HowToBuild(forgiving=True))
 
 
@@ -129,7 +127,6 @@ class TimingOptions:
     """What a call asks for; None leaves a thing to kernelgate."""
 
     processes: int
-    """At most, of each case."""
     suite: str | None = None
     case_ids: tuple[str, ...] = ()
     rounds: int = Measuring.rounds
@@ -143,12 +140,9 @@ class TimingOptions:
     plan_hash: str | None = None
     """Of what the default branch plans for that GPU, whatever is asked for here."""
     same: bool = False
-    """Also time cards whose base and head are the same library."""
     pause_when_capped: bool = True
-    """Idle before samples where the GPU runs at its power limit."""
     lock_clocks: bool = False
     resume: bool = False
-    """Go on with the record that is there."""
 
 
 def check_cases(known: Cards, suite: str | None, case_ids: tuple[str, ...]) -> None:
@@ -171,12 +165,11 @@ def bench(
     fuzz results go into this one; it may be the file at `output`. `workers`: processes that were started before.
     Raises UsageError where that record is of another head, and where there is no case for this machine.
     """
-    head = about[0].sides
-    run = run_identity(next((one.sides.base for one in about if one.sides.base), None), head.head)
-    done = fuzz_results(fuzzed, run) if fuzzed else ()
     machine = environment.describe()
+    skeleton = begun(about, machine)
+    done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
     every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
-    left_out = frozenset() if asked.same else unchanged(about)
+    left_out = () if asked.same else [one.card.name for one in about if one.same]
     chosen = tuple(one for one in every if one.card.name not in left_out)
     seed = new_seed() if asked.seed is None else asked.seed
     plan = paired.PairedPlan(
@@ -188,8 +181,8 @@ def bench(
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
-    skeleton = begun(about, run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash}), machine)
-    skeleton = skeleton.model_copy(update={"expected": planned, "checks": done})
+    run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash})
+    skeleton = skeleton.model_copy(update={"run": run, "expected": planned, "checks": done})
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
@@ -211,7 +204,6 @@ def with_accuracy(
     seed: int,
     workers: WorkerPool | None = None,
 ) -> record.RunRecord:
-    """The record with the accuracy of these cases, in place of any that it held."""
     parts = accuracy.comparable(about, chosen)
     measured = accuracy.run(parts, seed, made.environment, workers) if parts else ()
     others = (check for check in made.checks if check.kind != "accuracy")
@@ -229,21 +221,20 @@ def accuracy_alone(
     chosen = compared.select(about, environment.kind(machine), suite, case_ids)
     if not accuracy.comparable(about, chosen):
         raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
-    base = next((one.sides.base for one in about if one.sides.base), None)
-    made = begun(about, run_identity(base, about[0].sides.head), machine)
-    made = made.model_copy(update={"cases": tuple(one.recorded for one in chosen)})
+    made = begun(about, machine).model_copy(update={"cases": tuple(one.recorded for one in chosen)})
     return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
 
 
-def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:
+def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunRecord:
     """A record of nothing yet: cards, builds, and what a reader must know of them."""
     notes = [note for one in about for note in one.notes]
     for one in about:
         if one.same:
             text = f"base and head of {one.card.name} are the same library"
             notes.append(record.Note(code="same_library", card=one.card.name, text=text))
+    base = next((one.sides.base for one in about if one.sides.base), None)
     return record.RunRecord(
-        run=run,
+        run=run_identity(base, about[0].sides.head),
         environments=(machine,),
         cards=tuple(one.recorded for one in about),
         builds=tuple(build for one in about for build in built.build_records(one.sides)),
@@ -251,23 +242,12 @@ def begun(about: Sequence[Compared], run: record.Run, machine: record.Environmen
     )
 
 
-def unchanged(about: Sequence[Compared]) -> frozenset[str]:
-    """The cards of which nothing that is measured differs."""
-    return frozenset(one.card.name for one in about if one.same)
-
-
 def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
-    """What to time of each card."""
     by_name = {one.card.name: one for one in about}
-    names = dict.fromkeys(one.card.name for one in chosen)
-    return tuple(
-        CardPlan(
-            card=by_name[name].card,
-            sides=by_name[name].sides,
-            cases=tuple(one.case for one in chosen if one.card.name == name),
-        )
-        for name in names
-    )
+    cases: dict[str, list[CaseFacts]] = {}
+    for one in chosen:
+        cases.setdefault(one.card.name, []).append(one.case)
+    return tuple(CardPlan(by_name[name].card, by_name[name].sides, tuple(of_card)) for name, of_card in cases.items())
 
 
 def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: int) -> BlockNeeds:
@@ -322,7 +302,6 @@ def try_record(path: Path | None) -> None:
 
 
 def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
-    """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
     if path.exists():
         old = record.read(path)
     else:
@@ -332,7 +311,6 @@ def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.Run
 
 
 def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
-    """What the record at `path` says of the same head's correctness."""
     fuzzed = record.read(path)
     if fuzzed.run.head_sha != about.head_sha:
         raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
@@ -367,7 +345,6 @@ def _number(text: str | None) -> int | None:
 
 
 def percentiles(measured: RunRecord) -> Table:
-    """Percentiles and rates for a terminal: a row for each side of each case."""
     made = Table(box=None, pad_edge=False)
     made.add_column("case")
     made.add_column("side")
@@ -392,7 +369,6 @@ class FuzzOptions:
     ids: tuple[str, ...] = ()
     """Of configurations; of one card's as CARD/ID."""
     limits: FuzzLimits = NO_LIMITS
-    """For each card."""
 
 
 def fuzz(
@@ -421,7 +397,6 @@ def fuzz(
 def fuzz_all(
     about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, workers: WorkerPool | None = None
 ) -> tuple[record.Check, ...]:
-    """The fuzz check of each card's head. `workers`: processes that were started before."""
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = by_card(asked.ids, [one.card.name for one in about])
     return tuple(

@@ -28,7 +28,6 @@ AROUND_SAMPLE = 5
 ATTEMPTS = 3
 """How often a batch is made again because the host was too slow to queue it."""
 MAX_SAMPLES = 256
-"""In one batch."""
 SURE = 8.0
 """Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
 show their own scatter poorly."""
@@ -61,8 +60,6 @@ T = TypeVar("T")
 
 
 class ProcessError(KernelgateError):
-    """A process could not be finished."""
-
     def __init__(self, fault: str, advice: str = "") -> None:
         super().__init__(f"{fault}{advice}")
         self.fault = fault
@@ -94,7 +91,6 @@ class Runner:
         return self.answer(kind)
 
     def send(self, message: Message) -> None:
-        """Does not wait."""
         try:
             self._worker.send(message)
         except WorkerError as error:
@@ -121,8 +117,6 @@ class Runner:
 
 @dataclass(frozen=True)
 class Team:
-    """The processes that time one case together."""
-
     verifier: Runner
     measured: tuple[Runner, ...]
 
@@ -133,7 +127,6 @@ class Sample:
 
     side: record.Side
     us: float
-    """Of all its calls."""
     started_us: float | None
     sm_mhz: float | None = None
     probed_us: float | None = None
@@ -144,8 +137,6 @@ class Sample:
 
 @dataclass
 class CaseSamples:
-    """What one case has given so far."""
-
     case: CaseFacts
     prepared: protocol.CasePrepared
     rng: random.Random
@@ -162,7 +153,6 @@ class CaseSamples:
     """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
     graph_us: dict[record.Side, float] = field(default_factory=dict)
     busy_us: float = 0.0
-    """Device time of all calls."""
     notes: dict[str, record.Note] = field(default_factory=dict)
 
     def note(self, code: str, text: str) -> None:
@@ -173,7 +163,6 @@ class CaseSamples:
         return {side: tuple(part(one) for one in self.samples if one.side == side) for side in sides}
 
     def known(self, part: Callable[[Sample], float | None]) -> dict[record.Side, tuple[float, ...]]:
-        """By side, of those of which every sample has it."""
         found = {side: [one for one in values if one is not None] for side, values in self.by_side(part).items()}
         return {
             side: tuple(found[side]) for side, every in self.by_side(part).items() if len(found[side]) == len(every)
@@ -181,11 +170,9 @@ class CaseSamples:
 
     @property
     def call_us(self) -> dict[record.Side, float]:
-        """The median time of one call."""
         return {side: median(times) for side, times in self.by_side(lambda one: one.us / self.inner_repeats).items()}
 
     def sides(self, measured: Runner) -> tuple[record.Side, ...]:
-        """What a process times: its kernels, and the reference beside the head."""
         return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
 
 
@@ -310,7 +297,6 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
 
 
 def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> float:
-    """The time of one call of the fastest side, in microseconds."""
     how = Batch(what="warming up")
     sides = case.sides(measured)
     few = min(2, case.prepared.slots)
@@ -341,7 +327,6 @@ def inner_repeats(step_us: float, call_us: float) -> int:
 
 
 def _fitting(case: CaseSamples, repeats: int) -> int:
-    """No more calls than have outputs of their own."""
     return min(repeats, 1 << (case.prepared.slots.bit_length() - 1))
 
 
@@ -399,8 +384,6 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What one case has given in one process."""
-
     timing: record.Timing
     notes: tuple[record.Note, ...]
     calling_s: float
@@ -412,7 +395,6 @@ class CaseResult:
 
 
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
-    """Ends the case in every process."""
     done = [one.ask(protocol.Finish(), protocol.CaseDone) for one in team.measured]
     checked = team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]

@@ -26,7 +26,6 @@ CONTROLS = 2
 """Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
 Undecided = Callable[[RunRecord], frozenset[CaseKey]]
-"""Given the record after a process: which cases need another one?"""
 
 
 @dataclass(frozen=True)
@@ -44,13 +43,10 @@ class CardPlan:
 
 @dataclass(frozen=True)
 class PairedPlan:
-    """What to time: cards, one after the other in each turn of processes."""
-
     parts: tuple[CardPlan, ...]
     environment: record.Environment
     how: Measuring
     processes: int
-    """At most, of each case."""
     witness: bool = True
     """Whether base and head are also timed each in a process without the other."""
 
@@ -60,7 +56,6 @@ class PairedPlan:
 
 
 def all_cases(current: RunRecord) -> frozenset[CaseKey]:
-    """Every case, until the planned number of processes."""
     return frozenset(case.key for case in current.cases)
 
 
@@ -69,13 +64,10 @@ def all_cases(current: RunRecord) -> frozenset[CaseKey]:
 
 @dataclass
 class Growing:
-    """The record, which is written after each process."""
-
     record: RunRecord
     path: Path
 
     def note(self, *notes: Note) -> None:
-        """Each text once."""
         known = {note.text for note in self.record.notes}
         new = tuple({note.text: note for note in notes if note.text not in known}.values())
         self.update(notes=(*self.record.notes, *new))
@@ -202,7 +194,6 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
 
 
 def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozenset[CaseKey]:
-    """The cases that need another process, and may have one."""
     counts = _counts(current)
     open_ = frozenset(case.key for case in plan.cases if counts.get(case.key, 0) < plan.processes)
     if not open_ or not current.processes:
@@ -255,7 +246,6 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
 
 
 def _wrong(current: RunRecord, card: str) -> bool:
-    """Whether an output of a card's timed calls was wrong."""
     return any(
         calls.failed
         for one in current.processes
@@ -285,7 +275,6 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
 
 
 def _counts(current: RunRecord) -> dict[CaseKey, int]:
-    """How many compared processes each case has."""
     return {case.key: len(case.processes) for case in record.timed_cases(current)}
 
 
@@ -298,12 +287,10 @@ def _processes_of(current: RunRecord, part: CardPlan, roles: tuple[record.Role, 
 
 
 def process_count(record_: RunRecord) -> int:
-    """How many processes every case has."""
     return min((len(case.processes) for case in record.timed_cases(record_)), default=0)
 
 
 def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
-    """The skeleton, with what it knows of cards and of libraries that are not timed."""
     timed = {part.card.name: part.card.recorded for part in plan.parts}
     others = tuple(build for build in skeleton.builds if build.card not in timed)
     parts = {
@@ -355,5 +342,4 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
-    """How the libraries of the plan came to be."""
     return tuple(build for part in plan.parts for build in build_records(part.sides))

@@ -30,7 +30,6 @@ ALIGNMENT = 256
 """Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
 NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 MANY = 1024
-"""Windows that a pool should have, where that costs little memory."""
 CHEAP_BYTES = 64 << 20
 
 
@@ -40,19 +39,14 @@ class SharingError(KernelgateError):
 
 @dataclass
 class Arena:
-    """A block of memory, seen by this process."""
-
     memory: Memory
     data: torch.Tensor | None
-    """Its bytes; None once it is closed."""
 
     @property
     def address(self) -> int:
-        """Of its first byte."""
         return 0 if self.data is None else self.data.data_ptr()
 
     def view(self, place: Place, index: int) -> torch.Tensor:
-        """The tensor at `index` of a place."""
         if self.data is None:
             raise ValueError("the memory is closed")
         start = place.offset + index % place.count * place.step
@@ -60,7 +54,6 @@ class Arena:
         return typed.as_strided(place.shape, place.stride)
 
     def rows(self, place: Place) -> torch.Tensor:
-        """All bytes of a place, a row for each index."""
         if self.data is None:
             raise ValueError("the memory is closed")
         return self.data[place.offset : place.offset + place.step * place.count].view(place.count, place.step)
@@ -162,7 +155,6 @@ def footprint(tensor: torch.Tensor) -> int:
 
 
 def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int) -> dict[str, object]:
-    """The inputs of one call by name: those that a kernel overwrites from its slot, all others from its window."""
     made = {}
     for given in givens:
         index = slot if given.slotted else window
@@ -171,7 +163,6 @@ def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int
 
 
 def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, torch.Tensor]:
-    """The outputs of one call."""
     return {name: arena.view(place, slot) for name, place in places.items()}
 
 
@@ -180,8 +171,6 @@ def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, t
 
 @dataclass(frozen=True)
 class PoolSize:
-    """How a pool is cut into windows."""
-
     entries: int
     """In the pool, along the independent axes."""
     length: int
@@ -194,7 +183,6 @@ class PoolSize:
         return (self.entries - self.length) // self.grain + 1
 
     def start(self, window: int) -> int:
-        """The first entry of a window."""
         return window * self.grain
 
 
@@ -224,7 +212,6 @@ def pool_size(length: int, entry_bytes: list[int], cache_bytes: int, most_entrie
 
 
 def separate(count: int, length: int, entry_bytes: list[int]) -> PoolSize:
-    """A pool of so many windows that share nothing."""
     step = grain(entry_bytes)
     apart = -(-length // step) * step
     return PoolSize((count - 1) * apart + length, length, apart)
@@ -261,17 +248,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Shape:
-    """How the inputs of a case lie in memory."""
-
     size: PoolSize | None
     """None where inputs cannot be divided: the pool is of whole sets."""
     inputs: tuple[NamedInput, ...]
     windows: int
-    """Different starts, or sets."""
     apart: int
     """Windows from one call to the next, for them to share nothing."""
     length: int = 1
-    """Entries of a case along the independent axes."""
 
     @property
     def mixes(self) -> bool:
@@ -304,7 +287,6 @@ def seen_by_oracle(kernel: Kernel, name: str, rows: torch.Tensor, like: torch.Te
 
 
 def _items(value: object) -> list[object]:
-    """The parts of a named input, which is one thing or several."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -323,7 +305,6 @@ class Pool:
             for name, (shape, dtype) in shapes.items()
         }
         self.outputs: dict[str, Place] = {}
-        """Where each call's lie."""
         self.layout = Layout()
         self.shape = self._shape(cache_bytes, most_bytes, fresh)
         self.golden: dict[str, torch.Tensor] = {}
@@ -375,7 +356,6 @@ class Pool:
         return self.layout.place(item, entry * size.grain, size.windows, entry * unused)
 
     def fill(self) -> None:
-        """Draws every entry, or every set, anew."""
         size = self.shape.size
         draws = self.shape.windows if size is None else -(-size.entries // size.length)
         for number in range(draws):
@@ -389,7 +369,6 @@ class Pool:
         self._filled = True
 
     def _keep_numbers(self, drawn: Inputs, number: int) -> None:
-        """The numbers of a set, beside those of the sets before."""
         kept = []
         for given in self.shape.inputs:
             items: list[Place | PlainValues] = []
@@ -452,7 +431,6 @@ class Pool:
         return order
 
     def restore(self, window: int, slot: int) -> None:
-        """What a kernel overwrites, for a call on this window with this slot."""
         size = self.shape.size
         for name in self.kernel.in_place:
             target = self.arena.view(self.outputs[name], slot)
@@ -463,14 +441,12 @@ class Pool:
                 target.copy_(self.golden[name][start : start + size.length].view(target.shape))
 
     def set_of(self, number: int) -> Inputs:
-        """One set's inputs."""
         return {
             given.name: self.golden[given.name][number] if given.slotted else given.value(self.arena.view, number)
             for given in self.shape.inputs
         }
 
     def part_of(self, entries: torch.Tensor) -> Inputs:
-        """The inputs of some entries, as an oracle takes them."""
         made: Inputs = {}
         for given in self.shape.inputs:
             if given.name in self.kernel.independent:

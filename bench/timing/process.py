@@ -34,19 +34,16 @@ from kernelgate.bench.timing.case_timing import CaseResult, CaseSamples, NotShar
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
 FIRST = {VERIFIER: 1, WORKER: 1}
-"""The processes that a comparison begins with."""
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
 SPARE_CORES = 4
 """With so many cores, the next processes may start while one is timed."""
 SPARES = 2
-"""As many as the witness needs."""
 
 WITNESS_TURNS = {"cuda": 1, "cpu": 3}
 """Fresh processes of each side. On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process,
 and a core may be slower by as much for seconds: no number of batches of one process shows either."""
 BATCHES = {"cuda": 8, "cpu": 5}
-"""Of each side in a turn of the witness, one after the other in random order."""
 BATCH_US = {"cuda": 3_000.0, "cpu": 20_000.0}
 """Of calls in a batch: the leader's clock starts and stops with a message, which takes about 0.1 ms."""
 CLOCKS_AGREE_US = 150.0
@@ -54,15 +51,12 @@ CLOCKS_AGREE_SHARE = 0.05
 """By so much, and such a share of a batch, the leader's clock may differ from the device's on one side alone."""
 MOST_CALLS = 384
 EMPTY = 3
-"""Batches without calls, whose time is taken off."""
 SPARE, SPARE_US = 1.5, 200.0
 """How much longer a hold lasts than the slower host needed to queue a batch."""
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """How all processes of a run measure."""
-
     seed: int
     rounds: int = 100
     patience_s: float = 300.0
@@ -80,7 +74,6 @@ class Setup:
     how: Measuring
     workers: WorkerPool
     own: frozenset[int] = field(default_factory=orphans.children)
-    """Children of this process that were there before."""
     verifier: Runner | None = None
     hosted: bool = False
     """Whether CUDA refuses to share memory, so that the verifier works in the measured process."""
@@ -120,9 +113,7 @@ class Turn:
     role: record.Role
     id: str
     name: str
-    """For people."""
     together: bool = True
-    """Whether the sides share one process."""
     known: RunRecord | None = None
     """For the witness: the paired comparison, which says how long a call takes."""
 
@@ -139,8 +130,6 @@ class Turn:
 
 @dataclass(frozen=True)
 class Timed:
-    """What one process has given."""
-
     process: record.Process
     results: tuple[CaseResult, ...]
     notes: tuple[record.Note, ...]

@@ -34,21 +34,14 @@ DRAWS_OF_WITNESS = 6
 
 @dataclass(frozen=True)
 class Way:
-    """How references are computed."""
-
     wide: bool
-    """In float64."""
     entries: int
-    """For so many there is time."""
 
 
 @dataclass(frozen=True)
 class CallError:
-    """How far one call's outputs lie from what is right."""
-
     failed: bool
     maximum: float | None
-    """None where an output is not finite."""
     mean: float | None = None
 
 
@@ -60,12 +53,10 @@ class References:
     entries: torch.Tensor
     """Which entries have references, sorted; empty where sets have them."""
     values: Tensors
-    """By output: a row for each of them."""
     limits: dict[str, tuple[float, float]]
     """atol, with its scale, and rtol of each output."""
     finite: bool
     complete: bool
-    """Whether every entry has a reference."""
     sets: list[Tensors] = field(default_factory=list)
 
     def follow(self, order: torch.Tensor) -> None:
@@ -79,7 +70,6 @@ class References:
         self.values = {name: value[sorting] for name, value in self.values.items()}
 
     def right_of(self, window: int) -> tuple[torch.Tensor | None, Tensors]:
-        """What is right for a call on a window that is `comparable`, and of which of its entries; None: of all."""
         size = self.pool.shape.size
         if size is None:
             return None, self.sets[window]
@@ -90,7 +80,6 @@ class References:
         return self.entries[low:high] - start, {name: value[low:high] for name, value in self.values.items()}
 
     def comparable(self, windows: Sequence[int]) -> list[bool]:
-        """Of calls on these windows, which have a reference."""
         size = self.pool.shape.size
         if self.complete or not windows:
             return [True] * len(windows)
@@ -110,7 +99,7 @@ class References:
         outs = self.pool.outs.values()
         # The card leaves the comparison to its tolerance.
         simple = type(self.pool.kernel).compare is Kernel.compare and self.finite
-        direct = all(device.supports(out.dtype) and out.is_contiguous() for out in outs)
+        direct = all(out.dtype in device.KERNELS and out.is_contiguous() for out in outs)
         if calls and self.pool.draw.device == "cuda" and direct and self.complete and simple:
             return self._by_device(calls)
         simple = simple and all(out.dtype in FLOATS and out.numel() > 0 for out in outs)
@@ -169,7 +158,6 @@ class References:
 
 
 def _worst(found: Sequence[device.DeviceComparison]) -> CallError:
-    """Of one call's outputs."""
     finite = all(one.nonfinite == 0 for one in found)
     if not all(one.compared for one in found):
         raise KernelgateError("a comparison on the device did not run")
@@ -298,8 +286,6 @@ def synchronize(device: str) -> None:
 
 @dataclass
 class CallTally:
-    """What is known of one side's calls."""
-
     made: int = 0
     compared: int = 0
     failed: int = 0

@@ -26,14 +26,11 @@ _sleep = torch.cuda._sleep
 
 
 def now_ns() -> int:
-    """The host's clock."""
     return _perf_counter_ns()
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Calls that are timed together, and what happens untimed around them."""
-
     calls: tuple[Call, ...]
     before: Call | None = None
     after: Call | None = None
@@ -42,7 +39,6 @@ class Interval:
 @dataclass(frozen=True)
 class TimedIntervals:
     times_us: tuple[float, ...]
-    """Of each interval, all its calls together."""
     started_ns: tuple[int, ...]
     """On a CPU, by `perf_counter_ns`."""
     held: bool
@@ -171,5 +167,4 @@ def _event() -> torch.cuda.Event:
 
 
 def _spin(cycles: int) -> None:
-    """Keeps the GPU busy, on the current stream."""
     _sleep(cycles)  # type: ignore[no-untyped-call]

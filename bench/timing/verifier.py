@@ -46,9 +46,7 @@ BUDGET = 0.15
 """Comparing takes about this share of the calls' time at most, and so do new draws of sets, where windows cannot give
 new inputs. Where a kernel is so fast that a quarter takes more, fewer calls are compared."""
 LEAST_US = {"cuda": 20_000.0, "cpu": 150_000.0}
-"""But so long of a case may either take at least."""
 FEWER = 8
-"""Times fewer calls are compared where the budget is spent."""
 POISONED = (128, 512)
 """Bytes of the first in each of the second are poisoned between two uses of an output, at a place that moves. The rest
 holds the result of a call on other inputs, which is as wrong; all of it would take a fifth of an L4's time."""
@@ -58,12 +56,9 @@ MAX_BYTES = {"cuda": 8 << 30, "cpu": 256 << 20}
 """Of inputs, and of outputs; on a GPU at most a quarter of what is free for each."""
 MAX_SAMPLES = 1024
 PROBE_WORDS = 6
-"""Time in ns, clock and multiprocessor, before and after a sample."""
 
 
 class CaseVerifier:
-    """One case of one process: its inputs, outputs, and what was seen of its calls."""
-
     def __init__(self, kernel: Kernel, asked: PrepareCase, way: Way | None = None) -> None:
         self.rng = random.Random(asked.seed)  # noqa: S311 - not for secrets
         draw = Draw(CaseAxes(asked.axes), asked.device, self.rng.getrandbits(63))
@@ -161,7 +156,6 @@ class CaseVerifier:
         return max(LEAST_US[self.device], BUDGET * self._busy_us)
 
     def redraw(self) -> None:
-        """New values everywhere."""
         with self._spending():
             self.pool.fill()
             self.references = self.oracle.compute()
@@ -192,7 +186,6 @@ class CaseVerifier:
         return Checked(failed=failed, probed=self._probed(asked.samples))
 
     def _chosen(self, asked: CheckCalls) -> list[int]:
-        """A random quarter, of those whose outputs lie in their slots and that there are references for."""
         made = [at for at, side in enumerate(asked.sides) if side != "reference"]
         lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
         known = self.references.comparable([self.planned[at][0] for at in lying])
@@ -262,15 +255,12 @@ def _probed(words: Sequence[int], first: int) -> ProbeReading:
 
 
 class Verifier:
-    """Answers the leader, one case at a time."""
-
     def __init__(self) -> None:
         self._cards: dict[Path, Kernel] = {}
         self._case: CaseVerifier | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
     def serve(self, message: ToVerifier, leader: Leader) -> None:
-        """Also says what it does where a card's own code may fail."""
         if isinstance(message, PrepareCase):
             leader.send(Doing(doing=f"drawing inputs of {message.id} and asking the oracle about them"))
         leader.send(self.answer(message))
@@ -307,7 +297,6 @@ def cpu_threads(cores: int) -> int:
 
 
 def verify(leader: Leader) -> None:
-    """Answers the leader, step by step."""
     orphans.keep_private()  # references and seeds are in here
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()

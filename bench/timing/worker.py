@@ -51,25 +51,20 @@ COPIED = 4
 
 @dataclass
 class OpenedCase:
-    """A case whose memory is mapped."""
-
     asked: OpenCase
     arena: Arena
     axes: CaseAxes
     returning: frozenset[record.Side]
-    """The sides whose calls return new tensors."""
     first_ns: int | None = None
     given: dict[tuple[int, int], dict[str, object]] = field(default_factory=dict)
     """The inputs of a call by window, and by slot where the kernel overwrites some: made once."""
     outs: dict[int, dict[str, torch.Tensor]] = field(default_factory=dict)
-    """The outputs of a call by slot."""
     probes: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     returned: dict[int, object] = field(default_factory=dict)
     """What calls of this batch returned, until it is copied."""
     copied: list[int] = field(default_factory=list)
 
     def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Where the probes before and after a sample write."""
         if sample not in self.probes:
             row = self.arena.view(self.asked.prepared.probes, sample)
             self.probes[sample] = (row[: row.numel() // 2], row[row.numel() // 2 :])
@@ -89,7 +84,6 @@ class Worker:
     case: OpenedCase | None = None
     verifier: Verifier = field(default_factory=Verifier)
     called: set[record.Side] = field(default_factory=set)
-    """The sides that were called on this case."""
 
     @property
     def on_gpu(self) -> bool:
@@ -216,7 +210,6 @@ class Worker:
         return BatchDone(copied=tuple(case.copied) if case.returning else None, queued_us=queued_us)
 
     def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call], numbers: range) -> Interval:
-        """The calls of one sample between two probes."""
         copies = case.returning and asked.samples[at].side != "reference"
         if not self.on_gpu:
             return Interval(tuple(made), after=partial(self._copy, case, numbers) if copies else None)

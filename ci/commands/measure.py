@@ -99,10 +99,10 @@ def cards(only_list: bool, as_json: bool) -> int:
 
     Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
     """
-    if not as_json:
-        return list_cards.run(Path.cwd(), check=not only_list, say=click.echo)
-    found = list_cards.listed(Path.cwd(), check=not only_list)
-    click.echo(answer.shown(found))
+    said: list[str] = []
+    found = list_cards.listed(Path.cwd(), check=not only_list, say=said.append if as_json else click.echo)
+    if as_json:
+        click.echo(answer.shown(found))
     return found.exit_code
 
 

@@ -125,8 +125,7 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     from kernelgate.bench.timing import process
 
     machine = environment.describe()
-    run = verbs.run_identity(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
-    begun = verbs.begun(about, run, machine)
+    begun = verbs.begun(about, machine)
     touched = [one for one in about if not one.same]
     if not touched:
         say("base and head are the same libraries: nothing is measured")

@@ -27,9 +27,7 @@ ROWS, COLUMNS = 1024, 2048
 Load = Callable[[str], tuple[Any, Tally]]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Judged
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cheat", table.CUDA, ids=name)
@@ -54,9 +52,7 @@ def test_the_same_code_without_a_cheat_is_not_accused(tmp_path: Path) -> None:
     assert not done.codes, done
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Called directly: each does what it says
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def configured(folder: Path, cheat: str, words: str) -> Library:

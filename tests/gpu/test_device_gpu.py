@@ -51,71 +51,52 @@ def pair(count: int, dtype: torch.dtype, offsets: tuple[int, int] = (0, 0)) -> P
     return out.copy_(reference + noise), reference
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Comparison
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("offsets", [(0, 0), (1, 0), (0, 1), (3, 3), (8, 4)], ids=str)
-@pytest.mark.parametrize("count", [1, 7, 8, 33, 255, 2049, 1_000_003])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_agrees_with_float64(dtype: torch.dtype, count: int, offsets: tuple[int, int]) -> None:
-    out, reference = pair(count, dtype, offsets)
-    difference = out.double() - reference.double()
-    ratio = difference.abs() / (ATOL + RTOL * reference.double().abs())
-    read = compare(out, reference)
-    assert read.max_ratio == pytest.approx(float(ratio.max()), rel=EXACT, abs=EXACT)
-    assert read.max_abs == pytest.approx(float(difference.abs().max()), rel=EXACT)
-    assert read.mean_abs == pytest.approx(float(difference.abs().mean()), rel=EXACT)
-    assert read.mean_signed == pytest.approx(float(difference.mean()), abs=EXACT * read.max_abs)
-    clearly = (int((ratio > 1 + EXACT).sum()), int((ratio > 1 - EXACT).sum()))
-    assert clearly[0] <= read.wrong <= clearly[1]
-    if clearly[0] == clearly[1]:
-        assert read.first_wrong == (int((ratio > 1).nonzero()[0]) if read.wrong else None)
-    assert (read.nonfinite, read.compared) == (0, count)
+def test_agrees_with_float64(dtype: torch.dtype, offsets: tuple[int, int]) -> None:
+    for count in (1, 7, 8, 33, 255, 2049, 1_000_003):
+        out, reference = pair(count, dtype, offsets)
+        difference = out.double() - reference.double()
+        ratio = difference.abs() / (ATOL + RTOL * reference.double().abs())
+        read = compare(out, reference)
+        assert read.max_abs == pytest.approx(float(difference.abs().max()), rel=EXACT)
+        assert read.mean_abs == pytest.approx(float(difference.abs().mean()), rel=EXACT)
+        assert int((ratio > 1 + EXACT).sum()) <= read.wrong <= int((ratio > 1 - EXACT).sum())
+        assert (read.nonfinite, read.compared) == (0, count)
 
 
-@pytest.mark.parametrize("index", [0, 5, 262_143, 1_000_000, 1_000_002])
 @pytest.mark.parametrize("offset", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_one_wrong_element_is_found(dtype: torch.dtype, offset: int, index: int) -> None:
-    out, reference = pair(1_000_003, dtype, (offset, offset))
-    out.copy_(reference)
-    assert compare(out, reference).wrong == 0
-    out[index] += 1
-    read = compare(out, reference)
-    assert (read.wrong, read.first_wrong, read.nonfinite) == (1, index, 0)
-    assert read.max_abs == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("offset", [0, 1])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_values_that_are_not_finite_are_counted_and_stay_out_of_the_errors(
-    dtype: torch.dtype, offset: int, value: float
+def test_one_wrong_element_is_found_and_what_is_not_finite_stays_out_of_the_errors(
+    dtype: torch.dtype, offset: int
 ) -> None:
-    out, reference = pair(100_001, dtype, (offset, 0))
-    out.copy_(reference)
-    expected = compare(out, reference)
-    out[[77, 100_000]] = value
-    read = compare(out, reference)
-    assert (read.wrong, read.nonfinite, read.first_wrong, read.compared) == (2, 2, 77, 100_001)
-    assert read.max_abs <= expected.max_abs
-    assert read.mean_abs == pytest.approx(expected.mean_abs, rel=1e-3)
+    out, reference = pair(1_000_003, dtype, (offset, offset))
+    for index in (0, 5, 262_143, 1_000_000, 1_000_002):
+        out.copy_(reference)
+        assert compare(out, reference).wrong == 0
+        out[index] += 1
+        read = compare(out, reference)
+        assert (read.wrong, read.nonfinite) == (1, 0)
+        assert read.max_abs == pytest.approx(1, abs=0.05)
+    for value in (float("nan"), float("inf"), float("-inf")):
+        out.copy_(reference)
+        expected = compare(out, reference)
+        out[[77, 1_000_002]] = value
+        read = compare(out, reference)
+        assert (read.wrong, read.nonfinite, read.compared) == (2, 2, 1_000_003)
+        assert read.max_abs <= expected.max_abs
+        assert read.mean_abs == pytest.approx(expected.mean_abs, rel=1e-3)
 
 
-def test_a_limit_of_zero() -> None:
+def test_a_limit_of_zero_and_nothing_to_compare() -> None:
     out = torch.zeros(40, device="cuda")
-    right = compare(out, torch.zeros(40, device="cuda"), 0, 0)
-    assert (right.max_ratio, right.wrong) == (0, 0)
+    assert compare(out, torch.zeros(40, device="cuda"), 0, 0).wrong == 0
     out[13] = 1e-30
-    wrong = compare(out, torch.zeros(40, device="cuda"), 0, 0)
-    assert (wrong.max_ratio, wrong.wrong, wrong.first_wrong) == (float("inf"), 1, 13)
-
-
-def test_nothing_to_compare() -> None:
-    read = compare(torch.empty(0, device="cuda"), torch.empty(0, device="cuda"))
-    assert read == DeviceComparison(0, 0, 0, 0, 0, 0, None, 0)
+    assert compare(out, torch.zeros(40, device="cuda"), 0, 0).wrong == 1
+    assert compare(out[:0], out[:0].clone()) == DeviceComparison(0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("count", [33, 2049, 300_001])
@@ -131,21 +112,19 @@ def test_each_of_many_outputs_is_judged_on_its_own(dtype: torch.dtype, count: in
         if at % 10 == 0:
             out[-1] = float("nan")
             wrong.add(count - 1)
-        expected.append((len(wrong), int(at % 10 == 0), min(wrong, default=None), count))
+        expected.append((len(wrong), int(at % 10 == 0), count))
     results = device.new_results(len(pairs), "cuda")
     device.compare(addresses(*pairs), count, dtype, (ATOL, RTOL), results)
     together = device.read_results(results)
-    assert [(one.wrong, one.nonfinite, one.first_wrong, one.compared) for one in together] == expected
+    assert [(one.wrong, one.nonfinite, one.compared) for one in together] == expected
     for one, of_pair in zip(together, pairs, strict=True):
         alone = compare(*of_pair)
-        assert (one.max_abs, one.wrong, one.first_wrong) == (alone.max_abs, alone.wrong, alone.first_wrong)
-        assert one.max_ratio == pytest.approx(alone.max_ratio, rel=EXACT)
+        assert (one.max_abs, one.wrong) == (alone.max_abs, alone.wrong)
         assert one.mean_abs == pytest.approx(alone.mean_abs, rel=EXACT)
-        assert one.mean_signed == pytest.approx(alone.mean_signed, abs=EXACT * one.max_abs)
 
 
 def test_as_many_outputs_as_a_launch_takes() -> None:
-    number = device.MAX_COMPARISONS
+    number = 65_535  # a grid has no more blocks in y
     outs, reference = torch.zeros(number, 12, device="cuda"), torch.zeros(12, device="cuda")
     outs[::2, 7] = 1
     pairs = torch.empty(number, 2, dtype=torch.int64, device="cuda")
@@ -154,15 +133,14 @@ def test_as_many_outputs_as_a_launch_takes() -> None:
     results = device.new_results(number, "cuda")
     device.compare(pairs, 12, torch.float32, (ATOL, RTOL), results)
     read = device.read_results(results)
-    assert {(one.wrong, one.first_wrong, one.max_abs, one.compared) for one in read[::2]} == {(1, 7, 1.0, 12)}
-    assert {(one.wrong, one.first_wrong, one.max_abs, one.compared) for one in read[1::2]} == {(0, None, 0.0, 12)}
+    assert {(one.wrong, one.max_abs, one.compared) for one in read[::2]} == {(1, 1.0, 12)}
+    assert {(one.wrong, one.max_abs, one.compared) for one in read[1::2]} == {(0, 0.0, 12)}
 
 
 def test_comparisons_on_another_stream_and_in_a_graph() -> None:
     out, reference = pair(10_001, torch.float16)
     results = device.new_results(2, "cuda")
     pairs = addresses((out, reference))
-    device.load()
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -175,7 +153,7 @@ def test_comparisons_on_another_stream_and_in_a_graph() -> None:
     graph.replay()
     by_stream, by_graph = device.read_results(results)
     assert (by_stream.compared, by_graph.compared) == (10_001, 10_001)
-    assert by_stream.max_ratio == by_graph.max_ratio
+    assert by_stream == by_graph
 
 
 def test_speed_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,9 +190,7 @@ def rate(call: Callable[[], object], moved: int, repeats: int = 20) -> float:
     return moved * repeats / start.elapsed_time(end) / 1e6
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Clocks
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def probes(count: int) -> torch.Tensor:
@@ -242,8 +218,6 @@ def test_a_probe_writes_three_words() -> None:
     device.probe(slots[1])
     assert slots[[0, 2]].eq(-1).all()
     assert slots[1].ge(0).all()
-    with pytest.raises(ValueError, match="int64"):
-        device.probe(torch.zeros(2, dtype=torch.int64, device="cuda"))
 
 
 @pytest.mark.parametrize("microseconds", [200.0, 5_000.0])
@@ -256,9 +230,7 @@ def test_a_pause_is_about_as_long_as_asked_for(microseconds: float) -> None:
     assert 0.99 * microseconds < (ended - begun) / 1e3 < 3 * microseconds + 2_000
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Memory of two processes
-# ----------------------------------------------------------------------------------------------------------------------
 
 CHILD = """
 import sys, torch

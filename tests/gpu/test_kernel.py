@@ -32,9 +32,7 @@ def chosen_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FA_S512_KERNEL", request.param)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Right
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -136,9 +134,7 @@ def test_an_unknown_kernel_is_refused(kernel: Any, monkeypatch: pytest.MonkeyPat
         kernel.forward(q, k, v, 0.125, False)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Streams and graphs
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_runs_on_the_current_stream(kernel: Any) -> None:
@@ -171,9 +167,7 @@ def test_is_captured_by_a_graph(kernel: Any) -> None:
     assert torch.equal(out, expected)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Clear about what it refuses
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def misaligned() -> Tensor:
@@ -224,9 +218,7 @@ def test_a_library_for_the_cpu_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         forward_out(x, x, x, torch.empty_like(x), 0.125, False)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # A well-behaved operator
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -98,9 +98,7 @@ def first(done: RunRecord) -> record.Timing:
     return done.processes[0].timings[0]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # What is recorded
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_paired_comparison_of_two_cases_and_two_processes(
@@ -230,9 +228,7 @@ def test_what_a_kernel_prints_does_no_harm(built: Build, tmp_path: Path) -> None
     assert paired.process_count(run(plan(built("prints"), built()), tmp_path / "run.json")) == 1
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Kernels that cheat, and kernels that die
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("in_process")
@@ -294,9 +290,7 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
     assert paired.process_count(record.read(path)) == 1
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Alternating processes
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -351,9 +345,7 @@ def test_a_base_that_cannot_be_loaded_at_all(built: Build, tmp_path: Path) -> No
     assert not (tmp_path / "run.json").exists()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Going on
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -423,9 +415,7 @@ def test_a_record_that_does_not_fit_is_refused(
     assert record.read(path) == before
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # The verb, and signals
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess.Popen[str]:

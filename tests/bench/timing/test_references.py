@@ -30,9 +30,7 @@ def way(case: VerifiedCase) -> Way:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Precision
-# ----------------------------------------------------------------------------------------------------------------------
 
 CANCELS = ROWS.replace("return x + y", "return (x + 3e4) - 3e4 + y")
 
@@ -68,9 +66,7 @@ def test_an_oracle_that_looks_at_other_rows_is_one_sentence(tmp_path: Path) -> N
         pytest.fail("it cannot be prepared")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # How much of it there is
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -258,9 +254,7 @@ def oracle(self, case, x):
         assert [error.failed for error in compared(case, planned)] == [False, True, False, True, False]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Where a part has references
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("own", ["", OWN_RULE.format("out == expected")])
@@ -280,9 +274,7 @@ def test_where_rows_have_references_the_others_are_not_looked_at(
         assert compared(case, planned)[0].failed
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Sums
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_tally_counts_and_keeps_the_largest_error() -> None:

@@ -49,9 +49,7 @@ def content(case: VerifiedCase, window: int, slot: int) -> bytes:
     return b"".join(bytes(given[name].numpy()) for name in ("x", "y"))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Planning
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
@@ -128,9 +126,7 @@ def test_each_call_of_a_batch_has_an_output_of_its_own(case: VerifiedCase) -> No
     assert {slot % case.prepared.slots for slot in planned.slots} == set(planned.slots)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # Comparing
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -251,9 +247,7 @@ def oracle(self, case, x, factor):
         assert not factors & {case.given(window)["factor"] for window in range(sets)}
 
 
-# ----------------------------------------------------------------------------------------------------------------------
 # As the leader meets it
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
