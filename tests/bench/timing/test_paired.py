@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
@@ -28,7 +28,7 @@ from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.case_timing import LoadError, ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
-from kernelgate.bench.timing.process import Measuring, Turn
+from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import judging
 from kernelgate.ci.policy.policy import Policy
@@ -101,6 +101,7 @@ def first(done: RunRecord) -> record.Timing:
 # What is recorded
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_paired_comparison_of_two_cases_and_two_processes(
     built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,18 +110,12 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
     done = run(planned, tmp_path / "out" / "run.json")
     assert record.read(tmp_path / "out" / "run.json") == done
     assert done.environment == CPU
-    assert [(build.side, build.library_sha256) for build in done.builds] == [
-        ("base", base.manifest.sha256),
-        ("head", head.manifest.sha256),
-    ]
+    libraries = [("base", base.manifest.sha256), ("head", head.manifest.sha256)]
+    assert [(build.side, build.library_sha256) for build in done.builds] == libraries
     assert [case.id for case in done.cases] == [SMALL, CAUSAL]
     assert done.cases == planned.cases
     assert [card.name for card in done.cards] == ["attention"]
-    assert {case.card for case in done.cases} == {card.name for card in done.cards}
-    assert [(one.id, one.role, one.exit) for one in done.processes] == [
-        ("1", "paired", 0),
-        ("2", "paired", 0),
-    ]
+    assert [(one.id, one.role, one.exit) for one in done.processes] == [("1", "paired", 0), ("2", "paired", 0)]
     for one in done.processes:
         assert sorted(one.loaded) == ["base", "head"]
         assert (one.environment, one.seed) == (CPU.id, f"5/{int(one.id) - 1}")
@@ -128,17 +123,15 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
         assert one.wall_seconds is not None
         assert {timing.key for timing in one.timings} == {case.key for case in done.cases}
         for timing in one.timings:
-            assert list(timing.samples_us) == ["base", "head", "reference"]
-            assert [len(timing.samples_us[side]) for side in ("base", "head")] == [25, 25]
-            assert 0 < len(timing.samples_us["reference"]) < 25, "in some rounds"
-            assert all(
-                one != other for one, other in zip(timing.positions["base"], timing.positions["head"], strict=True)
-            )
+            assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
+                "base": 25,
+                "head": 25,
+                "reference": 7,
+            }
+            assert all(map(int.__ne__, timing.positions["base"], timing.positions["head"]))
             assert set(timing.previous["head"]) <= {None, "base", "head", "reference"}
             assert timing.started_us["base"][0] < timing.started_us["base"][-1]
-            assert timing.inner_repeats is not None
-            assert timing.clock_step_us is not None
-            assert timing.telemetry is not None
+            assert None not in (timing.inner_repeats, timing.clock_step_us, timing.telemetry)
             assert timing.graph_us == {}
             assert set(timing.calls) == {"base", "head"}
             assert all(map(looked_at, timing.calls.values()))
@@ -150,29 +143,27 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
 
 
 @pytest.mark.usefixtures("in_process")
-def test_a_library_against_itself_says_so(built: Build, tmp_path: Path) -> None:
+def test_a_library_against_itself_and_a_head_alone(built: Build, tmp_path: Path) -> None:
     same = built()
     done = run(plan(same, same), tmp_path / "run.json")
     assert "base and head of attention are the same library, which is timed against itself" in texts(done)
     assert set(first(done).samples_us) == {"base", "head", "reference"}
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_head_alone(built: Build, tmp_path: Path) -> None:
-    done = run(plan(None, built()), tmp_path / "run.json")
+    done = run(plan(None, same), tmp_path / "run.json")
     assert [build.side for build in done.builds] == ["head"]
     assert set(first(done).samples_us) == {"head", "reference"}
     assert done.processes[0].role == "block"
 
 
+def beside_pinned(planned: PairedPlan, pin: Library) -> PairedPlan:
+    pinned = replace(pin, manifest=pin.manifest.model_copy(update={"sha": "b" * 40}))
+    [part] = planned.parts
+    return replace(planned, parts=(replace(part, sides=replace(part.sides, pinned=pinned)),))
+
+
 @pytest.mark.usefixtures("in_process")
 def test_a_head_beside_a_pinned_commit_is_a_night_of_the_history(built: Build, tmp_path: Path) -> None:
     """In one process, round by round, and the head is still one without a base: what a baseline is made of."""
-    pin, head = built(), built()
-    pinned = replace(pin, manifest=pin.manifest.model_copy(update={"sha": "b" * 40}))
-    [part] = plan(None, head, processes=2, rounds=25).parts
-    beside = replace(part, sides=Sides(None, head, pinned=pinned))
-    done = run(plan(None, head, processes=2, rounds=25, parts=(beside,)), tmp_path / "run.json")
+    done = run(beside_pinned(plan(None, built(), processes=2, rounds=25), built()), tmp_path / "run.json")
     assert [build.side for build in done.builds] == ["head", f"commit:{'b' * 40}"]
     assert [one.role for one in done.processes] == ["block", "block"]
     assert {*first(done).samples_us} == {"head", "reference", f"commit:{'b' * 40}"}
@@ -185,11 +176,7 @@ def test_a_head_beside_a_pinned_commit_is_a_night_of_the_history(built: Build, t
 
 @pytest.mark.usefixtures("in_process")
 def test_a_pinned_commit_that_does_not_run_keeps_no_head_from_being_timed(built: Build, tmp_path: Path) -> None:
-    pin, head = built("raises_if_causal"), built()
-    pinned = replace(pin, manifest=pin.manifest.model_copy(update={"sha": "b" * 40}))
-    [part] = plan(None, head, (CAUSAL,)).parts
-    beside = replace(part, sides=Sides(None, head, pinned=pinned))
-    done = run(plan(None, head, (CAUSAL,), parts=(beside,)), tmp_path / "run.json")
+    done = run(beside_pinned(plan(None, built(), (CAUSAL,)), built("raises_if_causal")), tmp_path / "run.json")
     assert {*first(done).samples_us} == {"head", "reference"}
     assert any("measured without the pinned commit: process 1 of 1 failed" in text for text in texts(done))
 
@@ -322,20 +309,6 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     assert [process.role for process in done.processes] == ["alternating"] * 2, "and a resumed run goes on so"
 
 
-def test_both_start_orders_occur() -> None:
-    library = Library(Path("x"), Manifest.model_construct(namespace="n", key="k"), cached=True)
-    planned = plan(library, library)
-    (part,) = planned.parts
-
-    def split(number: int, together: bool) -> list[list[record.Side]]:
-        return Turn(part.card, part.sides.named, (), number, "paired", "1", "it", together).split(5)
-
-    assert split(0, together=False) == [["base"], ["head"]]
-    assert split(1, together=False) == [["head"], ["base"]]
-    together = {tuple(split(number, together=True)[0]) for number in range(20)}
-    assert together == {("base", "head"), ("head", "base")}
-
-
 @pytest.mark.usefixtures("in_process")
 def test_a_base_that_cannot_be_loaded_at_all(built: Build, tmp_path: Path) -> None:
     broken = built()
@@ -420,19 +393,8 @@ def test_a_record_that_does_not_fit_is_refused(
 
 def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess.Popen[str]:
     """The command as a user runs it, on the CPU."""
-    libraries = ["--base-library", str(base.folder), "--head-library", str(head.folder)]
-    command = [
-        sys.executable,
-        "-m",
-        "kernelgate.ci.commands.cli",
-        "bench",
-        *libraries,
-        "--case",
-        SMALL,
-        "-o",
-        str(output),
-        *words,
-    ]
+    libraries = f"--base-library {base.folder} --head-library {head.folder} --case {SMALL} -o {output}".split()
+    command = [sys.executable, "-m", "kernelgate.ci.commands.cli", "bench", *libraries, *words]
     variables = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(output.parent)}
     return subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -499,6 +461,10 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     assert "Traceback" not in told
     for pid in started:
         wait_until_ended(pid)
+    kept = record.read(tmp_path / "run.json")
+    assert kept.run.ended == "cancelled"
+    assert set(first(kept).samples_us) == {"base", "head", "reference"}
+    assert (kept.processes[0].role, first(kept).calls["head"].failed) == ("paired", 0)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,7 @@ def adopted(name: str) -> Path:
 
 REAL: dict[str, tuple[Path, dict[str, Any]]] = {
     "attention": (ATTENTION, {"S": 9, "B": 2, "H": 3, "D": 64, "dtype": "fp16", "causal": True}),
-    "attention of one head": (ATTENTION, {"S": 5, "B": 1, "H": 1, "D": 64, "dtype": "bf16", "causal": False}),
     "attention128": (adopted("attention128"), {"S": 4, "B": 2, "H": 2, "D": 128, "dtype": "fp32"}),
-    "rmsnorm": (adopted("rmsnorm"), {"M": 6, "N": 48, "dtype": "fp16"}),
     "rmsnorm of odd rows": (adopted("rmsnorm"), {"M": 7, "N": 33, "dtype": "bf16"}),
     "swiglu": (adopted("swiglu"), {"T": 5, "F": 24, "dtype": "bf16"}),
     "int8_gemm": (adopted("int8_gemm"), {"M": 4, "N": 6, "K": 40, "dtype": "int8"}),
@@ -102,8 +100,12 @@ def references_are_right(case: VerifiedCase) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_references_are_of_the_inputs_that_a_call_reads(card: tuple[Path, dict[str, Any]]) -> None:
+def test_inputs_and_references_of_a_card(card: tuple[Path, dict[str, Any]]) -> None:
+    """Nothing lies over something else, what a call reads looks like fresh tensors, and what is right belongs to it,
+    also after entries changed places and were drawn anew."""
     with verified.opened(*card) as case:
+        is_apart(case)
+        looks_fresh(case)
         references_are_right(case)
         before = contents(case)
         order = case.pool.shuffle()
@@ -117,6 +119,34 @@ def test_references_are_of_the_inputs_that_a_call_reads(card: tuple[Path, dict[s
         references_are_right(case)
 
 
+def is_apart(case: VerifiedCase) -> None:
+    """Inputs, outputs and probes, each from its first index to its last."""
+    places = [item for given in case.prepared.inputs for item in given.items if hasattr(item, "offset")]
+    if case.kernel.in_place:
+        places = [place for place in places if place not in case.pool.outputs.values()]
+    places += [*case.pool.outputs.values(), case.prepared.probes]
+    spans = sorted((one.offset, one.offset + one.step * (one.count - 1) + one.bytes) for one in places)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert spans[-1][1] <= case.prepared.memory.bytes
+
+
+def looks_fresh(case: VerifiedCase) -> None:
+    fresh = case.pool.first
+    planned = case.plan(min(case.pool.shape.windows, 8))
+    for window, slot in zip(planned.windows, planned.slots, strict=True):
+        given = case.given(window, slot)
+        assert list(given) == list(fresh)
+        for name, value in fresh.items():
+            assert type(given[name]) is type(value)
+            assert not isinstance(value, list | tuple) or len(given[name]) == len(value)
+        for (_, mapped), (name, new) in zip(operands.tensors(given), operands.tensors(fresh), strict=True):
+            assert (mapped.shape, mapped.stride(), mapped.dtype) == (new.shape, new.stride(), new.dtype), name
+            assert mapped.data_ptr() % ALIGNMENT == 0, name
+        for name, out in case.outs(slot).items():
+            assert out.data_ptr() % ALIGNMENT == 0, name
+            assert out.is_contiguous()
+
+
 def contents(case: VerifiedCase) -> bytes:
     """All that windows are made of."""
     arena = case.pool.arena
@@ -124,38 +154,6 @@ def contents(case: VerifiedCase) -> bytes:
     end = min(place.offset for place in case.pool.outputs.values())
     kept = b"".join(bytes(golden.flatten().view(torch.uint8).numpy()) for golden in case.pool.golden.values())
     return bytes(arena.data[:end].numpy()) + kept
-
-
-@pytest.mark.usefixtures("small")
-def test_what_a_call_reads_is_laid_out_like_fresh_tensors(card: tuple[Path, dict[str, Any]]) -> None:
-    with verified.opened(*card) as case:
-        fresh = operands.inputs(case.kernel, case.axes, case.pool.draw)
-        planned = case.plan(min(case.pool.shape.windows, 8))
-        for window, slot in zip(planned.windows, planned.slots, strict=True):
-            given = case.given(window, slot)
-            assert list(given) == list(fresh)
-            for name, value in fresh.items():
-                assert type(given[name]) is type(value)
-                assert not isinstance(value, list | tuple) or len(given[name]) == len(value)
-            for (_, mapped), (name, new) in zip(operands.tensors(given), operands.tensors(fresh), strict=True):
-                assert (mapped.shape, mapped.stride(), mapped.dtype) == (new.shape, new.stride(), new.dtype), name
-                assert mapped.data_ptr() % ALIGNMENT == 0, name
-            for name, out in case.outs(slot).items():
-                assert out.data_ptr() % ALIGNMENT == 0, name
-                assert out.is_contiguous()
-
-
-@pytest.mark.usefixtures("small")
-def test_nothing_lies_over_something_else(card: tuple[Path, dict[str, Any]]) -> None:
-    """Inputs, outputs and probes, each from its first index to its last."""
-    with verified.opened(*card) as case:
-        places = [item for given in case.prepared.inputs for item in given.items if hasattr(item, "offset")]
-        if case.kernel.in_place:
-            places = [place for place in places if place not in case.pool.outputs.values()]
-        places += [*case.pool.outputs.values(), case.prepared.probes]
-        spans = sorted((one.offset, one.offset + one.step * (one.count - 1) + one.bytes) for one in places)
-        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
-        assert spans[-1][1] <= case.prepared.memory.bytes
 
 
 # Which windows there are
@@ -176,9 +174,9 @@ def test_what_cannot_be_cut_is_kept_in_whole_sets(tmp_path: Path, changed: str) 
         references_are_right(case)
 
 
-@pytest.mark.parametrize("axes", [AXES, {**AXES, "M": 7, "N": 33}], ids=["whole", "odd"])
 @pytest.mark.parametrize("body", [SUM, ROWS], ids=["sets", "windows"])
-def test_fresh_calls_share_nothing(tmp_path: Path, body: str, axes: dict[str, Any]) -> None:
+def test_fresh_calls_share_nothing(tmp_path: Path, body: str) -> None:
+    axes = {**AXES, "M": 7, "N": 33}
     with verified.opened(verified.write(tmp_path, body), axes, fresh_calls=5) as case:
         assert case.pool.shape.windows == case.prepared.slots == 5
         for name in ("x", "y"):
@@ -198,7 +196,7 @@ def test_fresh_calls_are_no_more_than_fit_into_memory(tmp_path: Path, monkeypatc
 
 def test_what_is_no_window_has_copies_that_the_cache_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights of a small case: the same values at other addresses."""
-    path, axes = REAL["rmsnorm"]
+    path, axes = adopted("rmsnorm"), {"M": 6, "N": 48, "dtype": "fp16"}
     with verified.opened(path, axes, cache_bytes=3_000) as case:
         weights = [case.given(window)["weight"] for window in range(10)]
         assert len({weight.data_ptr() for weight in weights}) == 3_000 // (7 * 96) + 2
@@ -217,15 +215,6 @@ def test_equal_seeds_draw_equal_pools_and_others_do_not(tmp_path: Path) -> None:
     assert made[0] == made[1]
     assert made[0][0] != made[2][0]
     assert made[0][1] != made[2][1]
-
-
-SIZES = st.builds(
-    pool.pool_size,
-    length=st.integers(1, 5_000),
-    entry_bytes=st.lists(st.integers(1, 1 << 20), min_size=1, max_size=4),
-    cache_bytes=st.integers(0, 1 << 27),
-    most_entries=st.integers(0, 1 << 14),
-)
 
 
 def apart(size: PoolSize) -> int:
@@ -260,19 +249,16 @@ def test_consecutive_windows_share_nothing_where_three_lie_side_by_side(apart: i
     assert all(abs(one - other) >= apart for one, other in pairwise(numbers))
 
 
-def test_after_the_last_window_the_same_order_begins_again() -> None:
+def test_after_the_last_window_the_same_order_begins_again_and_another_when_renewed() -> None:
     taken = order(30, 4, 1)
     first = [taken.take() for _ in range(30)]
     assert [taken.take() for _ in range(30)] == first
     assert taken.left == -30
-
-
-def test_starts_and_steps_are_drawn_anew() -> None:
     taken = order(1000, 10, 5)
     seen = set()
     for _ in range(20):
-        first, second = taken.take(), taken.take()
-        seen.add((first, (second - first) % 1000))
+        start, second = taken.take(), taken.take()
+        seen.add((start, (second - start) % 1000))
         taken.renew()
     assert len({start for start, _ in seen}) > 15
     assert len({step for _, step in seen}) > 3
@@ -287,20 +273,18 @@ def test_every_window_of_every_tensor_is_aligned(entry_bytes: list[int], window:
     assert all(size.start(window) * entry % ALIGNMENT == 0 for entry in entry_bytes)
 
 
-@given(SIZES)
-def test_a_pool_has_a_window_at_least_and_its_last_one_ends_in_it(size: PoolSize) -> None:
-    assert size.windows >= 1
-    assert size.start(size.windows - 1) + size.length <= size.entries < size.start(size.windows) + size.length
-
-
 @given(
     st.integers(1, 5_000),
     st.lists(st.integers(1, 1 << 20), min_size=1, max_size=4),
     st.integers(0, 1 << 27),
     st.integers(0, 1 << 14),
 )
-def test_a_pool_is_no_larger_than_it_may_be(length: int, entry_bytes: list[int], cache: int, most: int) -> None:
+def test_a_pool_has_a_window_at_least_and_is_no_larger_than_it_may_be(
+    length: int, entry_bytes: list[int], cache: int, most: int
+) -> None:
     bounded = pool.pool_size(length, entry_bytes, cache, most)
+    assert bounded.windows >= 1
+    assert bounded.start(bounded.windows - 1) + length <= bounded.entries < bounded.start(bounded.windows) + length
     assert bounded.entries <= max(most, length)
     free = pool.pool_size(length, entry_bytes, cache, 1 << 62)
     assert bounded.entries == max(length, min(most, free.entries))
@@ -370,3 +354,20 @@ def test_a_file_in_memory_is_never_cut() -> None:
         pool.create("cpu", 8192, fd, shared=True)
         pool.create("cpu", 4096, fd, shared=True)
         assert os.fstat(fd).st_size == 8192
+
+
+def test_the_sizes_of_pools() -> None:
+    """Numbers of both formulas at their bounds."""
+    assert pool.grain([64, 96]) == 8
+    assert pool.grain([]) == 1
+    assert pool.pool_size(10, [1 << 20], 100 << 20, 1 << 30) == PoolSize(110, 10, 1)
+    assert pool.pool_size(10, [1 << 20], 0, 1 << 30) == PoolSize(74, 10, 1)
+    assert pool.pool_size(10, [1 << 30], 0, 1 << 30) == PoolSize(30, 10, 1)
+    assert pool.pool_size(10, [256], 1 << 20, 25) == PoolSize(25, 10, 1)
+    assert pool.pool_size(1, [4], 1 << 30, 1 << 40) == PoolSize(1024, 1, 64)
+    assert pool.separate(3, 10, [96]) == PoolSize(42, 10, 16)
+    assert pool.set_count(1 << 20, 100 << 20, 1 << 40) == 102
+    assert pool.set_count(1 << 20, 0, 1 << 40) == 64
+    assert pool.set_count(0, 0, 1 << 40) == pool.MANY
+    assert pool.set_count(1 << 20, 100 << 20, 5 << 20) == 5
+    assert pool.set_count(1 << 20, 100 << 20, 0) == 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,15 +18,33 @@ from pydantic import BaseModel
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import paired, pool, process
+from kernelgate.bench.timing.case_timing import CaseResult, Runner, Team
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE, Turn
 from kernelgate.bench.timing.protocol import (
+    Batch,
+    BatchDone,
+    CaseChecked,
+    CaseDone,
+    CaseOpened,
+    CheckCalls,
+    Checked,
+    Finish,
+    OpenCase,
+    PlanCalls,
+    Planned,
     PrepareCase,
+    ProbeReading,
+    Redraw,
+    Start,
     TimingRequest,
 )
 from tests.bench.in_process import ThreadWorker
+from tests.bench.machine import CPU
 from tests.bench.timing.conftest import INTO, KindBench, calls, codes, roles
+from tests.bench.timing.simulated import CASE, SimulatedProcess
 from tests.processes import alive
 
 ROWS = f"{INTO}independent = dict(x=0, y=0, out=0)\n"
@@ -294,3 +315,86 @@ def test_two_cards_have_a_witness_each(bench: KindBench) -> None:
     assert roles(done) == ["paired", "paired", *WITNESSES, *WITNESSES]
     assert [one.id for one in done.processes[2::3]] == ["witness-one", "witness-two"]
     assert [{timing.card for timing in one.timings} for one in done.processes[2::3]] == [{"one"}, {"two"}]
+
+
+class Blind(Runner):
+    """A verifier, or a measured process of one side, on a clock that it sets forward itself."""
+
+    def __init__(
+        self, heard: list[tuple[object, ...]], clock: SimpleNamespace, side: str = "", call_us: float = 0.0
+    ) -> None:
+        self.name, self.sides = side, (side,)
+        self.heard, self.clock, self.call_us = heard, clock, call_us
+        self.wrong_us = 0.0
+        """What its clock hides of a batch."""
+
+    def ask(self, asked: Any, kind: Any) -> Any:  # noqa: ARG002
+        clock = self.clock
+        if isinstance(asked, PrepareCase):
+            clock.fresh_calls = asked.fresh_calls
+            return SimulatedProcess({}, slots=20).samples().prepared
+        if isinstance(asked, PlanCalls):
+            self.heard.append(("plan", asked.count, asked.again))
+            return Planned(windows=tuple(range(asked.count)), slots=tuple(range(asked.count)))
+        if isinstance(asked, Batch):
+            clock.calls = sum(len(one.windows) for one in asked.samples)
+            self.heard.append((self.name, clock.calls, asked.pause_us))
+            assert asked.blind
+            return Ready()
+        if isinstance(asked, Start):
+            clock.probed_us = clock.calls * self.call_us
+            clock.now += (110 + clock.probed_us + (self.wrong_us if clock.calls > 1 else 0)) / 1e6
+            return BatchDone(queued_us=10.0 * clock.calls)
+        if isinstance(asked, CheckCalls):
+            assert (len(asked.sides), asked.samples) == (clock.calls, 1)
+            probe = ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
+            return Checked(failed=0, probed=(probe,) if clock.on_gpu else ())
+        if isinstance(asked, Redraw):
+            self.heard.append(("redraw",))
+            return Checked(failed=0)
+        answers = {OpenCase: CaseOpened(clock_step_us=0.0), Finish: CaseDone(autotuned={})}
+        closed = CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
+        return answers.get(type(asked), closed)
+
+
+@pytest.mark.parametrize("on_gpu", [True, False], ids=["GPU", "CPU"])
+def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(process.BATCH_US, "cpu", 20_000.0)
+    heard: list[tuple[object, ...]] = []
+    clock = SimpleNamespace(now=0.0, on_gpu=on_gpu)
+    monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    device = "cuda" if on_gpu else "cpu"
+    known = {"workers": SimpleNamespace(fd=3), "secret": "s", "hosted": False, "environment": CPU}
+    setup, card = SimpleNamespace(device=device, **known), SimpleNamespace(file=Path("card.py"), name="card")
+    base, head = Blind(heard, clock, "base", 100.0), Blind(heard, clock, "head", 50.0)
+    team = Team(Blind(heard, clock), (base, head))
+
+    def alone() -> CaseResult:
+        heard.clear()
+        clock.now = 0.0
+        turn: Any = SimpleNamespace(card=card, id="witness", known=None)
+        return process._alone(setup, turn, [team], CASE, random.Random(1))  # type: ignore[arg-type]
+
+    result = alone()
+    assert clock.fresh_calls == (30 if on_gpu else 200), "of 100 µs, where nothing is known"
+    hold_us = 1.5 * 200 + 200 if on_gpu else 0.0
+    made = [one for one in heard if one[0] in ("base", "head")]
+    assert made[:4] == [("base", 1, 0.0), ("head", 1, 0.0), ("base", 20, 0.0), ("head", 20, 0.0)]
+    assert made[4:10] == [("base", 0, hold_us), ("head", 0, hold_us)] * 3
+    count = 8 if on_gpu else 5
+    assert sorted(made[10:]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
+    turns = [one for one in heard if one[0] in ("plan", "redraw")][10:]
+    assert turns == [("redraw",), ("plan", 20, False), ("plan", 20, True)] * count
+    assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
+        "base": {100},
+        "head": {50},
+    }
+    assert (result.timing.inner_repeats, result.timing.calls["base"].made) == (20, 7)
+    assert (result.notes, result.verifying_s, result.contradiction) == ((), 0.0, None)
+    assert result.calling_s == pytest.approx(clock.now + 0.25)
+    head.wrong_us = 199.0  # 150 µs and 5% of the shorter batch, of 1000 µs, are allowed
+    assert alone().contradiction is None
+    head.wrong_us = 201.0
+    said = alone().contradiction
+    assert (said is not None) is on_gpu, "on a CPU there is one clock"
+    assert said is None or said.startswith("here: timed alone, a batch of head takes 201 µs longer by the clock")
