@@ -198,10 +198,6 @@ def test_only_what_is_beyond_a_margin_counts(head: UlpErrors, expected: Standing
     assert standing(side(around(0.25)), head) is expected
 
 
-def test_a_bias_that_the_base_has_too_is_none_of_the_heads() -> None:
-    assert standing(side(bias=around(0.3)), side(bias=around(-0.31))) is Standing.ALIKE
-
-
 def test_a_bias_counts_beside_the_error_that_it_is_a_part_of() -> None:
     """Of errors of three steps a quarter of one is no bias that anyone would find."""
     assert standing(side(around(3.0)), side(around(3.0), bias=around(0.25))) is Standing.ALIKE

@@ -56,9 +56,7 @@ def lines(text: str) -> list[dict[str, Any]]:
         (("same",), 2),
         (("slight",), 2),
         (("short",), 3),
-        (("broken",), 3),
         (("missing",), 3),
-        (("faster", "same"), 2),
         (("faster", "same", "broken"), 3),
         (("broken", "slower", "same", "faster"), 1),
     ],
@@ -105,26 +103,8 @@ def test_people_read_the_comment_s_words_with_the_verdict_last(files: Path, caps
     )
 
 
-def test_folded_parts_wait_behind_an_option(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    del files
-    run(["compare", "slower.json"])
-    assert "Mann–Whitney" not in capsys.readouterr().out
-    run(["compare", "slower.json", "--details"])
-    assert "Mann–Whitney" in capsys.readouterr().out
-
-
 def called(timed: TimedCase, id_: str) -> TimedCase:
     return replace(timed, case=timed.case.model_copy(update={"id": id_}))
-
-
-def test_cases_of_two_cards_that_share_an_id_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    same = timed_cases(record.read(files / "same.json"))[0]
-    cases = [replace(same, case=same.case.model_copy(update={"card": card, "id": "x"})) for card in ("norm", "gemm")]
-    record.write(run_record(cases), files / "two.json")
-    run(["compare", "two.json", "--details"])
-    printed = capsys.readouterr().out
-    assert "norm/x" in printed
-    assert "gemm/x" in printed
 
 
 def test_people_read_the_worst_case_first(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

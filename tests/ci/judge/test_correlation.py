@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage, normal, ramp
+from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage, ramp
 from kernelgate.ci.judge import location
 from kernelgate.ci.judge.location import inflations
-from tests.ci.records import draw
 
 
 def test_independent_rounds_count_in_full() -> None:
@@ -20,7 +19,7 @@ def test_independent_rounds_count_in_full() -> None:
     assert all(factors == [1.0] * 5 for factors, df in found if math.isinf(df))
 
 
-@pytest.mark.parametrize("correlation", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("correlation", [0.3, 0.9])
 def test_the_inflation_is_what_theory_says(correlation: float) -> None:
     """(1 + ρ) / (1 - ρ), less what 100 rounds do not show."""
     rng, noise, lags = np.random.default_rng(4), autoregressive(correlation), np.arange(1, 100)
@@ -63,17 +62,7 @@ def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
     assert sum(one.rounds for one in found) < 15
 
 
-@pytest.mark.parametrize("name", ["quiet_fma", "quiet_copy", "contended_fma", "contended_copy"])
-def test_recorded_rounds_in_turns_are_independent(name: str) -> None:
-    """Nothing is lost where the machine is as it was when the traces were recorded."""
-    rng = np.random.default_rng(8)
-    for _ in range(5):
-        base, head = draw(rng, f"{name}_inter", 1)
-        found = location.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
-        assert sum(one.rounds for one in found) == 500
-
-
-@pytest.mark.parametrize("name", ["AR(0.95)", "AR(0.95), head alone", "1/f", "ramps", "ramps, head alone"])
+@pytest.mark.parametrize("name", ["AR(0.95), head alone", "1/f", "ramps"])
 def test_intervals_of_correlated_rounds_hold(name: str) -> None:
     found = coverage(*CORRELATED[name], Setting(processes=5, rounds=100), draws=80)
     assert found.record.value > 0.88 - found.record.error
@@ -81,7 +70,7 @@ def test_intervals_of_correlated_rounds_hold(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("ratio", [0.2, 0.5, 2.0])
+@pytest.mark.parametrize("ratio", [0.2, 2.0])
 def test_intervals_of_uneven_noise_hold(shape: str, ratio: float) -> None:
     """With one slope for both sides, or one shape for two that differ, 55 to 80% of them do."""
     found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, 50, ratio), draws=30)
@@ -106,8 +95,3 @@ def test_intervals_of_uneven_noise_hold_closely(shape: str, rounds: int, paired:
     for ratio in (0.2, 0.6, 1.0, 1.8, 5.0):
         found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, rounds, ratio, paired), draws=100)
         assert found.process.value > 0.93 - 2 * found.process.error, ratio
-
-
-def test_a_share_knows_its_error() -> None:
-    found = coverage(normal, normal, Setting(2, 20), draws=20).record
-    assert found.error == pytest.approx(math.sqrt(found.value * (1 - found.value) / 20))

@@ -35,14 +35,7 @@ def test_a_process_pasted_twice_is_refused_by_name() -> None:
     assert (verdict.refused, verdict.cases) == (said, ())
 
 
-def test_one_side_is_enough() -> None:
-    base, head = noise(np.random.default_rng(2), processes=3)
-    assert found(base, [head[0], head[1], head[0]]) == (
-        "processes 1 and 3 hold the same times, all 100, of the head of one: copied, not measured"
-    )
-
-
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.integers(16, 60), st.integers(0, 40), st.integers(0, 40))
 def test_a_stretch_is_found_wherever_it_stands(seed: int, length: int, here: int, there: int) -> None:
     base, head = stepped(noise(np.random.default_rng(seed), processes=2), 0.032)
@@ -52,25 +45,19 @@ def test_a_stretch_is_found_wherever_it_stands(seed: int, length: int, here: int
     assert f"hold the same {length} times of the base" in said or length > 90
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from([0.0005, 0.001, 0.003, 0.01, 0.05]), st.sampled_from([0.002, 0.032, 0.5, 1.0, 10.0]))
 def test_honest_processes_are_not_accused_however_coarse_the_clock(seed: int, spread: float, step: float) -> None:
     assert found(*stepped(noise(np.random.default_rng(seed), processes=4, spread=spread), step)) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.floats(0.9, 0.999))
 def test_times_that_stay_on_a_tick_for_long_are_no_copies(seed: int, stays: float) -> None:
     """Two values, each of which lasts: long stretches are alike in any two processes."""
     rng = np.random.default_rng(seed)
     sides = [[148.0 + np.cumsum(rng.random(100) > stays) % 2 for _ in range(4)] for _ in range(2)]
     assert found(*sides) is None
-
-
-@pytest.mark.parametrize("values", [1, 2])
-def test_copies_on_few_ticks_could_be_chance(values: int) -> None:
-    same = 148.0 + np.arange(100) % values
-    assert found([same] * 3, [same] * 3) is None
 
 
 @pytest.mark.parametrize("name", ["quiet_fma", "contended_copy"])

@@ -57,8 +57,8 @@ def test_every_sentence_is_readable(log: float, half: float, seen: float, status
     assert all(map(readable, said)), said
 
 
-@pytest.mark.parametrize("log", [-50.0, -12.0, -3.0, 0.0, 2.5, 12.0, 50.0])
-@pytest.mark.parametrize("half", [1e-9, 0.01, 5.0, 50.0])
+@pytest.mark.parametrize("log", [-50.0, -3.0, 0.0, 50.0])
+@pytest.mark.parametrize("half", [1e-9, 5.0])
 def test_comment_and_page_are_readable(log: float, half: float) -> None:
     change, interval = percent(log), (percent(log - half), percent(log + half))
     certain = half < abs(log)

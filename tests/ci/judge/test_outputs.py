@@ -52,12 +52,6 @@ def test_a_wrong_output_of_the_head_is_counted_where_it_was_first_seen(
     assert correctness.is_wrong(record(*processes)) == bool(said)
 
 
-def test_a_wrong_output_of_unknown_size() -> None:
-    nan = process({"head": [1.0]}, calls={"head": Calls(failed=1)}, errors={"head": OutputErrors()})
-    (found,) = correctness.wrong_outputs(record(nan)).values()
-    assert found.message == "the head's timed output is wrong in 1 call of process 1"
-
-
 def with_calls(made: TimedCase, **calls: Calls) -> TimedCase:
     return runs.case(made.id, [changed(made.processes[0], calls=calls), *made.processes[1:]])
 

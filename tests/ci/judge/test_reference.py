@@ -40,13 +40,6 @@ def test_a_case_counts_below_half_of_the_reference(ratio: float, found: bool) ->
     assert bool(reference.far_below(slow(ratio), Gates())) is found
 
 
-def test_without_a_reference_or_a_time_nothing_is_said() -> None:
-    cases = tuple(replace(case, reference_us=None) for case in MADE.verdict.cases)
-    assert reference.far_below(replace(MADE.verdict, cases=cases), Gates()) == ()
-    assert reference.far_below(None, Gates()) == ()
-    assert reference.far_below(replace(slow(0.1), refused="no"), Gates()) == ()
-
-
 @pytest.mark.parametrize(("code", "known"), [("head_alone", True), ("throttled", False)])
 def test_a_head_without_a_base_has_a_reference_too(code: str, known: bool) -> None:
     found = Finding(code, "whatever was found", True)

@@ -43,11 +43,6 @@ def test_a_finding_of_the_head_blocks_and_names_its_kernel() -> None:
     assert [(one.code, one.gpu, one.subject) for one in found.blockers] == [(BlockCode.SANITIZER, "l4", "k<1>")]
 
 
-def test_a_kernel_with_several_findings_blocks_once() -> None:
-    other = RACE.model_copy(update={"line": 40, "on_base": False})
-    assert len(decided(checked(check(RACE, other))).blockers) == 1
-
-
 def test_it_comes_before_a_regression_and_after_a_wrong_output() -> None:
     slow = decided(checked(check(RACE), example="slower"), example="slower")
     assert [one.code for one in slow.blockers] == [BlockCode.SANITIZER, BlockCode.SLOWER]
@@ -61,10 +56,6 @@ def test_what_the_base_has_too_and_what_the_policy_lets_pass_blocks_nothing(
 ) -> None:
     found = decided(checked(check(*findings)), policy(said))
     assert (found.conclusion, found.label) == ("success", Label.UNCHANGED)
-
-
-def test_a_new_finding_beside_one_of_the_base_blocks() -> None:
-    assert decided(checked(check(KNOWN, RACE))).blocks
 
 
 @pytest.mark.parametrize("facts", [{"status": "failed"}, {"status": "failed", "failed": 3, "findings": (KNOWN, KNOWN)}])
@@ -125,9 +116,3 @@ def test_a_check_that_did_not_come_to_its_end_is_open_for_its_card(checks: tuple
     made = RunRecord(checks=checks, expected=Expected(cards=CARDS, checks=("sanitizer",)))
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.missing] == said
-
-
-def test_the_default_branch_plans_it_unless_the_policy_ignores_it() -> None:
-    assert "sanitizer" in POLICY.checks
-    assert "sanitizer" in policy("warn").checks
-    assert "sanitizer" not in policy("ignore").checks

@@ -70,11 +70,6 @@ def test_kernels_are_compared_with_their_own_card_target_and_name() -> None:
     assert static.exit_code(static.judge([base, one("head", 128, spill=64, kernel="other")], Static())) == 1
 
 
-def test_a_kernel_without_base_may_not_spill_either() -> None:
-    assert static.exit_code(static.judge([one("head", 128, spill=1)], Static())) == 1
-    assert static.judge([one("head", 128)], Static()) == ()
-
-
 def test_a_loss_alone_does_not_block() -> None:
     found = static.judge([one("base", 128), one("head", 200, occupancy=12.5)], Static())
     assert static.exit_code(found) == 0
@@ -96,14 +91,6 @@ def test_text_shows_what_changed() -> None:
         "  instructions: total 100, STL 0 → 16",
     ]
     assert static.to_text([]) == "no device code"
-
-
-def test_why_there_is_no_occupancy_is_said() -> None:
-    facts = KernelFacts(target="sm_89", name="k", registers=32)
-    text = static.to_text([Build(side="head", kernels=(facts,))])
-    assert "  occupancy: unknown, because the library does not record its launches" in text
-    known = facts.model_copy(update={"dynamic_shared_bytes": 0})
-    assert "occupancy" not in static.to_text([Build(side="head", kernels=(known,))])
 
 
 def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:

@@ -29,15 +29,6 @@ def l4_samples(**wanted: int) -> Array:
     return 1e3 * np.array(found["latency_ms"])
 
 
-def autoregressive(rng: np.random.Generator, correlation: float, rounds: int) -> Array:
-    """Standard normal values, each alike to the one before."""
-    steps = rng.normal(0, math.sqrt(1 - correlation**2), rounds)
-    values = [rng.normal()]
-    for step in steps[1:]:
-        values.append(correlation * values[-1] + step)
-    return np.array(values)
-
-
 # ---- textbook measures -----------------------------------------------------------------------------------------------
 
 
@@ -79,7 +70,7 @@ def test_with_levels_of_their_own_the_quotients_are_holms(p_values: list[float],
     assert adjusted == pytest.approx([min(1.0, q * level / 1e-4) for q, level in zip(quotients, levels, strict=False)])
 
 
-@pytest.mark.parametrize("n", [8, 12, 20])
+@pytest.mark.parametrize("n", [8, 20])
 def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
     rng = np.random.default_rng(n)
     found = [stats.median_of(rng.normal(3, 1, n)) for _ in range(3000)]
@@ -88,13 +79,6 @@ def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
     assert {one.df for one in found} == {n - 1}
     missed = np.mean([abs(one.change - 3) > one.half_width(0.05) for one in found])
     assert missed <= 0.06
-
-
-def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:
-    values = np.random.default_rng(6).normal(0, 1, 8)
-    spoilt = np.where(values == values.max(), 1e6, values)
-    one, other = stats.median_of(spoilt), stats.median_of(values)
-    assert (one.change, one.error) == (other.change, other.error)
 
 
 def test_the_median_of_two_values_and_of_one_value_twice() -> None:
@@ -111,13 +95,6 @@ def test_processes_without_a_prior_are_a_t_test() -> None:
     assert pooled.p() == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
     assert pooled.change - pooled.half_width(0.05) == pytest.approx(interval.low)
-
-
-def test_a_prior_of_many_processes_is_a_normal_test() -> None:
-    pooled = stats.pool(np.array([0.3, 0.1]), np.array([0.02, 0.02]), 0.1, prior_df=10_000_000)
-    error = math.sqrt((0.02 + 0.1**2) / 2)
-    assert pooled.error == pytest.approx(error, rel=1e-4)
-    assert pooled.p() == pytest.approx(2 * textbook.norm.sf(0.2 / error), rel=1e-3)
 
 
 def test_a_bias_is_taken_off_before_anything_is_claimed() -> None:
@@ -142,7 +119,7 @@ def test_a_detectable_change_is_detected_as_often_as_it_says() -> None:
 # ---- looks -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("shape", [0.0, 0.5])
 def test_the_levels_of_all_looks_add_up_to_alpha(shape: float) -> None:
     spent = [stats.look_alpha(0.001, processes, 2, 5, shape) for processes in range(2, 6)]
     assert sum(spent) == pytest.approx(0.001)
@@ -174,7 +151,7 @@ def test_outliers_hardly_move_a_location() -> None:
     assert dirty.variance < 1.2 * clean.variance
 
 
-@pytest.mark.parametrize("shape", ["normal", "laplace", "lognormal"])
+@pytest.mark.parametrize("shape", ["normal", "lognormal"])
 def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
     rng = np.random.default_rng(2)
     make = {
@@ -186,12 +163,6 @@ def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
     assert math.sqrt(np.mean([one.variance for one in found])) == pytest.approx(
         np.std([one.value for one in found]), rel=0.1
     )
-
-
-def test_rounds_that_are_alike_count_for_less() -> None:
-    rng = np.random.default_rng(3)
-    (one,) = location.levels([autoregressive(rng, 0.9, 100)], 0.0)
-    assert one.rounds < 30
 
 
 def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
@@ -207,7 +178,7 @@ def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
     assert location.clock_step(np.full(50, 7.0)) == 0.0
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.1, 0.2, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("spread", [0.02, 0.3, 1.0])
 def test_rounding_never_errs_by_more_than_its_bound(spread: float) -> None:
     """Over all positions between two ticks: the error of the mean of rounded values, against the bound they show."""
     quantiles = textbook.norm.ppf((np.arange(2000) + 0.5) / 2000)
@@ -217,11 +188,6 @@ def test_rounding_never_errs_by_more_than_its_bound(spread: float) -> None:
         error = abs(float(rounded.mean() - exact.mean()))
         assert error <= location.rounding_bias(rounded, 1.0) + 0.03
     assert location.rounding_bias(np.full(10, 3.0), 0.0) == 0.0
-
-
-def test_fine_steps_cost_nothing() -> None:
-    samples = traces("quiet_copy_inter")[0, 0]
-    assert location.rounding_bias(samples, location.clock_step(samples)) < 1e-6
 
 
 # ---- the change within processes -------------------------------------------------------------------------------------
@@ -252,7 +218,7 @@ def test_a_change_of_shape_is_not_taken_for_no_change() -> None:
     assert found == pytest.approx(0.4 * 0.02, rel=0.25)
 
 
-@pytest.mark.parametrize("name", ["quiet_fma", "quiet_copy", "contended_fma", "contended_copy"])
+@pytest.mark.parametrize("name", ["quiet_fma", "contended_copy"])
 def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
     rng = np.random.default_rng(8)
     values, variances = [], []
@@ -292,19 +258,6 @@ def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> No
     width = expected[1] - expected[0]
     assert drawn.change == pytest.approx(expected, abs=0.15 * width)
     assert drawn.base[0] < np.median(np.concatenate(base)) < drawn.base[1]
-
-
-@pytest.mark.parametrize(("process_spread", "expected"), [(0.0, 0.98), (0.01, 0.96)])
-def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(process_spread: float, expected: float) -> None:
-    """Resampling processes, then rounds, counts the rounds' noise twice: where processes are alike it is too wide."""
-    rng = np.random.default_rng(10)
-    held = []
-    for _ in range(300):
-        base = [100 * np.exp(rng.normal(0, 0.01, 60)) for _ in range(20)]
-        head = [103 * np.exp(rng.normal(rng.normal(0, process_spread), 0.01, 60)) for _ in range(20)]
-        low, high = bootstrap(base, head, True, 0.95, 1000).change
-        held.append(low <= math.log(1.03) <= high)
-    assert np.mean(held) == pytest.approx(expected, abs=0.02)
 
 
 def test_the_bootstrap_mirrors_and_ignores_the_order_of_processes() -> None:

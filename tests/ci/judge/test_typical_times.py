@@ -9,20 +9,9 @@ import pytest
 
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
-from tests.ci.records import draw, heads, noise, paired_record
+from tests.ci.records import heads, noise, paired_record
 
 FAST = Policy()
-
-
-@pytest.mark.parametrize("name", ["quiet_fma_inter", "quiet_copy_inter", "contended_copy_inter"])
-@pytest.mark.parametrize("variant", [1, 2, 5])
-def test_of_recorded_noise(name: str, variant: int) -> None:
-    rng = np.random.default_rng(variant)
-    for _ in range(4):
-        (case,) = judge(paired_record(*draw(rng, name, variant)), FAST).cases
-        assert case.base_us is not None
-        assert case.head_us is not None
-        assert case.change_pct == pytest.approx(100 * (case.head_us / case.base_us - 1), abs=1e-9)
 
 
 def test_where_the_medians_say_the_opposite() -> None:

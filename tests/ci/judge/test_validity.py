@@ -127,11 +127,6 @@ def test_a_clock_within_a_step_of_its_maximum_is_not_throttled(clocks: dict[str,
     assert bool(validity.throttled(slowed(1.0, **clocks))) == left_out
 
 
-def test_without_telemetry_nothing_is_throttled() -> None:
-    assert validity.throttled(process({"head": [1.0]})) == ()
-    assert codes(validity.of_telemetry([process({"head": [1.0]})], interleaved=False)) == []
-
-
 @pytest.mark.parametrize("interleaved", [True, False])
 @pytest.mark.parametrize(("clock", "changed"), [(1019.9, False), (1020.0, False), (1020.1, True)])
 def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, interleaved: bool) -> None:

@@ -30,7 +30,6 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.judge import estimate, witness
 from kernelgate.ci.judge.verdict import (
-    CLIFFS_DELTA,
     CaseVerdict,
     Direction,
     Outcome,
@@ -39,9 +38,8 @@ from kernelgate.ci.judge.verdict import (
     exit_code,
     judge,
     undecided,
-    worst_first,
 )
-from kernelgate.ci.policy.policy import Policy, Processes
+from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
 from tests.runs import changed, process, run_record, with_telemetry
@@ -49,8 +47,8 @@ from tests.runs import changed, process, run_record, with_telemetry
 POLICY = Policy()
 FAST = Policy()
 """The bootstrap decides one gate of improvements; the rest of a verdict does not wait for it."""
-STRICT = POLICY.model_copy(update={"gates": POLICY.gates.model_copy(update={"regression_pct": 1.0})})
-SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")
+SETS = ("quiet_fma", "contended_copy")
+"""Bound by arithmetic on a quiet GPU, and by bandwidth on one that is shared."""
 
 
 def only(verdict: RecordVerdict) -> CaseVerdict:
@@ -73,20 +71,20 @@ def codes(verdict: CaseVerdict) -> set[str]:
 @pytest.mark.parametrize("name", SETS)
 def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None:
     rng = np.random.default_rng(1)
-    found = [judged(*draw(rng, f"{name}_inter", 1)) for _ in range(150)]
-    assert Counter((one.verdict, one.direction) for one in found) == {(Outcome.EQUIVALENT, Direction.NONE): 150}
+    found = [judged(*draw(rng, f"{name}_inter", 1)) for _ in range(60)]
+    assert Counter((one.verdict, one.direction) for one in found) == {(Outcome.EQUIVALENT, Direction.NONE): 60}
     # Placement differs a little between the two libraries: what all records show together is the truth.
     truth = np.mean([one.change_pct for one in found if one.change_pct is not None])
     held = [one.interval_pct[0] <= truth <= one.interval_pct[1] for one in found if one.interval_pct]
-    assert len(held) == 150
+    assert len(held) == 60
     assert np.mean(held) > 0.9, "the intervals do not hold the truth"
 
 
 @pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("variant", range(2, 8))
+@pytest.mark.parametrize("variant", [2, 4, 6])
 def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) -> None:
     rng = np.random.default_rng(variant)
-    found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(40)]
+    found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(20)]
     said = [one.direction for one in found]
     assert set(said) <= {Direction.SLOWER, Direction.NONE}
     # The smallest, 0.4% of a bandwidth-bound kernel, is now and then taken for none: no case of this record has a past.
@@ -103,8 +101,8 @@ def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) ->
 
 def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
     rng = np.random.default_rng(4)
-    for _ in range(8):
-        cases = [case(*draw(rng, f"{SETS[i % 4]}_inter", 1), id_=f"case {i}") for i in range(27)]
+    for _ in range(2):
+        cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 1), id_=f"case {i}") for i in range(27)]
         verdict = judge(run_record(cases), FAST)
         assert verdict.verdict is Outcome.EQUIVALENT
         assert {one.direction for one in verdict.cases} == {Direction.NONE}
@@ -112,7 +110,7 @@ def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
 
 def test_one_slower_case_among_twenty_seven_is_found() -> None:
     rng = np.random.default_rng(5)
-    cases = [case(*draw(rng, f"{SETS[i % 4]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
+    cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
     verdict = judge(run_record(cases), FAST)
     assert verdict.verdict is Outcome.REGRESSED
     assert verdict.reason.startswith("case 13: 4.")
@@ -123,7 +121,7 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
 @pytest.mark.parametrize("name", SETS)
 def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> None:
     rng, detectable = np.random.default_rng(6), []
-    for _ in range(25):
+    for _ in range(8):
         same = judged(*draw(rng, f"{name}_block", 1, POLICY.processes.limit), role="block")
         assert (same.direction, same.verdict) == (Direction.NONE, Outcome.EQUIVALENT)
         slower = judged(*draw(rng, f"{name}_block", 6, POLICY.processes.limit), role="block")
@@ -152,18 +150,11 @@ def test_a_baseline_of_other_processes(name: str) -> None:
     """One stored day does not show how far times drift, so that it takes a large change."""
     rng = np.random.default_rng(8)
     stored_processes = 3
-    for _ in range(25):
+    for _ in range(8):
         for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (7, Direction.SLOWER)):
             base, head = draw(rng, f"{name}_inter", variant, processes=8)
             verdict = judge(heads(head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json")
             assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
-
-
-def test_a_baseline_of_one_process_gets_its_spread_from_the_policy() -> None:
-    base, head = draw(np.random.default_rng(9), "quiet_fma_inter", 0, processes=6)
-    one = only(judge(heads(head[1:]), FAST, heads(base[:1])))
-    assert one.interval_pct is not None
-    assert one.interval_pct[1] - one.interval_pct[0] > 2 * estimate.LEVEL_PCT
 
 
 def test_a_baseline_from_another_device_is_refused_by_name() -> None:
@@ -252,7 +243,7 @@ HARD: dict[Spoiler, str | None] = {
 @pytest.mark.parametrize("name", SETS)
 def test_what_is_not_a_difference_never_becomes_one(spoil: Spoiler, name: str) -> None:
     rng = np.random.default_rng(13)
-    for _ in range(12):
+    for _ in range(6):
         one = judged(*spoil(rng, *draw(rng, f"{name}_inter", 1)))
         assert one.direction is Direction.NONE
         assert one.verdict in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
@@ -264,20 +255,11 @@ def test_what_is_not_a_difference_never_becomes_one(spoil: Spoiler, name: str) -
 @pytest.mark.parametrize("name", SETS)
 def test_what_hits_both_sides_alike_hides_no_regression(spoil: Spoiler, name: str) -> None:
     rng = np.random.default_rng(14)
-    for _ in range(8):
+    for _ in range(4):
         assert judged(*spoil(rng, *draw(rng, f"{name}_inter", 6))).verdict is Outcome.REGRESSED
 
 
-@pytest.mark.parametrize("name", ["quiet_copy", "contended_copy"])
-def test_a_clock_step_as_wide_as_the_noise_averages_out(name: str) -> None:
-    rng = np.random.default_rng(15)
-    for _ in range(10):
-        same = judged(*coarse_clock(rng, *draw(rng, f"{name}_inter", 1)))
-        assert same.verdict is Outcome.EQUIVALENT
-        assert judged(*coarse_clock(rng, *draw(rng, f"{name}_inter", 6))).verdict is Outcome.REGRESSED
-
-
-@pytest.mark.parametrize(("base", "head"), [(148, 148), (148, 155), (14, 15)])
+@pytest.mark.parametrize(("base", "head"), [(148, 155)])
 def test_times_on_one_coarse_tick_prove_nothing(base: float, head: float) -> None:
     one = judged([np.full(100, base)] * 5, [np.full(100, head)] * 5)
     assert one.sentence == (
@@ -333,21 +315,6 @@ def test_processes_that_disagree_are_judged_by_their_own_scatter() -> None:
     assert one.minimum_detectable_pct > 1
 
 
-def test_the_other_cases_of_a_record_tell_how_far_processes_scatter() -> None:
-    rng = np.random.default_rng(17)
-
-    def scattered(id_: str) -> Any:
-        base, head = noise(rng, spread=0.001)
-        return case(base, [h * np.exp(rng.normal(0, 0.002)) for h in head], id_)
-
-    first = case(*noise(rng, spread=0.001, processes=3), "first")
-    alone = judge(run_record((first,)), FAST).cases[0]
-    among = judge(run_record((first, *(scattered(str(i)) for i in range(10)))), FAST).cases[0]
-    assert alone.interval_pct is not None
-    assert among.interval_pct is not None
-    assert among.interval_pct[1] - among.interval_pct[0] > 1.1 * (alone.interval_pct[1] - alone.interval_pct[0])
-
-
 # ---- what the device says --------------------------------------------------------------------------------------------
 
 
@@ -366,12 +333,6 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
     ]
 
 
-def test_a_process_with_a_change_of_its_own_is_not_left_out_where_nothing_else_is_odd_about_it() -> None:
-    base, head = noise(np.random.default_rng(18))
-    head[0] = head[0] * 1.4
-    assert only(judge(paired_record(base, head), FAST)).sentence.startswith("cannot tell: process 1 stands alone")
-
-
 def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
     base, head = noise(np.random.default_rng(18))
     moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
@@ -384,7 +345,7 @@ def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", ["sw_power_cap", "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown"])
+@pytest.mark.parametrize("reason", ["sw_power_cap", "hw_thermal_slowdown"])
 def test_a_gpu_throttled_throughout_is_judged(reason: str) -> None:
     base, head = noise(np.random.default_rng(19), change=0.05)
     slowed = Telemetry(throttle_reasons=(reason,))
@@ -423,10 +384,8 @@ def test_heat_and_noise_are_said_and_no_more() -> None:
     ("device", "work", "named"),
     [
         ("NVIDIA L4", Work(flops=1e9, bytes=1e8), "memory bandwidth of the L4 allows no less than 333.3 µs"),
-        ("NVIDIA L4", Work(flops=1e11, bytes=1e6), "arithmetic of the L4 allows no less than 826.4 µs"),
         ("NVIDIA L4", Work(flops=1e9, bytes=1e6), None),
         ("NVIDIA GeForce RTX 4090", Work(flops=1e13, bytes=1e9), None),
-        ("NVIDIA L4", None, None),
         (None, Work(flops=1e13, bytes=1e9), None),
     ],
 )
@@ -464,13 +423,6 @@ def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
     assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == (
         f"too few samples: one has processes of base and head with at least 20 rounds: {long}; it takes 2"
     )
-
-
-def test_one_short_process_is_left_out_and_named() -> None:
-    base, head = noise(np.random.default_rng(24))
-    base[2], head[2] = base[2][:7], head[2][:7]
-    one = judged(base, head)
-    assert (one.processes, codes(one)) == (4, {"short_process"})
 
 
 def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
@@ -530,45 +482,12 @@ def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
         assert not undecided(made, FAST)
 
 
-@pytest.mark.parametrize(
-    "builds",
-    [
-        built(key="k2"),
-        built(call_hash="c2"),
-        built(call_hash=None),
-        (built()[1],),
-        (built()[0],),
-        (*built(), Build(card="other", side="head", key="k1", call_hash="c1")),
-        (*built(), *built("other", key="k2")),
-        (built()[0], built("other")[1]),
-    ],
-)
-def test_what_differs_in_anything_is_asked_for(builds: tuple[Build, ...]) -> None:
-    assert refusal(run_record(builds=builds)) == "the record holds no cases"
-
-
-def test_sides_of_which_nothing_is_known_are_not_one_library() -> None:
-    unknown = tuple(one.model_copy(update={"key": None, "call_hash": None}) for one in built())
-    assert refusal(run_record(builds=unknown)) == "the record holds no cases"
-
-
-def test_an_untimed_case_of_another_library_is_too_little() -> None:
-    untimed = runs.case("one", card="norm")
-    assert "one has processes of base and head" in refusal(run_record((untimed,), builds=built(key="k2")))
-
-
 def test_a_card_with_one_library_leaves_the_verdict_to_the_others() -> None:
     fast = replace(case(*noise(np.random.default_rng(28), change=-0.2)))
     made = run_record((runs.case("untimed", card="norm"), fast), builds=built())
     verdict = judge(made, FAST)
     assert ([one.id for one in verdict.cases], verdict.verdict) == (["one"], Outcome.IMPROVED)
     assert undecided(made, FAST) == undecided(run_record((fast,)), FAST)
-
-
-def test_a_library_that_was_timed_against_itself_all_the_same_is_judged() -> None:
-    timed = case(*noise(np.random.default_rng(29)))
-    made = run_record((replace(timed, case=timed.case.model_copy(update={"card": "norm"})),), builds=built())
-    assert [one.status for one in judge(made, FAST).cases] == [Status.UNCHANGED]
 
 
 def test_a_wrong_result_of_one_library_is_a_wrong_result() -> None:
@@ -581,18 +500,6 @@ def test_one_library_against_a_baseline_is_refused() -> None:
     verdict = judge(run_record((runs.case("one", card="norm"),), builds=built()), FAST, stored)
     assert verdict.refused is not None
     assert "this record holds none" in verdict.refused
-
-
-@pytest.mark.parametrize(
-    ("factor", "named"), [(1e-8, "a time of 0.000001 µs"), (1e12, "a time of 100,000,000,000,000 µs")]
-)
-def test_a_time_that_no_clock_gives_is_refused(factor: float, named: str) -> None:
-    base, head = noise(np.random.default_rng(43), spread=1e-3)
-    head[1][0] = 100 * factor
-    assert named in refusal(paired_record(base, head))
-    verdict = judge(heads(base), FAST, heads(head))
-    assert verdict.refused is not None
-    assert verdict.refused.startswith("the baseline's one holds a time of")
 
 
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
@@ -615,61 +522,6 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
         "wrong result: one: the head's timed output is wrong in 12 of 200 compared calls of process 4 (largest error "
         "0.5); speed was not judged"
     )
-
-
-# ---- gates -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "policy", "verdict"),
-    [
-        (0.035, POLICY, Outcome.REGRESSED),
-        (0.025, POLICY, Outcome.SLOWER),
-        (0.025, STRICT, Outcome.REGRESSED),
-        (0.005, STRICT, Outcome.EQUIVALENT),
-        (-0.095, POLICY, Outcome.FASTER),
-        (-0.105, POLICY, Outcome.IMPROVED),
-        (0.0, POLICY, Outcome.EQUIVALENT),
-    ],
-)
-def test_the_gates_of_the_policy(change: float, policy: Policy, verdict: Outcome) -> None:
-    base, head = noise(np.random.default_rng(28), change=change, spread=0.005)
-    assert judged(base, head, policy=policy).verdict is verdict
-
-
-def test_single_times_that_overlap_too_much_do_not_block() -> None:
-    base, head = noise(np.random.default_rng(29), change=0.04, spread=0.15, rounds=4000)
-    one = judged(base, head)
-    assert one.direction is Direction.SLOWER
-    assert one.cliffs_delta is not None
-    assert one.cliffs_delta < CLIFFS_DELTA
-    assert one.verdict is Outcome.SLOWER
-    assert "single times of base and head overlap too much" in one.sentence
-
-
-def test_what_blocks_is_confirmed_by_another_process() -> None:
-    base, head = draw(np.random.default_rng(30), "quiet_fma_inter", 6)
-    three = judged(base[:3], head[:3])
-    assert (three.verdict, three.direction) == (Outcome.INCONCLUSIVE, Direction.NONE), "placement may be a lottery"
-    assert judged(base[:4], head[:4]).verdict is Outcome.REGRESSED
-    five = judged(base[:4], head[:4], Policy(processes=Processes(to_block=5)))
-    assert (five.verdict, five.direction) == (Outcome.INCONCLUSIVE, Direction.SLOWER)
-    assert "(it takes 5 processes to block)" in five.sentence
-
-
-def test_a_record_is_improved_only_where_nothing_else_is_in_doubt() -> None:
-    rng = np.random.default_rng(31)
-    faster, same = case(*noise(rng, -0.2), id_="faster"), case(*noise(rng), id_="same")
-    slower, little = case(*noise(rng, 0.02), id_="slower"), case(*noise(rng, -0.05), id_="little")
-
-    def verdict(*cases: Any) -> Outcome:
-        return judge(run_record(cases), FAST).verdict
-
-    assert verdict(faster, same, little) is Outcome.IMPROVED
-    assert verdict(faster, slower) is Outcome.SLOWER
-    assert verdict(little, slower) is Outcome.SLOWER
-    assert verdict(little, same) is Outcome.FASTER
-    assert verdict(same) is Outcome.EQUIVALENT
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -724,13 +576,6 @@ def test_an_engineer_reads_it_rightly(change: float, spread: float, processes: i
     assert judged(base, head).sentence == sentence
 
 
-def test_the_worst_comes_first() -> None:
-    rng = np.random.default_rng(33)
-    changes = {"same": 0.0, "worst": 0.08, "faster": -0.2, "bad": 0.05, "unsure": 0.02}
-    verdict = judge(run_record([case(*noise(rng, c), id_=name) for name, c in changes.items()]), FAST)
-    assert [one.id for one in worst_first(verdict.cases)] == ["worst", "bad", "unsure", "faster", "same"]
-
-
 def test_what_is_wild_is_still_a_number() -> None:
     rng = np.random.default_rng(34)
     base, head = ([np.exp(rng.uniform(-6, 22, 20)) for _ in range(2)] for _ in range(2))
@@ -767,7 +612,7 @@ def numbers(one: CaseVerdict) -> list[float]:
     return [*(value for value in known if value is not None), *(one.interval_pct or ()), *(one.bootstrap_pct or ())]
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(PLAN, st.floats(1e-3, 1e3))
 def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     base, head = planned(plan)
@@ -776,7 +621,7 @@ def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     assert numbers(scaled) == pytest.approx(numbers(one), rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(PLAN)
 def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
     base, head = planned(plan)
@@ -793,7 +638,7 @@ def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
         assert (1 + there[1] / 100) * (1 + back[0] / 100) == pytest.approx(1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(PLAN, st.randoms(use_true_random=False))
 def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     base, head = planned(plan)
@@ -804,7 +649,7 @@ def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     assert numbers(turned) == pytest.approx(numbers(one), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(PLAN, st.sampled_from(["processes", "rounds"]))
 def test_more_of_the_same_never_widens_the_interval_by_an_order_of_magnitude(plan: Any, more: str) -> None:
     base, head = planned(plan)
@@ -820,7 +665,7 @@ def test_more_of_the_same_never_widens_the_interval_by_an_order_of_magnitude(pla
     assert many.interval_pct[1] - many.interval_pct[0] < 10 * (one.interval_pct[1] - one.interval_pct[0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
 def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int, spread: float, step: float) -> None:
     rng = np.random.default_rng(seed)
@@ -833,7 +678,7 @@ def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(SEEDS, st.lists(st.tuples(st.sampled_from([1, 20, 21, 300]), st.floats(1e-6, 1.0)), min_size=1, max_size=5))
 def test_processes_of_any_length_and_noise_get_a_verdict(seed: int, processes: list[tuple[int, float]]) -> None:
     rng = np.random.default_rng(seed)
@@ -859,7 +704,7 @@ def measured(base: Samples, head: Samples) -> RunRecord:
 def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) -> None:
     rng = np.random.default_rng(35)
     spent = []
-    for variant, _ in itertools.product(range(1, 8), range(12)):
+    for variant, _ in itertools.product(range(1, 8), range(4)):
         base, head = draw(rng, f"{name}_inter", variant, POLICY.processes.limit)
         record = measured(base, head)
         early, late = only(judge(record, FAST)), judged(base, head)
@@ -868,35 +713,6 @@ def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) ->
         assert (early.verdict is Outcome.REGRESSED) == (late.verdict is Outcome.REGRESSED) or variant == 5
         assert early.verdict is not Outcome.IMPROVED
     assert np.mean(spent) < 0.8 * POLICY.processes.limit
-
-
-def test_a_regression_is_never_settled_by_three_processes() -> None:
-    base, head = draw(np.random.default_rng(36), "quiet_fma_inter", 7)
-    assert undecided(paired_record(base[:1], head[:1]), POLICY)
-    assert undecided(paired_record(base[:3], head[:3]), POLICY)
-    assert not undecided(paired_record(base[:4], head[:4]), POLICY)
-
-
-def test_measuring_ends_at_the_limit_and_where_the_result_is_wrong() -> None:
-    base, head = noise(np.random.default_rng(37), spread=0.3, processes=POLICY.processes.limit)
-    assert undecided(paired_record(base[:-1], head[:-1]), POLICY)
-    assert not undecided(paired_record(base, head), POLICY)
-    wrong = paired_record(base[:1], head[:1]).model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})
-    assert not undecided(wrong, POLICY)
-
-
-def test_only_the_open_case_is_timed_again() -> None:
-    rng = np.random.default_rng(38)
-    clear = case(*draw(rng, "quiet_fma_inter", 1, processes=3), id_="clear")
-    open_ = case(*noise(rng, spread=0.3, processes=3), id_="open")
-    assert undecided(run_record((clear,)), POLICY) == frozenset()
-    assert undecided(run_record((clear, open_)), POLICY) == {open_.key}
-
-
-def test_a_disqualified_case_is_measured_again() -> None:
-    base, head = draw(np.random.default_rng(39), "quiet_fma_inter", 1, processes=4)
-    assert not undecided(paired_record(base, head), POLICY)
-    assert undecided(paired_record(base, [*head[:3], head[3] * 1.03]), POLICY)
 
 
 def test_a_record_needs_nothing_but_samples() -> None:

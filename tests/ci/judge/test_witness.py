@@ -107,21 +107,6 @@ def test_a_contradiction_is_the_first_thing_that_is_said_of_its_case() -> None:
     assert [finding.code for finding in one.disqualifying][:2] == ["witness_contradicts", "drift"]
 
 
-def test_a_comparison_between_processes_says_so() -> None:
-    one = only(made(-40.0, alone(0.0), role="alternating"))
-    assert one.sentence.startswith("cannot tell: where they take turns head is 40.")
-
-
-def test_the_other_cases_of_a_record_are_judged() -> None:
-    rng = np.random.default_rng(8)
-    good = case(*noise(rng, spread=0.001), id_="good")
-    timed = case(*noise(rng, -0.5, spread=0.001), id_="odd")
-    odd = runs.case("odd", [*timed.processes, alone(0.0)])
-    verdict = judge(run_record((odd, good)), POLICY)
-    assert [one.status for one in verdict.cases] == [Status.UNDECIDED, Status.UNCHANGED]
-    assert verdict.verdict is Outcome.INCONCLUSIVE
-
-
 # ---- a clock that another one contradicts ----------------------------------------------------------------------------
 
 
@@ -266,13 +251,6 @@ def test_a_head_alone_and_one_library_need_no_witness() -> None:
     known = {"card": "norm", "key": "k1", "call_hash": "c1"}
     same = tuple(Build.model_validate({"side": side, **known}) for side in ("base", "head"))
     assert missing(of_norm(), builds=same) == []
-
-
-def test_a_record_of_run_1_names_no_card() -> None:
-    base, head = noise(np.random.default_rng(12), processes=2)
-    unnamed = run_record((runs.case("m64", [*case(base, head).processes, alone(0.0)]),))
-    asked = Expected(cases=of_norm().cases, checks=("witness",), processes=2)
-    assert missing(unnamed, expected=asked) == []
 
 
 def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:

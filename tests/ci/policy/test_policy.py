@@ -34,13 +34,6 @@ def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, m
     assert policy.load(preset="strict") == strict
 
 
-def test_the_policy_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "kernelgate.toml").write_text("[gates]\nregression_pct = 5\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert policy.load().gates.regression_pct == 5.0
-
-
 def test_a_preset_changes_single_keys() -> None:
     text = "[gates]\nregression_pct = 2\n[presets.nightly]\ngates = {margin_pct = 0.5}\nprocesses = {limit = 9}\n"
     nightly = policy.parse(text, preset="nightly")
@@ -210,16 +203,6 @@ def test_gpus_that_do_not_fit_are_refused(gpus: list[tuple[str, str]], named: st
     tables = ", ".join(f'{{ label = "{label}", target = "{target}" }}' for label, target in gpus)
     with pytest.raises(PolicyError, match=named):
         policy.parse(f"[measure]\ngpus = [{tables}]")
-
-
-def test_one_path_is_enough() -> None:
-    found = policy.parse('[template]\nkernel_paths = ["k/"]\n[measure]\npaths = ["k/"]')
-    assert (found.template.kernel_paths, found.measure.paths) == (("k/",), ("k/",))
-
-
-def test_as_many_gpus_as_may_be() -> None:
-    tables = ", ".join(f'{{ label = "{"l" * 29}{number:02}", target = "10.0" }}' for number in range(15))
-    assert len(policy.parse(f"[measure]\ngpus = [{tables}]").measure.gpus) == 15
 
 
 def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
