@@ -36,7 +36,7 @@ SIGNALS = Chapter(
         Tried(
             "the temporary folder of a killed process beside that of a living one",
             "the first is removed, the second stays",
-            "bench/system/test_temporary.py::test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes",
+            "bench/system/test_lock.py::test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes",
         ),
         Tried(
             "SIGKILL of who runs a command whose processes ignore SIGTERM",

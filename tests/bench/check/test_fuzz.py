@@ -80,11 +80,10 @@ def inputs(distribution: str, dtype: str, causal: bool = False) -> Inputs:
     return loading.load(faulty.CARD).inputs(case, Draw(case, "cpu", 5, distribution))
 
 
-@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_inputs_are_finite_and_not_all_zero(distribution: str, dtype: str) -> None:
-    for tensor in inputs(distribution, dtype).values():
-        assert tensor.dtype == TORCH_DTYPES[dtype]
+def test_inputs_are_finite_and_not_all_zero(distribution: str) -> None:
+    for tensor in inputs(distribution, "fp16").values():
+        assert tensor.dtype == TORCH_DTYPES["fp16"]
         assert torch.isfinite(tensor).all()
         assert tensor.count_nonzero() > 0.9 * tensor.numel()
 
@@ -122,15 +121,17 @@ def test_peaked_inputs_give_one_key_each_that_may_be_seen(causal: bool) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
-    done = run(built("none"), [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")])
-    assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 39)
+    listed = [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")]
+    assert len(listed) == 39
+    done = run(built("none"), listed[::4])  # the slow one below runs them all
+    assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 10)
     assert done.tolerance == record.Tolerance(atol=2e-3, rtol=1e-3)
     assert all(result.passed and result.message is None and (result.error_ratio or 0) <= 1 for result in done.results)
     assert fuzz.exit_code([done]) == 0
-    assert fuzz.summary(done) == "fuzz attention: 39 of 39 configurations passed, seed 1"
+    assert fuzz.summary(done) == "fuzz attention: 10 of 10 configurations passed, seed 1"
     said = capsys.readouterr().err
     assert "seed 1" in said
-    assert "39 configurations of attention on the CPU" in said
+    assert "10 configurations of attention on the CPU" in said
 
 
 @pytest.mark.slow
@@ -145,16 +146,10 @@ def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (
-            "skips_last_row",
-            r"^384 of 24960 elements, the first at out\[0,0,64,0\], are never written$",
-        ),
+        ("skips_last_row", r"^384 of 24960 elements, the first at out\[0,0,64,0\], are never written$"),
         ("writes_nan", r"^the element out\[0,0,64,5\] is NaN or Inf$"),
         ("reads_past_input", r"^64 of 24960 elements, the first at out\[1,2,64,0\], are NaN or Inf$"),
-        (
-            "slightly_wrong",
-            r"^error [\d.]+, at out\[1,2,64,7\] of shape \[2, 3, 65, 64\] [\d.e+]+ times ",
-        ),
+        ("slightly_wrong", r"^error [\d.]+, at out\[1,2,64,7\] of shape \[2, 3, 65, 64\] [\d.e+]+ times "),
         ("writes_before_output", r"^the kernel wrote to memory outside the output out$"),
         ("changes_input", r"^the kernel wrote to its input k$"),
     ],
@@ -236,9 +231,9 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_process")
 def test_the_command_of_a_failure_repeats_it(built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library = built("slightly_wrong")
-    failed = run(library, ["edge_s65", "s448_b16_h4"], seed=11).results[1]
+    failed = run(library, ["edge_s63", "edge_s65"], seed=11).results[1]
     words = shlex.split(failed.repeat or "")
-    assert words == ["kernelgate", "fuzz", "--seed", "11", "--case", "attention/s448_b16_h4"]
+    assert words == ["kernelgate", "fuzz", "--seed", "11", "--case", "attention/edge_s65"]
     output = tmp_path / "fuzz.json"
     capsys.readouterr()
     assert cli.run([*words[1:], "--library", str(library.folder), "-o", str(output)]) == 1

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 Build = Callable[[str], Library]
 CASE = "b2_h3_d64_fp32_scale0.125_distribution-normal_way-"
+PLAIN = "d64_fp32_scale{}_distribution-normal_way-plain"
+ALLOWED = "times what is allowed"
 
 
 @pytest.fixture(scope="module")
@@ -46,44 +48,22 @@ def tried(library: Library, trial: str) -> FuzzResult:
 @pytest.mark.parametrize(
     ("fault", "trial", "says"),
     [
-        (
-            "ignores_strides",
-            f"s9_{CASE}gaps",
-            "where q has gaps between its rows: .* refuse it by an error that names q",
-        ),
+        ("ignores_strides", f"s9_{CASE}gaps", "where q has gaps between its rows: .* by an error that names q"),
         ("ignores_strides", f"s9_{CASE}transposed", "where q has its last two axes exchanged in memory: "),
         ("refuses_without_a_name", f"s9_{CASE}gaps", "bad memory, which does not name q"),
         ("refuses_without_a_name", f"s0_{CASE}empty", "bad memory, which names none of q, k, v, out, S"),
         ("rarely_wrong", f"s9_{CASE}repeat", "call 400 on the same inputs: error 1"),
-        (
-            "keeps_its_choice_by_shape",
-            f"s9_{CASE}between-others",
-            "called with causal=True in between: .* keep something by less than all that it depends on",
-        ),
+        ("keeps_its_choice_by_shape", f"s9_{CASE}between-others", "called with causal=True in between: .* keep some"),
         (
             "wrong_where_inputs_are_one",
-            "s9_b2_h3_d64_fp32_causal_scale0.125_distribution-normal_way-shared-inputs",
+            f"s9_{CASE.replace('fp32', 'fp32_causal')}shared-inputs",
             "where inputs of one shape are one tensor: error",
         ),
         ("static_workspace", f"s9_{CASE}two-threads", "called from two threads at once: error"),
         ("writes_before_output", f"s9_{CASE}offset", "the kernel wrote to memory outside the output out"),
-        (
-            "loses_the_sign_of_the_scale",
-            "s65_b1_h2_d64_fp32_scale-0.5_distribution-normal_way-plain",
-            "times what is allowed",
-        ),
-        pytest.param(
-            "cuts_off_after_1024",
-            "s1025_b1_h1_d64_fp32_scale0.125_distribution-normal_way-plain",
-            "times what is allowed",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "folds_heads",
-            "s2_b1025_h1_d64_fp32_scale0.125_distribution-normal_way-plain",
-            "times what is allowed",
-            marks=pytest.mark.slow,
-        ),
+        ("loses_the_sign_of_the_scale", f"s65_b1_h2_{PLAIN.format('-0.5')}", ALLOWED),
+        pytest.param("cuts_off_after_1024", f"s1025_b1_h1_{PLAIN.format(0.125)}", ALLOWED, marks=pytest.mark.slow),
+        pytest.param("folds_heads", f"s2_b1025_h1_{PLAIN.format(0.125)}", ALLOWED, marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> None:
@@ -120,7 +100,7 @@ def test_other_bits_at_another_call_are_said_and_no_fault(built: Build) -> None:
     assert re.fullmatch(r"not the same to the bit in \d+ of \d+ calls on the same inputs", result.note or "")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 100])
+@pytest.mark.parametrize("count", [1, 3, 100])
 def test_of_few_entries_none_beyond_the_last_is_looked_at(count: int) -> None:
     """On a GPU an index past the end would end the process's context."""
     found = ways._entries(count, {"out": torch.empty(count, 5)})

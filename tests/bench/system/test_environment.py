@@ -47,15 +47,6 @@ def test_a_cpu_is_described_by_the_kernel(tmp_path: Path) -> None:
     assert found.compute_capability is found.uuid is found.driver is None
 
 
-def test_a_fresh_process_describes_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    found = environment.describe()
-    assert found.torch == torch.__version__
-    assert environment.kind(found) == "cpu"
-    assert found.python
-    assert found.os
-
-
 def test_a_torch_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('libtorch.so: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -153,12 +144,16 @@ def test_a_reference_is_not_timed_where_a_kernels_package_changes_it(monkeypatch
     assert "products in tf32, convolutions in tf32" in why
 
 
-def test_the_environment_says_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fresh_process_describes_this_machine_and_what_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    told = environment.describe().numerics
-    assert told is not None
-    assert told.words == (
+    found = environment.describe()
+    assert (found.torch, environment.kind(found)) == (torch.__version__, "cpu")
+    assert found.python
+    assert found.os
+    assert found.numerics is not None
+    assert found.numerics.words == (
         "float32 products in ieee, convolutions in ieee, deterministic, CUBLAS_WORKSPACE_CONFIG=:4096:8, "
         "NVIDIA_TF32_OVERRIDE=0"
     )

@@ -1,7 +1,9 @@
-"""One measurement at a time, between real processes."""
+"""One measurement at a time, temporary folders that a killed process leaves behind: between real processes."""
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock
-from kernelgate.bench.system.worker import ROOT
+from kernelgate.bench.system.worker import ROOT, child_environment, memory_file
 
 UUID = "GPU-0123"
 HOLD = f"from kernelgate.bench.system import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"
@@ -104,3 +106,58 @@ def test_a_machine_is_the_same_until_it_starts_again(tmp_path: Path) -> None:
     assert lock.boot_identity(first) == lock.boot_identity(first) != lock.boot_identity(second)
     assert len(lock.boot_identity(first) or "") == 12
     assert lock.boot_identity(tmp_path / "none") is None
+
+
+# ---- temporary folders, and memory without a name --------------------------------------------------------------------
+
+PREFIX = "kernelgate-tried-"
+HOLDING = (
+    "from kernelgate.bench.system import lock\n"
+    f"with lock.temporary_folder({PREFIX!r}) as folder:\n"
+    "    (folder / 'file').write_text('x'); print(folder, flush=True); input()"
+)
+
+
+def test_it_is_removed_with_what_is_in_it(tmp_path: Path) -> None:
+    with lock.temporary_folder(PREFIX) as folder:
+        assert folder.parent == tmp_path
+        (folder / "file").write_text("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes() -> None:
+    command = [sys.executable, "-c", HOLDING]
+    with subprocess.Popen(
+        command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        held = Path(other.stdout.readline().strip())
+        with lock.temporary_folder(PREFIX):
+            assert (held / "file").exists()
+        other.kill()
+        other.wait()
+        assert (held / "file").exists()
+    with lock.temporary_folder(PREFIX):
+        assert not held.exists()
+
+
+def test_what_is_not_of_this_kind_stays(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
+    (tmp_path / f"{PREFIX}file").write_text("x")
+    with lock.temporary_folder(PREFIX):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"other", f"{PREFIX}link", f"{PREFIX}file"}
+
+
+def test_a_child_sees_what_its_parent_writes() -> None:
+    with memory_file() as fd:
+        os.ftruncate(fd, 4096)
+        with mmap.mmap(fd, 4096) as mapped:
+            mapped[:5] = b"hello"
+            code = f"import mmap; m = mmap.mmap({fd}, 4096); print(m[:5].decode()); m[:5] = b'there'"
+            said = subprocess.run([sys.executable, "-c", code], pass_fds=(fd,), capture_output=True, text=True)
+            assert (said.stdout, said.stderr) == ("hello\n", "")
+            assert mapped[:5] == b"there"
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
