@@ -111,18 +111,14 @@ def run(
     return tuple(checks)
 
 
-def asked(part: CardCases, seed: int) -> tuple[DrawnInputs, ...]:
+def asked(part: CardCases, seed: int) -> Iterator[DrawnInputs]:
     """Every timed case as it is timed, and the first one in the card's other distributions, too."""
-    timed = [_drawn(part.name, case, TIMED, seed) for case in part.cases]
     others = [name for name in part.compared.card.distributions if name != TIMED]
-    return (*timed, *(_drawn(part.name, case, name, seed) for case in part.cases[:1] for name in others))
-
-
-def _drawn(card: str, case: CaseFacts, distribution: str, seed: int) -> DrawnInputs:
-    rng = random.Random(f"{seed}/accuracy/{card}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
-    seeds = tuple(rng.getrandbits(63) for _ in range(DRAWS))
-    axes = case.axes if distribution == TIMED else {**case.axes, "distribution": distribution}
-    return DrawnInputs(case=case.id, axes=axes, distribution=distribution, seeds=seeds)
+    for case, distribution in (*((one, TIMED) for one in part.cases), *((part.cases[0], name) for name in others)):
+        rng = random.Random(f"{seed}/accuracy/{part.name}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
+        seeds = tuple(rng.getrandbits(63) for _ in range(DRAWS))
+        axes = case.axes if distribution == TIMED else {**case.axes, "distribution": distribution}
+        yield DrawnInputs(case=case.id, axes=axes, distribution=distribution, seeds=seeds)
 
 
 def _of_card(
@@ -132,7 +128,7 @@ def _of_card(
     if why := part.compared.sides.clash:
         text = f"base and head cannot be loaded into one process: {why}"
         return Check(kind="accuracy", card=name, status="skipped", reason=text), 0.0
-    chosen = asked(part, seed)
+    chosen = tuple(asked(part, seed))
     results: list[OutputAccuracy] = []
     left_out: list[str] = []
     took_s = 0.0

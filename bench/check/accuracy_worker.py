@@ -45,18 +45,18 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class DrawResult:
-    """Of one draw, by output."""
+class DrawnOutput:
+    """One output of one draw."""
 
-    errors: dict[str, PairErrors | None]
-    identical: dict[str, bool]
-    elements: dict[str, int]
+    errors: PairErrors | None
+    identical: bool
+    elements: int
     """That were looked at."""
 
 
 def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[OutputAccuracy, ...]:
     """With fewer draws where time.perf_counter() passes the deadline. Raises LeftOutError."""
-    results: list[DrawResult] = []
+    results: list[dict[str, DrawnOutput]] = []
     for seed in asked.seeds:
         if time.perf_counter() > deadline:
             if len(results) >= LEAST_DRAWS:
@@ -64,13 +64,13 @@ def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[Outp
             raise LeftOutError(f"the time for it ran out after {len(results)} of {len(asked.seeds)} draws")
         results.append(drawn(pairing, asked, seed))
         synchronize(pairing.device)
-    outputs = tuple(_summed(asked, name, results) for name in results[0].errors)
+    outputs = tuple(_summed(asked, name, [one[name] for one in results]) for name in results[0])
     if not outputs:
         raise LeftOutError("its outputs are float64, as precise as the oracle")
     return outputs
 
 
-def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> DrawResult:
+def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]:
     """One draw of inputs, given to both sides and to the oracle."""
     judge, case = pairing.judge, CaseAxes(asked.axes)
     draw = Draw(case, pairing.device, seed, asked.distribution)
@@ -85,14 +85,14 @@ def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> DrawResult:
 
     right = compare.expected(judge, case, operands.changed_by_name(given, part), tuple(shapes))
     kept = [name for name, (_, dtype) in shapes.items() if compare.has_ulp(dtype)]
-    errors, elements = {}, {}
+    results = {}
     for name in kept:
         of_base, of_head = part(name, base[name]), part(name, head[name])
         if of_base.shape != right[name].shape:
             raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(of_base.shape)}")
-        errors[name], elements[name] = compare.ulp_errors(of_base, of_head, right[name]), of_base.numel()
-    identical = {name: torch.equal(bits(base[name]), bits(head[name])) for name in kept}
-    return DrawResult(errors, identical, elements)
+        identical = torch.equal(bits(base[name]), bits(head[name]))
+        results[name] = DrawnOutput(compare.ulp_errors(of_base, of_head, right[name]), identical, of_base.numel())
+    return results
 
 
 def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs, shapes: Shapes) -> Tensors:
@@ -134,8 +134,8 @@ def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
     return order[:count].sort().values
 
 
-def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputAccuracy:
-    found = [errors for one in results if (errors := one.errors[name]) is not None]
+def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> OutputAccuracy:
+    found = [one.errors for one in results if one.errors is not None]
     if len(found) < len(results):
         raise LeftOutError(f"{name} has no element that is finite on both sides and in the oracle")
 
@@ -154,9 +154,9 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputA
         distribution=asked.distribution,
         base=side("base"),
         head=side("head"),
-        identical=sum(one.identical[name] for one in results),
+        identical=sum(one.identical for one in results),
         elements=min(one.elements for one in found),
-        not_finite=sum(one.elements[name] for one in results) - sum(one.elements for one in found),
+        not_finite=sum(one.elements for one in results) - sum(one.elements for one in found),
     )
 
 

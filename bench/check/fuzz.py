@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from time import monotonic
@@ -19,8 +18,8 @@ from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProce
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
-from kernelgate.bench.system import environment, lock, progress
-from kernelgate.bench.system.worker import WorkerPool, worker_pool
+from kernelgate.bench.system import environment, progress
+from kernelgate.bench.system.worker import WorkerPool
 
 MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
@@ -73,11 +72,7 @@ def run(
         )
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
-    with (
-        lock.device(machine.device.uuid),
-        nullcontext(workers) if workers else worker_pool() as processes,
-        TrialProcess(library, card, device, processes) as process,
-    ):
+    with trials.trying(library, card, machine, workers) as process:
         results, untried, late = _results(process, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK)
     reasons = [f"{len(untried)} not tried, such as {untried[0]}"] if untried else []
     if late and results and not results[-1].passed:
@@ -126,7 +121,7 @@ def _results(
             if outcome.untried:
                 untried.append(f"{trial.id}: {outcome.untried}")
                 continue
-            results.append(_result(process.card, trial, outcome))
+            results.append(result_of(process.card, trial, outcome))
             if not outcome.fault:
                 continue
             progress.say(failure(results[-1]))
@@ -162,11 +157,7 @@ def try_case(library: Library, card: CardFacts, case: CaseFacts, machine: record
     Raises KernelgateError where the library cannot be loaded.
     """
     trial = Trial(id=case.id, axes={**case.axes, DISTRIBUTION: card.distributions[0]}, run_seed=0, seed=0)
-    with (
-        lock.device(machine.device.uuid),
-        worker_pool() as workers,
-        TrialProcess(library, card, environment.kind(machine), workers) as process,
-    ):
+    with trials.trying(library, card, machine) as process:
         return process.tried(trial).fault
 
 
@@ -223,7 +214,7 @@ def repeat(card: CardFacts, trial: Trial) -> str:
     return shlex.join(["kernelgate", "fuzz", "--seed", str(trial.run_seed), "--case", f"{card.name}/{trial.id}"])
 
 
-def _result(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult:
+def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult:
     return record.FuzzResult(
         id=trial.id,
         seed=trial.run_seed,

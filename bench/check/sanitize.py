@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,9 +22,8 @@ from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import CheckFinding
-from kernelgate.bench.system import cuda_tools, progress, supervise
+from kernelgate.bench.system import cuda_tools, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
-from kernelgate.bench.system.worker import ROOT, child_environment
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 300.0
@@ -160,8 +158,8 @@ def skipped(reason: str, card: str) -> record.Check:
 @contextmanager
 def _loading(sanitizer: Path, tools: Sequence[str], call: WatchedCall) -> Iterator[WarmProcesses]:
     """The tools with torch below each of them; which cases they call can be said later."""
-    watching = [Watching(_words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in tools]
-    with _started_by(sanitizer), watched_call.warm(watching) as processes:
+    watching = [Watching(words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in tools]
+    with started_by(sanitizer), watched_call.warm(watching) as processes:
         yield processes
 
 
@@ -179,7 +177,7 @@ def watch(
         for at, tool in enumerate(asked.tools):
             left = None if hard is None else hard - (time.monotonic() - begun)
             limit = TIMEOUT_S if left is None else max(0.1, left / (len(asked.tools) - at))
-            runs.append(_followed(tool, processes.go(at), [case.id for case in cases], limit))
+            runs.append(followed(tool, processes.go(at), [case.id for case in cases], limit))
             advance(f"{tool}, {card.name}")
     return tuple(runs)
 
@@ -189,19 +187,13 @@ def known_to(found: Sequence[CheckFinding], before: Sequence[CheckFinding]) -> l
 
     No more of them are the base's than it has: lines move, but a second race in a kernel is new.
     """
-    places = Counter(map(_place, before))
-    known = [False] * len(found)
-    for number, place in enumerate(map(_place, found)):
-        if places[place]:
-            places[place] -= 1
-            known[number] = True
-    rest = Counter[tuple[object, ...]]()
-    for place, count in places.items():
-        rest[place[:3]] += count
-    for number, place in enumerate(map(_place, found)):
-        if not known[number] and rest[place[:3]]:
-            rest[place[:3]] -= 1
-            known[number] = True
+    left, known = list(map(_place, before)), [False] * len(found)
+    for length in (5, 3):  # with file and line, and without
+        for number, place in enumerate(map(_place, found)):
+            same = next((one for one in left if one[:length] == place[:length]), None)
+            if same is not None and not known[number]:
+                left.remove(same)
+                known[number] = True
     return list(known)
 
 
@@ -247,33 +239,19 @@ def sources_of(one: CheckFinding, library: Library, gpu: Capability) -> tuple[st
     return ()
 
 
-def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[CheckFinding, ...]:
-    """What one tool finds in a program. Raises KernelgateError where it could not look."""
-    command = (*_words(sanitizer, tool), *words)
-    with _started_by(sanitizer), supervise.running(command, cwd=ROOT, env=child_environment()) as running:
-        return _found(tool, running)
-
-
-def _words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:
+def words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:
     return (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND))
 
 
 @contextmanager
-def _started_by(sanitizer: Path) -> Iterator[None]:
+def started_by(sanitizer: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
 
 
-def _found(tool: str, running: Running) -> tuple[CheckFinding, ...]:
-    run = _followed(tool, running, (), TIMEOUT_S)
-    if run.problem and not run.findings:
-        raise KernelgateError(run.problem)
-    return run.findings
-
-
-def _followed(tool: str, running: Running, cases: Sequence[str], limit_s: float) -> ToolRun:
+def followed(tool: str, running: Running, cases: Sequence[str], limit_s: float) -> ToolRun:
     """What a tool says until it ends. `cases`: the ids of those that the process says it is done with."""
     output = _Output()
     ended = ""

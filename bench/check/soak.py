@@ -20,7 +20,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_trials import Trial
-from kernelgate.bench.system import environment, lock, progress
+from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.worker import WorkerPool
 
 SAY_S = 15.0
@@ -79,7 +79,7 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, wo
     """
     device = environment.kind(machine)
     drawn = fuzz_risk.drawn(seed, soak.card, device, machine.device.memory_bytes)
-    with lock.device(machine.device.uuid), TrialProcess(library, soak.card, device, workers) as process:
+    with trials.trying(library, soak.card, machine, workers) as process:
         soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
         try:
             for trial in chain(_kept(soak, device), drawn):
@@ -124,9 +124,7 @@ def _failed(process: TrialProcess, soak: Soak, trial: Trial, outcome: TrialOutco
         path.unlink(missing_ok=True)
     if smallest.id not in soak.kept:
         soak.kept[smallest.id] = fuzz.repeat(card, smallest)
-        progress.say(
-            f"FAILED {trial.id} (seed {trial.run_seed}): {outcome.fault}\n  repeat: {fuzz.repeat(card, trial)}"
-        )
+        progress.say(fuzz.failure(fuzz.result_of(card, trial, outcome)))
         for line in fuzz.more(card, facts):
             progress.say(line)
 

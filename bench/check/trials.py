@@ -6,7 +6,8 @@ What is said of a failed one besides its fault: how often it fails, and the smal
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,8 +17,8 @@ from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel import fuzz_corpus
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
-from kernelgate.bench.system import environment
-from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool
+from kernelgate.bench.system import environment, lock
+from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, worker_pool
 
 WORKER = "kernelgate.bench.check.ways:try_each"
 PATIENCE_S = 120.0
@@ -84,6 +85,19 @@ class TrialProcess(KernelWorker):
         if outcome.last:
             self.end(is_dead=True)
         return outcome
+
+
+@contextmanager
+def trying(
+    library: Library, card: CardFacts, machine: record.Environment, workers: WorkerPool | None = None
+) -> Iterator[TrialProcess]:
+    """Holds the device meanwhile. `workers`: processes that were started before."""
+    with (
+        lock.device(machine.device.uuid),
+        nullcontext(workers) if workers else worker_pool() as processes,
+        TrialProcess(library, card, environment.kind(machine), processes) as process,
+    ):
+        yield process
 
 
 AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kernelgate.bench.core.errors import OutputError
@@ -15,7 +17,7 @@ ROOM = 1 << 20
 
 def try_file(path: Path) -> None:
     """Raises OutputError where `path` could not be written now. Its folder is made; the file itself is left alone."""
-    try:
+    with _refusing(path):
         if not _in_place(path):
             target = _target(path)
             if target.is_dir():
@@ -23,16 +25,12 @@ def try_file(path: Path) -> None:
             _beside(target, bytes(ROOM)).unlink()
         elif path.is_dir() or not os.access(path, os.W_OK):
             raise PermissionError("it is a folder" if path.is_dir() else "it may not be written to")
-    except (OSError, RuntimeError) as error:
-        raise _refused(path, error) from None
 
 
 def try_folder(path: Path) -> None:
     """Makes a folder. Raises OutputError where no file could be written into it now."""
-    try:
+    with _refusing(path):
         _beside(path / "any", bytes(ROOM)).unlink()
-    except (OSError, RuntimeError) as error:
-        raise _refused(path, error) from None
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -41,10 +39,9 @@ def write(path: Path, content: str | bytes) -> None:
     What is no regular file, such as /dev/stdout, is written to as it is. Raises OutputError.
     """
     data = content.encode() if isinstance(content, str) else content
-    try:
+    with _refusing(path):
         if _in_place(path):
-            with path.open("wb") as file:
-                file.write(data)
+            path.write_bytes(data)
             return
         target = _target(path)
         part = _beside(target, data)
@@ -53,8 +50,6 @@ def write(path: Path, content: str | bytes) -> None:
         except OSError:
             part.unlink()
             raise
-    except (OSError, RuntimeError) as error:
-        raise _refused(path, error) from None
 
 
 def _in_place(path: Path) -> bool:
@@ -88,7 +83,12 @@ def _beside(target: Path, data: bytes) -> Path:
     return part
 
 
-def _refused(path: Path, error: OSError | RuntimeError) -> OutputError:
-    blocking = next((one for one in path.absolute().parents if one.exists() and not one.is_dir()), None)
-    why = f"{blocking} is no folder" if blocking else getattr(error, "strerror", None) or str(error)
-    return OutputError(f"{path} cannot be written: {why[:1].lower()}{why[1:]}; name another place, or make room there")
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        blocking = next((one for one in path.absolute().parents if one.exists() and not one.is_dir()), None)
+        why = f"{blocking} is no folder" if blocking else getattr(error, "strerror", None) or str(error)
+        said = f"{path} cannot be written: {why[:1].lower()}{why[1:]}"
+        raise OutputError(f"{said}; name another place, or make room there") from None

@@ -26,9 +26,7 @@ from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import cuda_tools, environment, git, isolation, progress
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Compilers
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Compilers -------------------------------------------------------------------------------------------------------
 
 PATIENCE_S = 10.0
 INSTALL = {
@@ -151,9 +149,7 @@ def version_of(name: str) -> str | KernelgateError | None:
     return done.stdout.decode(errors="replace").split("\n")[0].strip()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The checkout's kernels: compiled, loaded, and called on their smallest cases
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The checkout's kernels: compiled, loaded, and called on their smallest cases ------------------------------------
 
 SMOKE = "smoke"
 """The suite that a card may have for this, for every device."""

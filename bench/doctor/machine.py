@@ -63,9 +63,7 @@ def report(checks: Sequence[MachineCheck]) -> str:
     return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The GPU, as its driver describes it
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The GPU, as its driver describes it -----------------------------------------------------------------------------
 
 HOT_C = 80.0
 HARMLESS = frozenset({"gpu_idle", "applications_clocks_setting", "display_clock_setting"})
@@ -163,9 +161,7 @@ def gpu_checks(gpu: GpuFacts, root: Path, user_id: int) -> Iterator[MachineCheck
         yield passed("hardware counters", "open to this user")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The machine around it
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The machine around it -------------------------------------------------------------------------------------------
 
 FREE_BYTES = 2 << 30
 """For libraries, logs and reports of a few runs."""

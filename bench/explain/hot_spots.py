@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
@@ -24,23 +22,6 @@ _ADDRESS = re.compile(r" 0x[0-9a-f]{8,}$")
 """Behind a jump: where its target was in this very launch."""
 
 
-@dataclass
-class _Spot:
-    """Where samples were taken."""
-
-    samples: int = 0
-    states: Counter[str] = field(default_factory=Counter)
-
-    def add(self, samples: int, states: Mapping[str, int]) -> None:
-        self.samples += samples
-        self.states.update(states)
-
-    @property
-    def stall(self) -> str | None:
-        """The state of most samples; of two alike the first by name."""
-        return min(self.states, key=lambda state: (-self.states[state], state))[:MAX_HOT_TEXT] if self.states else None
-
-
 def of_action(action: Any, known: set[str]) -> HotSpots | None:
     """The hot spots of one launch, its files as the line tables name them; None where the report has no samples by
     instruction."""
@@ -48,25 +29,35 @@ def of_action(action: Any, known: set[str]) -> HotSpots | None:
     total = sum(samples.values())
     if not total:
         return None
-    names = [name for name in known if name.startswith(STATE) and not name.endswith(NOT_ISSUED)]
-    states: dict[int, dict[str, int]] = defaultdict(dict)
-    for name in names:
-        for address, count in _by_address(action, name).items():
-            states[address][name.removeprefix(STATE)] = count
-    lines: dict[tuple[str, int], _Spot] = defaultdict(_Spot)
+    states: dict[int, Counter[str]] = defaultdict(Counter)
+    for name in known:
+        if name.startswith(STATE) and not name.endswith(NOT_ISSUED):
+            for address, count in _by_address(action, name).items():
+                states[address][name.removeprefix(STATE)] = count
+    lines: Counter[tuple[str, int]] = Counter()
+    line_states: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     instructions: list[HotInstruction] = []
     for address, count in sorted(samples.items(), key=lambda one: (-one[1], one[0])):
         place = _place(action, address)
         if place is not None:
-            lines[place].add(count, states[address])
+            lines[place] += count
+            line_states[place].update(states[address])
         if len(instructions) < MAX_HOT_INSTRUCTIONS:
             file, line = place or (None, None)
             sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
-            stall = _Spot(count, Counter(states[address])).stall
+            stall = _most(states[address])
             instructions.append(HotInstruction(sass=sass, file=file, line=line, samples=count, stall=stall))
-    hottest = sorted(lines.items(), key=lambda one: (-one[1].samples, one[0]))[:MAX_HOT_LINES]
-    listed = tuple(HotLine(file=file, line=line, samples=one.samples, stall=one.stall) for (file, line), one in hottest)
+    hottest = sorted(lines.items(), key=lambda one: (-one[1], one[0]))[:MAX_HOT_LINES]
+    listed = tuple(
+        HotLine(file=place[0], line=place[1], samples=count, stall=_most(line_states[place]))
+        for place, count in hottest
+    )
     return HotSpots(samples=total, lines=listed, instructions=tuple(instructions))
+
+
+def _most(states: Counter[str]) -> str | None:
+    """The state of most samples; of two alike the first by name."""
+    return min(states, key=lambda state: (-states[state], state))[:MAX_HOT_TEXT] if states else None
 
 
 def _by_address(action: Any, name: str) -> dict[int, int]:

@@ -196,19 +196,6 @@ def is_stall(key: str) -> bool:
     return key.startswith(STALL_PREFIX)
 
 
-def label(key: str) -> str:
-    """What people call a figure of the record; the key itself where it is not one of the table."""
-    if is_stall(key):
-        return STALLS.get(key.removeprefix(STALL_PREFIX), key)
-    return BY_KEY[key].label if key in BY_KEY else DERIVED.get(key, (key, ""))[0]
-
-
-def unit(key: str) -> str:
-    if is_stall(key):
-        return "cycles/issue"
-    return BY_KEY[key].unit if key in BY_KEY else DERIVED.get(key, (key, ""))[1]
-
-
 DERIVED: Mapping[str, tuple[str, str]] = {
     "bank_conflicts": ("shared-memory bank conflicts", ""),
     "local_instructions": ("local-memory instructions (spills)", ""),
@@ -224,3 +211,18 @@ DERIVED: Mapping[str, tuple[str, str]] = {
     "code_local": ("local-memory instructions in the code", ""),
 }
 """Sums of the above: label and unit."""
+
+_NAMED = {
+    **{metric.key: (metric.label, metric.unit) for metric in BY_KEY.values()},
+    **DERIVED,
+    **{STALL_PREFIX + reason: (words, "cycles/issue") for reason, words in STALLS.items()},
+}
+
+
+def label(key: str) -> str:
+    """What people call a figure of the record; the key itself where it is not one of the table."""
+    return _NAMED[key][0] if key in _NAMED else key
+
+
+def unit(key: str) -> str:
+    return _NAMED[key][1] if key in _NAMED else "cycles/issue" if is_stall(key) else ""

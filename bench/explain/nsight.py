@@ -268,9 +268,7 @@ def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
     files.write(out / "profile.json", content + "\n")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The commit's own lines where samples were taken. A line table may name any file: no other one is opened
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The commit's own lines where samples were taken. A line table may name any file: no other one is opened ---------
 
 
 def quoted(found: HotSpots, library: Library) -> HotSpots:
@@ -318,9 +316,7 @@ def _file_name(file: str) -> str:
     return PurePosixPath(file).name or file
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Profiles of a record
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Profiles of a record --------------------------------------------------------------------------------------------
 
 
 def with_profiles(record: RunRecord, libraries: Mapping[str, Sides], profiler: Profiler | None) -> RunRecord:

@@ -23,9 +23,7 @@ from kernelgate.bench.record.subjects import (
     must_be_unique,
 )
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How far outputs lie from the oracle
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- How far outputs lie from the oracle -----------------------------------------------------------------------------
 
 MAX_DRAWS = 64
 """Of inputs, for one output of one case."""
@@ -54,7 +52,7 @@ class UlpErrors(Model):
 
     @model_validator(mode="after")
     def _one_entry_a_draw(self) -> Self:
-        if len({len(self.mean), len(self.maximum), len(self.bias), len(self.outward)}) > 1:
+        if len(set(map(len, (self.mean, self.maximum, self.bias, self.outward)))) > 1:
             raise ValueError("errors need one entry for each draw")
         return self
 
@@ -71,7 +69,6 @@ class OutputAccuracy(Model):
     identical: Count = 0
     """Of the draws, those on which every bit of both sides' outputs is the same."""
     elements: Positive
-    """Compared in each draw, at least."""
     not_finite: Count = 0
     """Elements of all draws that were left out of the errors: NaN or Inf in an output or in the oracle."""
 
@@ -84,9 +81,7 @@ class OutputAccuracy(Model):
         return self
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Where a profiled kernel's warps were found when they were sampled
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Where a profiled kernel's warps were found when they were sampled -----------------------------------------------
 
 MAX_HOT_LINES = 20
 MAX_HOT_INSTRUCTIONS = 30
@@ -139,9 +134,7 @@ class HotSpots(Model):
         return self
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Checks, profiles, notes and baselines
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Checks, profiles, notes and baselines ---------------------------------------------------------------------------
 
 
 class FuzzResult(Model):
@@ -156,7 +149,6 @@ class FuzzResult(Model):
     error_ratio: NonNegative | None = None
     """Largest |output - oracle| / (atol + rtol * |oracle|): at most 1 in a pass; null as above."""
     message: str | None = None
-    """Why it failed, and where."""
     note: str | None = None
     """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
     repeatable: Flag | None = None
@@ -168,7 +160,6 @@ class FuzzResult(Model):
     """The id of the smallest case found that fails in the same way, with the same seed; null where none was looked for,
     or none is smaller."""
     repeat: str | None = None
-    """The one command that runs this configuration again."""
 
     @model_validator(mode="after")
     def _passes_within_its_limit(self) -> Self:
@@ -186,7 +177,6 @@ class CheckFinding(Model):
     """Of the commit, from the repository's root; of any other file, its name stands in the text."""
     line: Count | None = None
     tool: str | None = None
-    """Of compute-sanitizer's tools."""
     times: Positive = 1
     on_base: Flag | None = None
     """Whether the base has it, too; null where that is not known."""
@@ -201,21 +191,18 @@ class Check(Model):
     reason: str | None = None
     """Why it was skipped, or what the card itself could not make."""
     asked: Count | None = None
-    """How much of it the plan asked for."""
     run: Count | None = None
     failed: Count | None = None
     seed: Whole | None = None
     tolerance: Tolerance | None = None
     """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
     results: tuple[FuzzResult, ...] = ()
-    """Of fuzzing."""
     accuracies: tuple[OutputAccuracy, ...] = ()
     """Of the kind `accuracy`, which measures and never fails: whether the head is less accurate is for a judge."""
     findings: tuple[CheckFinding, ...] = ()
     tools: tuple[str, ...] = ()
     """Of compute-sanitizer's, those that were asked for: each runs every case, which `asked` and `run` count."""
     cases: tuple[str, ...] = ()
-    """What compute-sanitizer's tools ran."""
     unreached: tuple[str, ...] = ()
     """Kernels of the library that none of these cases launches."""
 
@@ -290,7 +277,6 @@ class BaselineDay(Model):
     measured: str
     """The day, as in 2026-11-22."""
     code: str
-    """What was compiled: days of other code show no drift."""
     median_us: Microseconds
 
 
@@ -307,9 +293,8 @@ class BaselineSummary(Model):
     days: tuple[BaselineDay, ...] = ()
     """This one and earlier ones."""
     measured: str | None = None
-    """The day of these samples, as in 2026-11-22: cases of one baseline may be of several."""
+    """The day of these samples: cases of one baseline may be of several."""
     commit: str | None = None
-    """What was measured then."""
 
 
 class Summary(Model):
@@ -317,6 +302,5 @@ class Summary(Model):
 
     source: str
     release: str | None = None
-    """The tag that was measured, where it is a release."""
     cases: dict[str, BaselineSummary]
     """By the case's id; by card/id where cases of two cards share the id."""

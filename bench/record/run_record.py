@@ -41,12 +41,10 @@ class Telemetry(Model):
 
     sm_mhz: NonNegative | None = None
     max_sm_mhz: NonNegative | None = None
-    """The highest clock that the device has."""
     memory_mhz: NonNegative | None = None
     temperature_c: Finite | None = None
     power_w: NonNegative | None = None
     throttle_reasons: tuple[str, ...] = ()
-    """Every reason that was seen."""
     throttle_shares: dict[str, Share] = {}
     """The share of the readings that gave each reason; a reason without one counts as given by all of them."""
 
@@ -58,7 +56,6 @@ class Calls(Model):
     compared: Count | None = None
     """Calls whose whole outputs were compared with what is right."""
     failed: Count = 0
-    """Of those that were compared, the wrong ones."""
     repeated: Count | None = None
     """Calls that read inputs which an earlier call of that process had read in the same form."""
 
@@ -81,9 +78,7 @@ class Condensed(Model):
     variance: NonNegative
     """Of the logarithm of one sample."""
     autocorrelation: tuple[Finite, ...] = ()
-    """At lags 1, 2, …"""
     quantiles_us: dict[str, Microseconds] = {}
-    """By percentile, such as "50"."""
     mode_shares: tuple[Share, ...] = ()
 
 
@@ -101,17 +96,13 @@ class Timing(Model):
     condensed: dict[Side, Condensed] = {}
     """In place of samples."""
     positions: dict[Side, tuple[Count, ...]] = {}
-    """The place of each sample in its round."""
     previous: dict[Side, tuple[Side | None, ...]] = {}
-    """What ran just before each sample."""
     started_us: dict[Side, tuple[Finite, ...]] = {}
     """When each sample began, since the first."""
     sm_mhz: dict[Side, tuple[NonNegative, ...]] = {}
-    """The SM clock during each sample."""
     inner_repeats: Positive | None = None
     """Calls inside one timed interval; the samples are already divided by it."""
     pause_us: NonNegative | None = None
-    """Idle time before each sample."""
     clock_step_us: NonNegative | None = None
     """The step in which this clock's times come."""
     graph_us: dict[Side, Microseconds] = {}
@@ -119,7 +110,6 @@ class Timing(Model):
     calls: dict[Side, Calls] = {}
     errors: dict[Side, OutputErrors] = {}
     autotuned: dict[Side, str] = {}
-    """What an autotuner chose."""
     memory_bytes: dict[Side, Count] = {}
     """The most memory that one call holds beside its inputs: outputs, and what it takes from torch's allocator."""
     telemetry: Telemetry | None = None
@@ -162,9 +152,7 @@ class Process(Model):
         return self
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The whole record, and its times case by case
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The whole record, and its times case by case --------------------------------------------------------------------
 
 SCHEMA: Literal["kernelgate.run/2"] = "kernelgate.run/2"
 
@@ -271,9 +259,7 @@ def timed_cases(record: RunRecord, roles: Collection[Role] = COMPARED) -> tuple[
     return tuple(TimedCase(case, tuple(found[case.key])) for case in record.cases)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Files, written whole or not at all
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Files, written whole or not at all ------------------------------------------------------------------------------
 
 
 def to_json(record: RunRecord) -> str:

@@ -56,9 +56,7 @@ def must_be_unique(names: Iterable[str], what: str) -> None:
         raise ValueError(f"{what} must be unique; duplicates: {', '.join(twice)}")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Identities
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Identities ------------------------------------------------------------------------------------------------------
 
 
 class Shard(Model):
@@ -74,21 +72,18 @@ class Run(Model):
     id: str | None = None
     producer: str | None = None
     version: str | None = None
-    """Of the producer."""
     plan_hash: str | None = None
     """`expected_hash` of what the default branch asked for when this was planned."""
     repository: str | None = None
     pull_request: Whole | None = None
     event: str | None = None
     base_sha: str | None = None
-    """What the head is compared with."""
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""
     merge_base_sha: str | None = None
     run_id: Whole | None = None
     run_attempt: Whole | None = None
     gpu: str | None = None
-    """The label of the GPU in the policy, such as "l4"."""
     shard: Shard | None = None
     resumed_from: str | None = None
     """The id of the run whose processes this one goes on with."""
@@ -113,7 +108,6 @@ class Device(Model):
     ecc: Flag | None = None
     mig: Flag | None = None
     pcie: str | None = None
-    """Generation and width of the link, such as "gen4 x16"."""
 
 
 class Numerics(Model):
@@ -170,7 +164,6 @@ class Card(Model):
     source: Literal["default branch", "head"] | None = None
     """Whose card gave cases, inputs and oracle."""
     build: str | None = None
-    """The kind of build, such as "extension"."""
     reference: str | None = None
     """The name of what is timed beside, such as "PyTorch"."""
 
@@ -209,9 +202,7 @@ class Expected(Model):
     cases: tuple[Case, ...] = ()
     checks: tuple[CheckKind, ...] = ()
     processes: Positive | None = None
-    """The least number of processes that hold each case."""
     hash: str | None = None
-    """Of the plan, as `expected_hash` has it."""
 
 
 def expected_hash(expected: Expected) -> str:
@@ -220,9 +211,7 @@ def expected_hash(expected: Expected) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What was compiled, and what the compiler made of each kernel
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- What was compiled, and what the compiler made of each kernel ----------------------------------------------------
 
 
 class KernelFacts(Model):
@@ -231,7 +220,6 @@ class KernelFacts(Model):
     target: str
     name: str
     registers: Count | None = None
-    """A thread's."""
     spill_bytes: Count | None = None
     """What the code stores to local memory: spilled registers, and arrays that are not in registers."""
     static_shared_bytes: Count | None = None
@@ -243,7 +231,6 @@ class KernelFacts(Model):
     occupancy_pct: dict[str, NonNegative] = {}
     """Theoretical, by GPU that runs the target."""
     occupancy_limits: dict[str, str] = {}
-    """What keeps another block off, by GPU."""
     instructions: dict[str, Count] = {}
     """The SASS instruction mix, by kind; `total` counts all."""
 
@@ -278,7 +265,6 @@ class Build(Model):
     call_hash: str | None = None
     """Of the commit's own card file, whose `call` runs the library."""
     tree: Literal["clean", "changed"] | None = None
-    """Whether the sources were those of `sha`."""
     seconds: NonNegative | None = None
     cached: Flag | None = None
     targets: tuple[str, ...] = ()

@@ -108,9 +108,7 @@ def as_tensor(pointer: int, size: int) -> torch.Tensor:
     return _as_tensor(_DeviceBytes(pointer, size), device="cuda")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The library and the context
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The library and the context -------------------------------------------------------------------------------------
 
 _UNSIGNED, _ADDRESS, _POINTER = ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p
 _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {

@@ -122,9 +122,7 @@ def text_of(path: Path) -> str | None:
         return None
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How torch computes where references and oracles run
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- How torch computes where references and oracles run -------------------------------------------------------------
 
 VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 """They change what NVIDIA's libraries compute, whatever torch asks of them."""

@@ -264,9 +264,7 @@ def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> sub
         raise KernelgateError(f"{repo} is not a folder: name the folder of a git checkout") from None
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Snapshots: all changes of files that git follows, and new files below given paths, under refs/kernelgate/
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Snapshots: all changes of files that git follows, and new files below given paths, under refs/kernelgate/ -------
 
 REFS = "refs/kernelgate/sessions"
 _WHO = {

@@ -161,9 +161,7 @@ def _ask(question: Callable[[], T]) -> T | None:
         return None
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The device while it is timed
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- The device while it is timed ------------------------------------------------------------------------------------
 
 Source = Callable[[], Reading]
 
@@ -171,13 +169,13 @@ Source = Callable[[], Reading]
 @contextmanager
 def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
     """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
+    if device == "cpu":
+        yield partial(cpu_reading, Path("/"))
+        return
     with ExitStack() as stack:
         source: Source = Reading
-        if device == "cpu":
-            source = partial(cpu_reading, Path("/"))
-        else:
-            with suppress(NoDeviceError):
-                source = stack.enter_context(opened(uuid)).reading
+        with suppress(NoDeviceError):
+            source = stack.enter_context(opened(uuid)).reading
         yield source
 
 

@@ -45,9 +45,7 @@ def _processes() -> Iterator[_Process]:
             yield _Process(int(pid), head.partition("(")[2], state, int(parent), int(session))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Sessions
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Sessions --------------------------------------------------------------------------------------------------------
 
 
 def session_members(leader: int) -> list[int]:
@@ -118,9 +116,7 @@ def _wait(leader: int, spared: tuple[int, ...]) -> None:
         time.sleep(_POLL_S)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What a library has started and left behind, and would compute beside later measurements
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- What a library has started and left behind, and would compute beside later measurements -------------------------
 
 
 def children() -> frozenset[int]:
@@ -142,9 +138,7 @@ def end_new_children(known: frozenset[int]) -> tuple[str, ...]:
     return tuple(names)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What a process tells Linux about itself: prctl(2)
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- What a process tells Linux about itself: prctl(2) ---------------------------------------------------------------
 
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 4, 36
 

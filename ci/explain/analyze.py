@@ -169,9 +169,7 @@ def top_stalls(figures: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(waiting, key=lambda item: -item[1])[:TOP_STALLS]
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Against another report
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Against another report ------------------------------------------------------------------------------------------
 
 
 def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> list[tuple[Analysis, Analysis]]:
@@ -272,9 +270,7 @@ def to_answer(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) ->
     return AnalysesAnswer(kernels, others, tuple(moved), tuple(budgets))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# For people
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- For people ------------------------------------------------------------------------------------------------------
 
 
 def to_text(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> str:

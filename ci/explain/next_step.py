@@ -11,9 +11,7 @@ from typing import Final
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.explain.diagnosis import LAUNCH_BOUND_US
 
-# ----------------------------------------------------------------------------------------------------------------------
-# How much of a call is its launch
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- How much of a call is its launch --------------------------------------------------------------------------------
 
 
 LAUNCH_SHARE: Final = 0.33
@@ -67,9 +65,7 @@ def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]]) -> bool:
     return len({after.call_us > before.call_us for before, after in pairs}) == 1
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# `kernelgate decide`
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- `kernelgate decide` ---------------------------------------------------------------------------------------------
 
 
 class Priority(StrEnum):
@@ -188,9 +184,7 @@ _PROFILE = "kernelgate profile --base main"
 _BENCH = "kernelgate bench --base main"
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A ladder of sizes. Slow already at the smallest: the launch; slow further up: bandwidth or occupancy
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- A ladder of sizes. Slow already at the smallest: the launch; slow further up: bandwidth or occupancy ------------
 
 LEAST_RUNGS = 5
 """Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""

@@ -225,7 +225,7 @@ def _quoted(rule: Rule) -> str:
     return f"NVIDIA's rule {rule.title or rule.identifier}: {telling.rstrip('.')}"
 
 
-CHANGED: Mapping[str, Bottleneck] = {
+CHANGED: Mapping[str, Bottleneck | str] = {
     "local_instructions": Bottleneck.SPILLS,
     "bank_conflicts": Bottleneck.BANK_CONFLICTS,
     "shared_wavefronts": Bottleneck.BANK_CONFLICTS,
@@ -236,27 +236,23 @@ CHANGED: Mapping[str, Bottleneck] = {
     "l2_sectors": Bottleneck.L2,
     "load_requests": Bottleneck.L2,
     "stall_barrier": Bottleneck.BARRIER,
-}
-"""Where the cookbook takes up a figure that made a kernel slower."""
-
-OWN_ADVICE: Mapping[str, str] = {
     "instructions": "compute-once",
     "stall_wait": "break-dependences",
     "async_copies": "copy-asynchronously",
 }
+"""Where the cookbook takes up a figure that made a kernel slower, or the action against it."""
 
 
 def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation | None:
     """What to try against a cause that made this kernel slower; None where nothing is known to help."""
+    about = CHANGED.get(one.metric)
     if one.metric == "grid":
-        action = against(Bottleneck.SMALL_GRID)[0] if one.after < one.before else CATALOGUE["fewer-blocks"]
-    elif one.metric in OWN_ADVICE:
-        action = CATALOGUE[OWN_ADVICE[one.metric]]
-    elif one.metric in CHANGED:
-        again = one.metric == "dram_bytes" and one.because  # what L2 held before is read again
-        action = _actions(kernel, Bottleneck.L2 if again else CHANGED[one.metric])[0]
-    else:
+        about = Bottleneck.SMALL_GRID if one.after < one.before else "fewer-blocks"
+    elif one.metric == "dram_bytes" and one.because:  # what L2 held before is read again
+        about = Bottleneck.L2
+    if about is None:
         return None
+    action = _actions(kernel, about)[0] if isinstance(about, Bottleneck) else CATALOGUE[about]
     return _recommended(action, cause(one))
 
 

@@ -11,6 +11,7 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.toolchain import find
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.system import cuda_tools
+from tests import sanitized
 
 KERNELS = Path(__file__).parent / "kernels" / "sanitize"
 
@@ -32,5 +33,5 @@ def test_planted_faults_are_caught(tool: str, tmp_path: Path) -> None:
     target = archs.sm(archs.only_gpu())
     words = [cuda.nvcc, "-arch", target, "-lineinfo", "-std=c++17", "-o", program, KERNELS / f"{name}.cu"]
     subprocess.run(words, check=True)
-    found = sanitize.program(cuda_tools.find(sanitize.SANITIZER), tool, [program])
+    found = sanitized.program(cuda_tools.find(sanitize.SANITIZER), tool, [program])
     assert [(one.file, one.line) for one in found] == [(f"{name}.cu", line)]

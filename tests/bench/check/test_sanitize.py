@@ -17,7 +17,7 @@ from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.watched_call import DONE
 from kernelgate.bench.record import CheckFinding, KernelFacts
-from tests import faulty
+from tests import faulty, sanitized
 
 LOGS = Path(__file__).parents[2] / "data" / "sanitize"
 
@@ -71,12 +71,10 @@ def fake(folder: Path, body: str) -> Path:
 def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
     script = fake(tmp_path, "echo '========= Error: Device not supported.'; echo '=========  '; exit 1")
     with pytest.raises(KernelgateError, match="memcheck exited with 1; last line: Error: Device not supported"):
-        sanitize.program(script, "memcheck", ["true"])
+        sanitized.program(script, "memcheck", ["true"])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Of a card
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- Of a card -------------------------------------------------------------------------------------------------------
 
 GPU = (8, 9)
 H200 = (9, 0)

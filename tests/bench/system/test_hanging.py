@@ -18,6 +18,7 @@ from kernelgate.bench.kernel import cards, triton_build
 from kernelgate.bench.system import git, isolation, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
+from tests import sanitized
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
 
@@ -70,7 +71,7 @@ def test_half_a_line_is_a_last_line(tmp_path: Path) -> None:
 def test_the_sanitizer(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "TIMEOUT_S", LIMIT_S)
     with pytest.raises(KernelgateError, match="memcheck was stopped after 1 s; last line: almost do"):
-        sanitize.program(tool("compute-sanitizer"), "memcheck", ["true"])
+        sanitized.program(tool("compute-sanitizer"), "memcheck", ["true"])
 
 
 def test_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

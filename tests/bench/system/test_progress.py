@@ -38,23 +38,6 @@ def test_steps_that_are_not_alike_say_where_they_end(
     assert "compile: 2/2, 0 s" in lines
 
 
-@pytest.mark.parametrize(
-    ("stepped", "current", "done", "expected"),
-    [
-        (0.0, 9.0, 0, None),
-        (10.0, 0.0, 1, 40.0),
-        (30.0, 5.0, 3, 40.0),
-        (30.0, 25.0, 3, 55.0),
-        (40.0, 0.0, 4, None),
-    ],
-    ids=["nothing is known", "from one step", "from three", "the last one takes longer", "all are done"],
-)
-def test_what_is_expected_comes_from_the_steps_that_are_done(
-    stepped: float, current: float, done: int, expected: float | None
-) -> None:
-    assert progress.expected_s(stepped, current, done, total=4) == expected
-
-
 def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.track("fuzz", 100) as advance:
         for number in range(100):

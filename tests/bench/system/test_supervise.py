@@ -56,12 +56,6 @@ def test_says_when_nothing_is_heard(run: Callable[..., int]) -> None:
     assert float(second.removeprefix("silent ")) >= 0.6  # since the last line, not since the last warning
 
 
-def test_says_nothing_while_lines_come(run: Callable[..., int]) -> None:
-    lines: list[str] = []
-    run("for i in 1 2 3 4; do echo $i; sleep 0.2; done", TimeLimits(silence_s=30, total_s=60), lines)
-    assert lines == ["1", "2", "3", "4"]
-
-
 def test_ends_the_whole_session_past_the_limit(
     run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
