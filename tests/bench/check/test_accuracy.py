@@ -14,7 +14,6 @@ from kernelgate.bench.check import accuracy, accuracy_worker
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
-from kernelgate.bench.system import lock
 from tests import faulty, registered
 from tests.accuracies import output, side
 from tests.bench.machine import CPU
@@ -41,9 +40,8 @@ TWICE = "out.copy_((x.double() / 7).to(x.dtype).double() * 7 / 3)"
 
 
 @pytest.fixture(autouse=True)
-def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """And time enough, on a machine that others use."""
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
 
 

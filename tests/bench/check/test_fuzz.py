@@ -23,7 +23,6 @@ from kernelgate.bench.kernel import compare, fuzz_trials, loading
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
 from kernelgate.bench.record import Check
-from kernelgate.bench.system import lock
 from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
@@ -32,21 +31,6 @@ SEED = 1
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
 
 Build = Callable[[str], Library]
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Builds a faulty kernel."""
-
-    def build(fault: str) -> Library:
-        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"fuzz_{fault}", fault)
-
-    return build
-
-
-@pytest.fixture(autouse=True)
-def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import pytest
 
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.record import Check
-from kernelgate.bench.system import lock
 from tests import registered
 from tests.bench.machine import CPU
 
@@ -263,9 +262,8 @@ OWN = tuple(f"n{number}" for number in range(6))
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Run:
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     """Fuzzes a kind with its kernel, or a changed one."""
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
 
     def fuzzed(kind: Kind, kernel: str, ids: Sequence[str] = OWN) -> Check:
         card = registered.facts(registered.write_card(tmp_path / "cards", "kind", f"{FUZZ}{kind.card}"))

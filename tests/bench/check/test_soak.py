@@ -21,7 +21,6 @@ from kernelgate.bench.check.trials import TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_trials import Trial
-from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker import child_environment, worker_pool
 from kernelgate.ci.commands import cli
 from tests import faulty
@@ -33,17 +32,8 @@ SMALLEST = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
 Build = Callable[[str], Library]
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    def build(fault: str) -> Library:
-        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"soak_{fault}", fault)
-
-    return build
-
-
 @pytest.fixture(autouse=True)
-def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 

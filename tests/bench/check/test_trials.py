@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.trials import FailureFacts, TrialProcess
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
-from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
@@ -22,18 +20,9 @@ LARGE = "s{}_b2_h3_d64_bf16_causal_scale-0.75_distribution-peaked_way-{}"
 Build = Callable[[str], Library]
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    def build(fault: str) -> Library:
-        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"failures_{fault}", fault)
-
-    return build
-
-
 @pytest.fixture(autouse=True)
-def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is."""
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(trials, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ import torch
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, ways
 from kernelgate.bench.record import FuzzResult
-from kernelgate.bench.system import lock
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -24,17 +22,8 @@ PLAIN = "d64_fp32_scale{}_distribution-normal_way-plain"
 ALLOWED = "times what is allowed"
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    def build(fault: str) -> Library:
-        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"ways_{fault}", fault)
-
-    return build
-
-
 @pytest.fixture(autouse=True)
-def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     # Enough calls however busy the machine is, and no more.
     monkeypatch.setattr(ways, "REPEAT_S", 60.0)
     monkeypatch.setattr(ways, "REPEATS", 450)

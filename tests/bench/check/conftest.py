@@ -1,0 +1,23 @@
+"""Kernels of attention with a planted fault, each built once, and a lock of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.system import lock
+from tests import faulty
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Library]:
+    return cache(lambda fault: faulty.build(tmp_path_factory.mktemp(fault) / "library", f"checked_{fault}", fault))
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
