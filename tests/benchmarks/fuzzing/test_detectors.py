@@ -41,10 +41,6 @@ def test_the_first_failure_ends_the_command(watch: Watch) -> None:
     assert (found.caught, found.message) == (True, "FAILED edge_s1 (seed 1): wrong")
 
 
-def test_a_command_that_ends_well_has_found_nothing(watch: Watch) -> None:
-    assert watch("print('fuzz attention: 38 of 38 configurations passed')").caught is False
-
-
 def test_a_command_that_cannot_run_decides_nothing(watch: Watch) -> None:
     found = watch("print('the library cannot be loaded')\nsys.exit(3)")
     assert (found.caught, found.message) == (None, "exited with 3: the library cannot be loaded")
@@ -72,7 +68,3 @@ def test_less_accuracy_than_the_kernel_as_it_is_has_is_found(
     monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", script))
     found = detectors.accuracy(one)
     assert found.caught is caught, found.message
-
-
-def test_the_kernel_as_it_is_is_as_accurate_as_itself(tmp_path: Path) -> None:
-    assert detectors.accuracy(Planted(CONTROLS[0], "cpu", tmp_path)).caught is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.fuzzing import __main__ as program
-from benchmarks.fuzzing import library
 from benchmarks.fuzzing.bug import ROOT, Bug
 from benchmarks.fuzzing.detectors import BugResult, BugResults, DetectorName, DetectorResult
 
@@ -41,35 +39,6 @@ def test_shares_count_what_changes_a_result_by_who_caught_it_first() -> None:
         "| kernel | on | bugs | fuzz | timed | memcheck | racecheck | accuracy | undecided | survive | caught |" in text
     )
     assert "| attention | GPU | 4 | 1 | 0 | 0 | 1 | 0 | 1 | 1 | 50% |" in text
-
-
-def test_survivors_have_their_reason_and_the_undecided_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "SURVIVORS", {("attention/wgmma/scale-zero", "cuda"): "no card asks for it"})
-    text = program.tables([MEASURED])
-    part = text[text.index("**Survivors**") : text.index("**Kernels as they are**")]
-    assert "no card asks for it" in part
-    assert "undecided: fuzz hm" in part
-    assert "causal-border" not in part
-
-
-def test_equivalent_changes_and_kernels_as_they_are_stand_apart() -> None:
-    text = program.tables([MEASURED])
-    assert "| attention, wgmma | GPU | passes fuzz, memcheck | 4.0 |" in text
-    assert "TMA never writes what lies past the tensor's seq | passes fuzz |" in text
-
-
-def test_latent_bugs_stand_apart_with_what_their_calls_showed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {"bug": "attention/wgmma/store-not-awaited", "calls": 76000, "differing": 1}
-    (tmp_path / "latent.json").write_text(json.dumps({"results": [seen]}), encoding="utf-8")
-    monkeypatch.setattr(program, "LATENT", tmp_path / "latent.json")
-    text = program.tables([MEASURED])
-    assert "arrive | 1 of 76,000 | passes fuzz, racecheck |" in text
-    assert "store-not-awaited" not in text[: text.index("**Latent bugs**")] + text[text.index("**All bugs:**") :]
-
-
-def test_a_later_file_takes_the_place_of_an_earlier_one() -> None:
-    again = BugResults(machine="a GPU", results=(result("attention/wgmma/scale-zero", ("fuzz", True)),))
-    assert "| attention | GPU | 4 | 2 |" in program.tables([MEASURED, again])
 
 
 def test_the_page_holds_the_tables_of_the_kept_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

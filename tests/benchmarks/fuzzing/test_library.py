@@ -43,14 +43,6 @@ def test_an_edit_says_where_it_does_not_apply() -> None:
         edit.applied("a > b")
 
 
-def test_bugs_are_chosen_by_kernel_name_and_device() -> None:
-    chosen = library.select("cpu", ["rmsnorm"], ["offset-32-bit", "unmodified"])
-    assert [bug.id for bug in chosen] == ["rmsnorm/binding/unmodified", "rmsnorm/cpu/offset-32-bit"]
-    assert {bug.path for bug in library.select("cuda", ["swiglu"])} == {"triton"}
-    with pytest.raises(ValueError, match="there is no bug no-such"):
-        library.select("cpu", (), ["no-such"])
-
-
 def test_survivors_are_bugs_that_change_a_result() -> None:
     real = {(bug.id, device) for bug in library.BUGS if bug.changes_results for device in bug.devices}
     assert set(library.SURVIVORS) <= real

@@ -37,7 +37,7 @@ def places(found: Sequence[Change]) -> list[tuple[str, int, int]]:
     return [(one.kind, one.previous_place, one.place) for one in found]
 
 
-@pytest.mark.parametrize("nights", [0, 1, 2, 3, 200])
+@pytest.mark.parametrize("nights", [0, 1, 200])
 def test_the_same_code_arouses_no_suspicion(nights: int) -> None:
     assert changes.of_series(series(noise(nights))) == ()
 
@@ -56,16 +56,11 @@ def test_one_night_alone_is_no_change_yet() -> None:
 
 
 @pytest.mark.parametrize("environments", [None, ["a"] * 60 + ["b"] * 60])
-def test_a_bad_first_night_is_no_change(environments: list[str] | None) -> None:
+def test_bad_nights_are_no_change(environments: list[str] | None) -> None:
     values = noise(120)
     values[[0, 60] if environments else 0] += 0.03
+    values[[30, 90]] += [0.05, 0.8]
     assert changes.of_series(series(values, environments)) == ()
-
-
-def test_bad_nights_are_no_changes() -> None:
-    values = noise(120)
-    values[[30, 60, 90]] += [0.05, -0.01, 0.8]
-    assert changes.of_series(series(values)) == ()
 
 
 def test_a_bad_night_beside_a_step_is_neither_of_its_commits() -> None:
@@ -83,15 +78,11 @@ def test_nights_without_a_figure_are_left_out() -> None:
     assert places(changes.of_series(nights)) == [("step", 59, 60)]
 
 
-def test_a_new_environment_is_no_change() -> None:
-    values = stepped(120, 60, 5.0)
-    assert changes.of_series(series(values, ["driver 580"] * 60 + ["driver 590"] * 60)) == ()
-
-
-def test_a_change_in_a_new_environment_is_one() -> None:
-    values = stepped(120, 60, 5.0, 0.03)
+def test_a_new_environment_is_no_change_and_a_change_in_it_is_one() -> None:
+    values, keys = stepped(120, 60, 5.0, 0.03), ["driver 580"] * 60 + ["driver 590"] * 60
+    assert changes.of_series(series(values, keys)) == ()
     values[90:] += 0.01
-    assert places(changes.of_series(series(values, ["a"] * 60 + ["b"] * 60))) == [("step", 89, 90)]
+    assert places(changes.of_series(series(values, keys))) == [("step", 89, 90)]
 
 
 def test_two_machines_that_take_turns_show_one_change_once() -> None:
@@ -124,13 +115,6 @@ def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
     assert abs(found.previous_place - 60) < 12
     assert abs(found.place - 160) < 12
     assert found.change_pct == pytest.approx(1.5, abs=0.25)
-
-
-def test_drift_that_goes_on_ends_with_one_of_the_latest_nights() -> None:
-    values = noise(140) + np.clip((np.arange(140) - 40) / 100, 0, 1) * math.log1p(0.015)
-    [found] = changes.of_series(series(values))
-    assert found.kind == "drift"
-    assert found.place > 128
 
 
 def test_two_steps_are_two_changes_oldest_first() -> None:

@@ -66,15 +66,12 @@ def test_a_confirmed_change_back_fixes_it_and_one_by_half_does_not(index_at: Dat
     nightly(index_at, "one", back=BACK)
     put(index_at, a_pair(STEP - 1, STEP, 2.0))
     assert told(index_at).culprits[0].cases[0].state == "slower", "the way back is only suspected"
+    half = a_pair(BACK - 1, BACK, -1.0)
+    put(index_at, half)
+    assert [case.state for one in told(index_at).culprits for case in one.cases] == ["slower"]
     put(index_at, a_pair(BACK - 1, BACK, -1.96))
     [culprit] = told(index_at).culprits
     assert (culprit.cases[0].state, culprit.cases[0].by) == ("fixed", sha(BACK))
-
-
-def test_half_of_a_fix_is_none(index_at: Database) -> None:
-    nightly(index_at, "one", back=BACK)
-    put(index_at, a_pair(STEP - 1, STEP, 2.0), a_pair(BACK - 1, BACK, -1.0))
-    assert [case.state for one in told(index_at).culprits for case in one.cases] == ["slower"]
 
 
 def test_what_was_accepted_is_said_to_be(index_at: Database) -> None:
@@ -96,7 +93,7 @@ def compare(index_at: Database, old: int, new: int, pct: float, look: int = 0) -
     found(index_at, pair.model_copy(update={"name": named(f"{old} {new} {look}")}))
 
 
-@pytest.mark.parametrize("culprit", range(STEP - 5, STEP + 1))
+@pytest.mark.parametrize("culprit", [STEP - 5, STEP - 2, STEP])
 def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left(
     index_at: Database, culprit: int
 ) -> None:

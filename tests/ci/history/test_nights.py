@@ -68,19 +68,6 @@ def test_a_step_is_suspected_and_then_confirmed_by_a_comparison(index_at: Databa
     assert confirmed.state == "confirmed"
 
 
-def test_a_comparison_that_shows_nothing_refutes(index_at: Database) -> None:
-    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
-    ((refuted,),) = (one.changes for one in found(index_at, *every, a_pair(STEP - 1, STEP, 0.0)))
-    assert refuted.state == "refuted"
-
-
-def test_an_accepted_change_is_told_as_such(index_at: Database) -> None:
-    with database.writing(index_at) as connection:
-        index.add_event(connection, named("e"), event("accepted", STEP))
-    ((change,),) = (one.changes for one in found(index_at, *(a_night(n, stepped(n)) for n in range(NIGHTS))))
-    assert (change.state, change.why) == ("accepted", "by somebody: it must be")
-
-
 def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database) -> None:
     elsewhere = event("accepted", STEP).model_copy(update={"repository": "someone/fork"})
     with database.writing(index_at) as connection:
@@ -132,10 +119,6 @@ def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     assert lines[-1] == f"1 case, {NIGHTS} nights: 1 change"
 
 
-def test_without_a_pinned_commit_it_is_said_why_nothing_is_found(index_at: Database) -> None:
-    assert "no case has a head beside a pinned commit" in nights.text(found(index_at, an_entry("a")))
-
-
 def times(count: int, step_at: int, pct: float, noise: float = 0.01, seed: int = 1) -> tuple[Entry, ...]:
     """Heads that nothing ran beside, of commits whose places are known or not."""
     draw = np.random.default_rng(seed).normal(0, noise, count)
@@ -169,14 +152,3 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
     assert change.change_pct == pytest.approx(8.0, abs=1.5)
     assert "By times alone in 1 case" in nights.text(made)
     assert nights.oldest_first(made)[0].pinned is False
-
-
-def test_times_that_scatter_by_a_percent_arouse_no_suspicion(index_at: Database) -> None:
-    for seed in range(3):
-        put(index_at, *(replace_case(entry, f"case {seed}") for entry in times(40, 99, 0.0, seed=seed)))
-    with database.reading(index_at) as connection:
-        assert [one.changes for one in nights.of_index(connection, Wanted())] == [(), (), ()]
-
-
-def replace_case(entry: Entry, name: str) -> Entry:
-    return entry.model_copy(update={"cases": tuple(one.model_copy(update={"case": name}) for one in entry.cases)})

@@ -61,7 +61,6 @@ def test_only_what_was_made_before_the_record_counts(index_at: Database) -> None
     "other",
     [
         {"gpu": "NVIDIA L4"},
-        {"keys": frozenset({CaseKey("", "one")})},
         {"keys": frozenset({CaseKey("norm", "on")})},
         {"keys": frozenset({CaseKey("%", "one")})},
         {"repository": "somebody/else"},

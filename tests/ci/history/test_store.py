@@ -32,32 +32,22 @@ def test_what_is_kept_comes_back_and_is_kept_once(kept: store.Store) -> None:
     assert list(store.names(kept, "imports")) == []
 
 
-def test_a_file_can_be_checked_by_hand(tmp_path: Path) -> None:
-    store.put(store.at(str(tmp_path)), "records", NAME, DATA)
-    (file,) = tmp_path.rglob("*.json.zst")
-    assert file.relative_to(tmp_path).as_posix() == f"records/{NAME[:2]}/{NAME}.json.zst"
-    assert zstandard.ZstdDecompressor().decompress(file.read_bytes()) == DATA
-
-
 @pytest.mark.parametrize("fault", ["cut short", "another content", "not compressed", "empty"])
 def test_a_damaged_file_is_named_and_never_used(tmp_path: Path, fault: str) -> None:
     kept = store.at(str(tmp_path))
     store.put(kept, "records", NAME, DATA)
     (file,) = tmp_path.rglob("*.json.zst")
     packed = file.read_bytes()
+    assert file.relative_to(tmp_path).as_posix() == f"records/{NAME[:2]}/{NAME}.json.zst"
+    assert zstandard.ZstdDecompressor().decompress(packed) == DATA, "as by hand"
+    (file.parent / ".kernelgate-0123").write_bytes(b"half")
+    assert list(store.names(kept, "records")) == [NAME], "what a killed writer left half done is no file of the store"
     other = zstandard.ZstdCompressor().compress(b"{}")
     file.write_bytes({"cut short": packed[:-3], "another content": other, "not compressed": DATA, "empty": b""}[fault])
     with pytest.raises(StoreError, match=rf"{NAME}\.json\.zst is damaged: remove it"):
         store.get(kept, "records", NAME)
     store.write(kept, "records", NAME, DATA)
     assert store.get(kept, "records", NAME) == DATA
-
-
-def test_what_a_killed_writer_left_half_done_is_no_file_of_the_store(tmp_path: Path) -> None:
-    kept = store.at(str(tmp_path))
-    store.put(kept, "records", NAME, DATA)
-    (tmp_path / "records" / NAME[:2] / ".kernelgate-0123").write_bytes(b"half")
-    assert list(store.names(kept, "records")) == [NAME]
 
 
 def test_a_store_that_cannot_be_is_said_in_a_sentence(tmp_path: Path) -> None:

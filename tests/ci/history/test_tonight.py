@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.record import Cost, Run
+from kernelgate.bench.record import Cost, Environment, Run
 from kernelgate.ci.history import culprits, database, nights, store
 from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.database import Database
@@ -42,11 +42,6 @@ def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> 
     assert (second.previous, second.commit) == ("aaaaaaa", "bbbbbbb")
     assert (second.gpu, second.cases) == ("H200", ("attention/M=512", "attention/M=1024"))
     assert second.gpu_seconds == 20.0 * second.processes
-
-
-def test_what_is_settled_is_not_measured() -> None:
-    settled = [replace(ONE, change=replace(CHANGE, state=state)) for state in ("confirmed", "refuted", "accepted")]
-    assert culprits.planned(settled, POLICY) == NightPlan((), ())
 
 
 def test_small_changes_and_noisy_cases_take_more_processes() -> None:
@@ -108,19 +103,13 @@ def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -
     assert text == [f"# on {pair.gpu}: about {pair.gpu_seconds:.0f} of 600 GPU-seconds", *pair.commands]
 
 
-def test_what_was_confirmed_is_not_measured_again(index_at: Database) -> None:
+def test_what_was_confirmed_is_not_measured_again_nor_what_cannot_be_built(index_at: Database) -> None:
     suspect(index_at, "one")
     put(index_at, a_pair(STEP - 1, STEP, 2.0))
     assert planned(index_at) == NightPlan((), ())
     assert culprits.plan_text(planned(index_at), POLICY) == "# nothing is suspected"
-
-
-def test_commits_off_the_default_branch_are_not_to_be_built(index_at: Database) -> None:
-    put(index_at, *times(40, 25, 8.0))
-    with database.reading(index_at) as connection:
-        [case] = nights.of_index(connection, Wanted())
-    assert [change.state for change in case.changes] == ["suspected"]
-    assert planned(index_at) == NightPlan((), ())
+    put(index_at, *(one.model_copy(update={"environment": Environment()}) for one in times(40, 25, 8.0)))
+    assert planned(index_at) == NightPlan((), ()), "these commits are not on the default branch"
 
 
 def test_a_process_costs_what_the_history_says(index_at: Database) -> None:
