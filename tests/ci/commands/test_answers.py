@@ -10,9 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Check
-from kernelgate.ci.bisect.answers import CompiledAnswer, NothingFails, NotSearched
 from kernelgate.ci.commands import cli, schema
-from kernelgate.ci.document.answer import shown
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
@@ -47,13 +45,6 @@ def test_schema_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["type"] == "object"
     assert cli.run(["schema", "mcp"]) == 64
     assert "mcp prints no JSON" in capsys.readouterr().err
-
-
-def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
-    why = {"why": "its history is not whole"}
-    built = {"last_that_compiles": "a" * 40, "culprits": ("b" * 40,), "subjects": {}, "why": "error: expected ;"}
-    assert validated("bisect", shown(CompiledAnswer(**built, inside=NotSearched(**why))))["inside"] == why
-    assert validated("bisect", shown(NothingFails(why="no case fails")))["culprits"] == []
 
 
 @pytest.mark.parametrize(("tile", "fits"), [("48KiB", True), ("999KiB", False)])

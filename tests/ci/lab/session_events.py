@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
+from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 
 HERE = Path(__file__).parent
@@ -60,3 +62,11 @@ def tried(number: int, change_pct: float, minute: float = 10, **fields: object) 
 
 def decided(number: int, kept: bool, minute: float = 11) -> Decided:
     return Decided(at=clock(minute), number=number, kept=kept, why="so it was")
+
+
+def checkout(root: Path) -> Path:
+    """Makes a repository of the folder: with the session `one` on an H200, and no card."""
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    (root / ".ci/kernels").mkdir(parents=True)
+    folder.create(root, opened(gpu="NVIDIA H200"))
+    return root

