@@ -14,7 +14,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -55,18 +56,22 @@ class ToolRefusedError(UsageError):
 
 @dataclass(frozen=True)
 class AgentTool:
-    name: str
-    """Of the tool: the verb's words, joined by _."""
     words: tuple[str, ...]
+    """Of the verb."""
     command: click.Command
+
+    @property
+    def name(self) -> str:
+        return "_".join(self.words).replace("-", "_")
 
     @property
     def measures(self) -> bool:
         return " ".join(self.words) in MEASURING
 
     @property
-    def parameters(self) -> tuple[click.Parameter, ...]:
-        return tuple(one for one in self.command.params if one.name and not _withheld(one))
+    def parameters(self) -> dict[str, click.Parameter]:
+        named = {str(one.name): one for one in self.command.params}
+        return {name: one for name, one in named.items() if name not in WITHHELD and not name.endswith("_library")}
 
     @property
     def takes_json(self) -> bool:
@@ -122,37 +127,47 @@ def offered(root: click.Group) -> tuple[AgentTool, ...]:
     return tuple(tool for tool in every if " ".join(tool.words) not in LOCAL)
 
 
+def _tools(words: tuple[str, ...], command: click.Command) -> Iterator[AgentTool]:
+    if isinstance(command, click.Group):
+        for name, verb in command.commands.items():
+            yield from _tools((*words, name), verb)
+    else:
+        yield AgentTool(words, command)
+
+
 def input_schema(tool: AgentTool) -> dict[str, Any]:
     """The JSON Schema of a tool's arguments."""
-    return {
-        "type": "object",
-        "properties": {str(one.name): _property(one) for one in tool.parameters},
-        "required": [str(one.name) for one in tool.parameters if one.required],
-        "additionalProperties": False,
-    }
+    properties = {}
+    for name, one in tool.parameters.items():
+        properties[name] = {"type": "array", "items": _type(one)} if _is_several(one) else _type(one)
+        if said := getattr(one, "help", None):
+            properties[name]["description"] = said
+    required = [name for name, one in tool.parameters.items() if one.required]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> list[str]:
     """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
-    known = {str(one.name): one for one in tool.parameters}
-    strange = sorted(given.keys() - known.keys())
-    if strange:
+    known = tool.parameters
+    if strange := sorted(given.keys() - known.keys()):
         raise ToolRefusedError(f"{tool.name} takes no {strange[0][:60]!r}; it takes {', '.join(known) or 'nothing'}")
-    missing = [name for name, one in known.items() if one.required and given.get(name) is None]
-    if missing:
+    if missing := [name for name, one in known.items() if one.required and given.get(name) is None]:
         raise ToolRefusedError(f"{tool.name} needs {missing[0]!r}")
     options, places = list[str](), list[str]()
     for name, one in known.items():
-        if given.get(name) is None:
+        value = given.get(name)
+        if value is None:
             continue
-        if isinstance(one, click.Option) and one.is_flag:
-            options += _flag(one, given[name])
+        if not isinstance(one, click.Option):
+            places += _values(one, value, checkout)
             continue
-        values = [_value(one, value, checkout) for value in _several(one, given[name])]
-        if isinstance(one, click.Option):
-            options += [f"{_long(one)}={value}" for value in values]
-        else:
-            places += values
+        long = next(opt for opt in one.opts if opt.startswith("--"))
+        if not one.is_flag:
+            options += [f"{long}={text}" for text in _values(one, value, checkout)]
+        elif not isinstance(value, bool):
+            raise ToolRefusedError(f"{name!r} is true or false")
+        elif value:
+            options.append(long)
     json = ["--json"] if tool.takes_json else []
     return [*tool.words, *options, *json, *(["--", *places] if places else [])]
 
@@ -167,53 +182,25 @@ def inside(checkout: Path, text: str, below: str = "") -> Path:
     return whole.relative_to(root)
 
 
-def _tools(words: tuple[str, ...], command: click.Command) -> Iterator[AgentTool]:
-    if isinstance(command, click.Group):
-        for name, verb in command.commands.items():
-            yield from _tools((*words, name), verb)
-    else:
-        yield AgentTool("_".join(words).replace("-", "_"), words, command)
-
-
-def _withheld(one: click.Parameter) -> bool:
-    return one.name in WITHHELD or str(one.name).endswith("_library")
-
-
-def _property(one: click.Parameter) -> dict[str, Any]:
-    single = _type(one)
-    several = {"type": "array", "items": single} if _is_several(one) else single
-    said = getattr(one, "help", None)
-    return {**several, **({"description": said} if said else {})}
-
-
 def _type(one: click.Parameter) -> dict[str, Any]:
     if isinstance(one, click.Option) and one.is_flag:
         return {"type": "boolean"}
     if isinstance(one.type, click.Choice):
         return {"type": "string", "enum": list(one.type.choices)}
-    if isinstance(one.type, click.types.IntParamType):
-        return {"type": "integer"}
-    if isinstance(one.type, click.types.FloatParamType):
-        return {"type": "number"}
-    return {"type": "string", "maxLength": MAX_TEXT}
+    number = {"integer": "integer", "float": "number"}.get(one.type.name.removesuffix(" range"))
+    return {"type": number} if number else {"type": "string", "maxLength": MAX_TEXT}
 
 
 def _is_several(one: click.Parameter) -> bool:
     return one.multiple or one.nargs == -1
 
 
-def _several(one: click.Parameter, value: object) -> Sequence[object]:
+def _values(one: click.Parameter, given: object, checkout: Path) -> list[str]:
     if not _is_several(one):
-        return [value]
-    if not isinstance(value, list):
+        return [_value(one, given, checkout)]
+    if not isinstance(given, list):
         raise ToolRefusedError(f"{one.name!r} takes a list")
-    return value
-
-
-def _flag(one: click.Option, value: object) -> list[str]:
-    if not isinstance(value, bool):
-        raise ToolRefusedError(f"{one.name!r} is true or false")
-    return [_long(one)] if value else []
+    return [_value(one, value, checkout) for value in given]
 
 
 def _value(one: click.Parameter, value: object, checkout: Path) -> str:
@@ -229,31 +216,14 @@ def _value(one: click.Parameter, value: object, checkout: Path) -> str:
     return text
 
 
-def _long(one: click.Option) -> str:
-    return next(opt for opt in one.opts if opt.startswith("--"))
-
-
 # ---- the server ------------------------------------------------------------------------------------------------------
 
-PASSED_ON: Final = frozenset(
-    {
-        "HOME",
-        "LANG",
-        "LC_ALL",
-        "LC_CTYPE",
-        "LD_LIBRARY_PATH",
-        "LOGNAME",
-        "PATH",
-        "PYTHONPATH",
-        "TERM",
-        "TMPDIR",
-        "TZ",
-        "USER",
-    }
-    | {"VIRTUAL_ENV", "XDG_CACHE_HOME", "KERNELGATE_CACHE", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH"}
-    | {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST", "CCACHE_DIR", "MAX_JOBS"}
-    | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
-)
+PASSED_ON: Final = {
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "PYTHONPATH", "TERM", "TMPDIR", "TZ",
+    "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME", "KERNELGATE_CACHE", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST", "CCACHE_DIR", "MAX_JOBS",
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+}  # fmt: skip
 """Of the environment; everything else, such as tokens, stays with the server."""
 ANSWERS: Final = frozenset({0, 1, 2, 4})
 """Exit codes by which verbs answer; with others they could not run, or were called wrongly."""
@@ -274,8 +244,6 @@ class Ended:
     """None: it was ended at its limit."""
     out: bytes
     err: bytes
-    cut: bool
-    """Whether it printed more than is kept."""
     seconds: float
 
 
@@ -346,83 +314,59 @@ class AgentsServer:
             env={**variables, "NO_COLOR": "1"},
             start_new_session=True,
         )
-        most = self.budget.output_bytes
-        out, err = _Kept(most), _Kept(most)
+        out, err = bytearray(), bytearray()
         with orphans.ended_with_us(process.pid):
             try:
                 with anyio.move_on_after(limit_s):
                     async with anyio.create_task_group() as both:
-                        both.start_soon(_read, process.stdout, out)
-                        both.start_soon(_read, process.stderr, err)
+                        both.start_soon(self._read, process.stdout, out)
+                        both.start_soon(self._read, process.stderr, err)
                     await process.wait()
             finally:
                 with anyio.CancelScope(shield=True):
                     code = process.returncode
                     await anyio.to_thread.run_sync(orphans.end_session, process.pid)
                     await process.aclose()
-        return Ended(code, bytes(out.data), bytes(err.data), out.cut, time.monotonic() - began)
+        return Ended(code, bytes(out), bytes(err), time.monotonic() - began)
+
+    async def _read(self, stream: anyio.abc.ByteReceiveStream | None, kept: bytearray) -> None:
+        """To its end, with one byte above the limit kept: a verb whose output nobody reads would wait."""
+        if stream is not None:
+            async for chunk in stream:
+                kept += chunk[: self.budget.output_bytes + 1 - len(kept)]
 
     def _said(self, tool: AgentTool, ended: Ended, session: str) -> dict[str, Any]:
-        text = ended.out.decode(errors="replace")
-        answer = None if ended.cut else _parsed(text)
-        lines = ended.err.decode(errors="replace").splitlines()[-LAST_LINES:]
+        most = self.budget.output_bytes
+        text = ended.out[:most].decode(errors="replace")
+        is_cut = len(ended.out) > most
         said = {
             "command": f"kernelgate {' '.join(tool.words)}",
             "exit_code": ended.code,
-            "answer": answer,
-            "said": lines,
+            "answer": None if is_cut else _parsed(text),
+            "said": ended.err[:most].decode(errors="replace").splitlines()[-LAST_LINES:],
             "seconds": round(ended.seconds, 1),
         }
-        if answer is None and text.strip():
+        if said["answer"] is None and text.strip():
             said["output"] = text
-        if ended.cut:
-            said["output_cut"] = f"at {self.budget.output_bytes} bytes"
+        if is_cut:
+            said["output_cut"] = f"at {most} bytes"
         if ended.code is None:
-            said["ended"] = (
-                f"it ran into its limit of {ended.seconds:.0f} s and was ended, with all that it had started"
-            )
+            limit = f"its limit of {ended.seconds:.0f} s"
+            said["ended"] = f"it ran into {limit} and was ended, with all that it had started"
         if tool.measures:
             said["gpu_seconds_left"] = round(self.budget.left_s(session), 1)
         return said
 
 
-@dataclass
-class _Kept:
-    most: int
-    data: bytearray
-    cut: bool
-
-    def __init__(self, most: int) -> None:
-        self.most, self.data, self.cut = most, bytearray(), False
-
-    def add(self, chunk: bytes) -> None:
-        room = self.most - len(self.data)
-        self.data += chunk[:room]
-        self.cut = self.cut or len(chunk) > room
-
-
-async def _read(stream: anyio.abc.ByteReceiveStream | None, kept: _Kept) -> None:
-    """To its end, whatever is kept of it: a verb whose output nobody reads would wait."""
-    if stream is not None:
-        async for chunk in stream:
-            kept.add(chunk)
-
-
 def _parsed(text: str) -> Any:
     """One JSON value, or those of its lines; None where it is neither."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass
-    try:
-        return [json.loads(line) for line in text.splitlines()] or None
-    except ValueError:
-        return None
+    for read in (json.loads, lambda text: [json.loads(line) for line in text.splitlines()] or None):
+        with suppress(ValueError):
+            return read(text)
+    return None
 
 
 def _result(said: dict[str, Any], is_error: bool = False) -> types.CallToolResult:
     failed = is_error or said.get("exit_code") not in ANSWERS
-    text = json.dumps(said, ensure_ascii=False)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=said, is_error=failed
-    )
+    text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
+    return types.CallToolResult(content=[text], structured_content=said, is_error=failed)

@@ -24,7 +24,7 @@ def test_the_tools_are_verbs_with_json() -> None:
     assert {"doctor", "build", "fuzz", "bench", "compare", "profile", "analyze", "patterns"} <= TOOLS.keys()
     assert all(tool.takes_json for tool in TOOLS.values() if tool.words[0] in {"bench", "build", "fuzz", "profile"})
     assert not {"report", "pr", "fetch", "command", "accept", "mcp"} & {tool.words[0] for tool in TOOLS.values()}
-    offered = {str(one.name) for tool in TOOLS.values() for one in tool.parameters}
+    offered = {name for tool in TOOLS.values() for name in tool.parameters}
     assert not offered & {"policy_file", "preset", "token", "post", "library", "base_library", "head_library", "hours"}
 
 
