@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import cast
 
 from pydantic import ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
-from kernelgate.ci.lab.log import FILE, Closed, Event, Opened, event_of, line
+from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
 
 FOLDER = Path(".ci/sessions")
 WORK = "work"
@@ -64,47 +65,37 @@ def read(folder: Path) -> Session:
 
 def events_of(log: str, where: str) -> tuple[Event, ...]:
     """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
-    lines = enumerate(log.split("\n"), 1)
-    events = tuple(_event(where, number, text) for number, text in lines if text.strip())
+    events: list[Event] = []
+    for number, text in enumerate(log.split("\n"), 1):
+        try:
+            events += [EVENT.validate_json(text)] if text.strip() else []
+        except ValidationError as error:
+            raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
     if not events or not isinstance(events[0], Opened):
         raise SessionError(f"{where}: its first line is not the session's opening (docs/sessions.md)")
     if any(isinstance(event, Opened) for event in events[1:]):
         raise SessionError(f"{where} opens a session twice: two logs were joined; keep one of them")
-    return events
-
-
-def _event(where: str, number: int, text: str) -> Event:
-    try:
-        return event_of(text)
-    except ValidationError as error:
-        raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
+    return tuple(events)
 
 
 def append(folder: Path, *events: Event) -> None:
     """Adds lines to the log: all of them or none, whoever else writes. Raises OutputError."""
-    text = "".join(map(line, events)).encode()
     path = folder / FILE
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        with path.open("r+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            begun = b"" if size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n" else b"\n"
+            data = begun + "".join(map(line, events)).encode()
+            try:
+                if file.write(data) != len(data):
+                    raise OSError(0, "no space left")
+                os.fsync(file)
+            except OSError:
+                file.truncate(size)
+                raise
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        size = os.fstat(handle).st_size
-        begun = b"" if size == 0 or os.pread(handle, 1, size - 1) == b"\n" else b"\n"
-        _whole(handle, begun + text, size, path)
-    finally:
-        os.close(handle)
-
-
-def _whole(handle: int, data: bytes, size: int, path: Path) -> None:
-    try:
-        if os.write(handle, data) != len(data):
-            raise OSError(0, "no space left")
-        os.fsync(handle)
-    except OSError as error:
-        os.ftruncate(handle, size)
-        raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}; make room there") from None
 
 
 def create(root: Path, opened: Opened) -> Session:
@@ -147,7 +138,7 @@ def named(root: Path, name: str | None) -> Session:
     if not waiting:
         raise UsageError('no session is open: begin one with `kernelgate session new "objective"`')
     if len(waiting) > 1:
-        names = _listed(one.name for one in waiting)
+        names = ", ".join(one.name for one in waiting)
         raise UsageError(f"{len(waiting)} sessions are open ({names}): name one with --session, or close the others")
     return waiting[0]
 
@@ -165,14 +156,6 @@ def still_open(root: Path, name: str | None) -> Session:
 def slug(objective: str, taken: Iterable[str], today: str) -> str:
     """A name made of the day and the objective, that no other session has."""
     words = re.findall(r"[a-z0-9]+", objective.lower())
-    stem = "-".join([today, *words])[:48].rstrip("-")
-    known = set(taken)
-    return next(name for number in range(1, len(known) + 2) if (name := _numbered(stem, number)) not in known)
-
-
-def _numbered(stem: str, number: int) -> str:
-    return stem if number == 1 else f"{stem}-{number}"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    stem, known = "-".join([today, *words])[:48].rstrip("-"), set(taken)
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(name for name in names if name not in known)

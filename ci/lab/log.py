@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
-from math import exp, log1p, sqrt
+from math import expm1, hypot, log1p
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, computed_field
@@ -167,17 +167,12 @@ class TriedChange(_Event):
         count = len(self.outcomes)
         logs = [log1p(one.change_pct / 100) for one in self.outcomes]
         center = sum(logs) / count
-        low, high = (
-            sqrt(
-                sum(
-                    (log1p(one.interval_pct[end] / 100) - log) ** 2
-                    for one, log in zip(self.outcomes, logs, strict=True)
-                )
-            )
-            / count
-            for end in (0, 1)
-        )
-        return _gain_pct(center), (_gain_pct(center + high), _gain_pct(center - low))
+        reach = []
+        for end in (0, 1):
+            ends = (log1p(one.interval_pct[end] / 100) for one in self.outcomes)
+            reach.append(hypot(*(far - near for far, near in zip(ends, logs, strict=True))) / count)
+        low, near, high = (-100 * expm1(log) for log in (center + reach[1], center, center - reach[0]))
+        return near, (low, high)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -188,10 +183,6 @@ class TriedChange(_Event):
     @property
     def interval_pct(self) -> tuple[float, float] | None:
         return self.gain[1] if self.gain else None
-
-
-def _gain_pct(log_change: float) -> float:
-    return 100 * (1 - exp(log_change))
 
 
 class Decided(_Event):
@@ -245,11 +236,6 @@ def line(event: Event) -> str:
     """One line of the log, without fields that say nothing."""
     told = event.model_dump_json(by_alias=True, exclude_none=True, exclude={"decision", "gain_pct", "interval_pct"})
     return f"{told}\n"
-
-
-def event_of(text: str) -> Event:
-    """Raises pydantic's ValidationError."""
-    return EVENT.validate_json(text)
 
 
 def tries(events: Sequence[Event]) -> tuple[TriedChange, ...]:

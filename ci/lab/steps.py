@@ -40,7 +40,10 @@ def begin(root: Path, asked: Opened) -> Session:
     from kernelgate.bench.system import environment  # which asks the driver
 
     known = cards.of_checkout(root).without_mistakes()
-    card = _card(known, asked.card)
+    card = asked.card or (known.names[0] if len(known.names) == 1 else None)
+    if card not in known.names:
+        missing = f"there is no card {card}" if card else "name the card with --card"
+        raise UsageError(f"{missing}; this checkout has: {', '.join(known.names) or 'none'}")
     machine = environment.describe()
     kind = environment.kind(machine)
     only = Cards(known.folder, (known[card],))
@@ -52,31 +55,14 @@ def begin(root: Path, asked: Opened) -> Session:
     taken = [one.name for one in folder.every(root)]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     capability = machine.device.compute_capability
-    made = folder.create(
-        root,
-        asked.model_copy(
-            update={
-                "at": folder.now(),
-                "name": name,
-                "card": card,
-                "cases": ids,
-                "gpu": "cpu" if kind == "cpu" else machine.device.name,
-                "architecture": f"sm_{capability.replace('.', '')}" if capability else "cpu",
-                "base": base,
-            }
-        ),
-    )
+    here = {
+        "gpu": "cpu" if kind == "cpu" else machine.device.name,
+        "architecture": f"sm_{capability.replace('.', '')}" if capability else "cpu",
+    }
+    told = {"at": folder.now(), "name": name, "card": card, "cases": ids, "base": base, **here}
+    made = folder.create(root, asked.model_copy(update=told))
     git.keep_snapshot(root, name, "base", base)
     return made
-
-
-def _card(known: Cards, asked: str | None) -> str:
-    names = ", ".join(known.names) or "none"
-    if asked is None and len(known.names) != 1:
-        raise UsageError(f"name the card with --card; this checkout has: {names}")
-    if asked is not None and asked not in known.names:
-        raise UsageError(f"there is no card {asked}; this checkout has: {names}")
-    return asked or known.names[0]
 
 
 def patch_of(session: Session, number: int) -> Path:

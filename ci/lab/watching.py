@@ -10,9 +10,10 @@ import os
 import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -68,70 +69,48 @@ class Watched:
         return next((line for line in reversed(self.lines) if line.strip()), "it printed nothing")
 
 
-@dataclass
-class _Talk:
-    """What was said, and when a report is due again."""
-
-    watch: Watch
-    begun: float = field(default_factory=time.monotonic)
-    reported: float = field(default_factory=time.monotonic)
-    lines: list[str] = field(default_factory=list)
-    longest_s: float = 0.0
-
-    @property
-    def silent_s(self) -> float | None:
-        return round(self.longest_s, 1) or None
-
-    def heard(self, line: str) -> None:
-        self.lines = [*self.lines, line][-LAST_LINES:]
-        say(f"  {line}")
-        self.report()
-
-    def silent(self, seconds: float) -> None:
-        self.longest_s = max(self.longest_s, seconds)
-        if seconds >= self.watch.silent_s:
-            raise TimeoutError(f"silent for {seconds:.0f} s")
-        self.report()
-
-    def report(self) -> None:
-        now = time.monotonic()
-        if now - self.reported >= self.watch.report_s:
-            self.reported = now
-            say(f"{self.watch.what}: {now - self.begun:.0f} s{_expected(self.watch)}")
-
-
-def _expected(watch: Watch) -> str:
-    most = f"at most {watch.total_s:.0f} s"
-    return (
-        f" of about {watch.expected_s:.0f} s, {most}"
-        if watch.expected_s
-        else f"; no earlier one to expect from, {most}"
-    )
-
-
 def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
     """Runs `python -m MODULE WORDS…` of this very copy of kernelgate until it ends, or is ended."""
-    command = [sys.executable, "-P", "-m", module, *words]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    talk = _Talk(watch)
-    say(f"{watch.what}{_expected(watch).replace(' of about', ': about').replace('; no', ': no')}")
-    step = min(watch.report_s, watch.silent_s) / 2
+    begun = reported = time.monotonic()
+    lines, longest_s, most = deque[str](maxlen=LAST_LINES), 0.0, f"at most {watch.total_s:.0f} s"
+
+    def report(every_s: float) -> None:
+        nonlocal reported
+        now = time.monotonic()
+        if now - reported >= every_s:
+            reported = now
+            of = f" of about {watch.expected_s:.0f} s, " if watch.expected_s else "; no earlier one to expect from, "
+            say(f"{watch.what}: {now - begun:.0f} s{of}{most}")
+
+    def heard(line: str) -> None:
+        lines.append(line)
+        say(f"  {line}")
+        report(watch.report_s)
+
+    def silent(seconds: float) -> None:
+        nonlocal longest_s
+        longest_s = max(longest_s, seconds)
+        if seconds >= watch.silent_s:
+            raise TimeoutError(f"silent for {seconds:.0f} s")
+        report(watch.report_s)
+
+    report(0.0)
+    code, ended = None, None
     try:
         code = supervise.run(
-            command,
+            [sys.executable, "-P", "-m", module, *words],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
-            limits=TimeLimits(step, watch.total_s),
-            on_line=talk.heard,
-            on_silence=talk.silent,
+            limits=TimeLimits(min(watch.report_s, watch.silent_s) / 2, watch.total_s),
+            on_line=heard,
+            on_silence=silent,
         )
     except TimeoutError as error:
         why = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
-        last = next((line.strip() for line in reversed(talk.lines) if line.strip()), None)
-        said = f"last line: {last[:MAX_LAST]}" if last else "it had printed nothing"
-        seconds = time.monotonic() - talk.begun
-        return Watched(None, tuple(talk.lines), seconds, f"ended: {why}; {said}", talk.silent_s)
-    return Watched(code, tuple(talk.lines), time.monotonic() - talk.begun, None, talk.silent_s)
+        last = next((line.strip() for line in reversed(lines) if line.strip()), None)
+        ended = f"ended: {why}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
+    return Watched(code, tuple(lines), time.monotonic() - begun, ended, round(longest_s, 1) or None)
 
 
 # ---- how long it is expected to take ---------------------------------------------------------------------------------
@@ -145,25 +124,20 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
 def expected_seconds(what: GateName | None, session: Session, root: Path, sessions: Iterable[Session]) -> float | None:
     """The median of a gate's times (None: a try's); None where there is none before. `root`: of the checkout."""
     here = [one.events for one in sessions if one.name == session.name or any(map(is_timed, one.events))]
-    took = _took(what, session.opened, here) or _took(what, session.opened, _prior_logs(session.opened, root))
+    took = [*_took(what, session.opened, here)] or [*_took(what, session.opened, _prior_logs(session.opened, root))]
     return statistics.median(took) if took else None
 
 
-def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) -> list[float]:
-    alike = (events for events in logs if _key(opened_of(events)) == _key(like))
-    return [took for events in alike for event in events if (took := _seconds(event, what))]
-
-
-def _key(opened: Opened) -> tuple[str | None, str | None, str]:
-    return opened.card, opened.gpu, opened.source
-
-
-def _seconds(event: Event, what: GateName | None) -> float | None:
-    if isinstance(event, TriedChange):
-        return event.seconds if what is None and event.failed is None else None
-    if isinstance(event, GateAttempt) and event.gate == what and event.passed:
-        return event.seconds
-    return None
+def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) -> Iterator[float]:
+    """Of a gate that was passed, or of tries that did not fail, of the same kernel on the same device."""
+    for events in logs:
+        opened = opened_of(events)
+        if (opened.card, opened.gpu, opened.source) == (like.card, like.gpu, like.source):
+            for event in events:
+                is_try = what is None and isinstance(event, TriedChange) and event.failed is None
+                is_gate = isinstance(event, GateAttempt) and event.gate == what and event.passed
+                if (is_try or is_gate) and (seconds := getattr(event, "seconds", None)):
+                    yield seconds
 
 
 def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:

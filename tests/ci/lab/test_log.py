@@ -14,7 +14,7 @@ def test_an_event_is_one_line_and_reads_back_as_it_was() -> None:
     written = log.line(tried)
 
     assert written.count("\n") == 1
-    assert log.event_of(written) == tried
+    assert log.EVENT.validate_json(written) == tried
     assert "null" not in written
 
 
@@ -23,4 +23,4 @@ def test_the_first_line_names_the_schema() -> None:
 
     assert '"schema":"kernelgate.session/1"' in log.line(opened)
     with pytest.raises(ValidationError, match="schema"):
-        log.event_of(log.line(opened).replace("session/1", "session/2"))
+        log.EVENT.validate_json(log.line(opened).replace("session/1", "session/2"))
