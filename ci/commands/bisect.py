@@ -26,9 +26,10 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-from kernelgate.ci.commands.options import PATH, answers
+from kernelgate.ci.commands.options import PATH, answers, with_rules
+from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document.answer import shown
-from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 Result = TypeVar("Result")
 
@@ -38,22 +39,13 @@ Result = TypeVar("Result")
 @click.argument("bad", default="HEAD")
 @click.option("--case", help="Written as `kernelgate cards` lists them. Default: the card's first one on this device.")
 @click.option("--build", "only_build", is_flag=True, help="Find the last commit that compiles instead. Needs no GPU.")
-@click.option(
-    "--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first failing one."
-)
+@click.option("--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first.")
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
-@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@seed_option
 @answers(BisectAnswer)
 @click.option("--answer", type=PATH, help="A file that gets that JSON object, too.")
-@click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("out/bisect.json"),
-    show_default=True,
-    help="The record of all that was measured.",
-)
+@with_rules()
+@click.option("-o", "--output", type=PATH, default=Path("out/bisect.json"), show_default=True, help="The run record.")
 def bisect(
     good: str,
     bad: str,
@@ -64,7 +56,7 @@ def bisect(
     seed: int | None,
     as_json: bool,
     answer: Path | None,
-    policy_file: Path | None,
+    rules: Policy,
     output: Path,
 ) -> int:
     """Find the commit after GOOD, up to BAD, that changed a case's time: by measuring, not by reading.
@@ -92,7 +84,6 @@ def bisect(
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
         say(_built(commits.last_that_compiles(commits.between(Path.cwd(), *ends))))
         return 0
-    rules = policy.load(policy_file)
     if fuzz:
         try:
             with commits.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:

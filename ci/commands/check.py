@@ -16,12 +16,16 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.commands.options import PATH, AskedSides, answers, both_sides, with_rules
+from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, AskedSides, answers, both_sides, with_rules
+from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document import answer, escape, render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import accuracy as accuracy_words
 from kernelgate.ci.report import correctness
+
+TOOLS = click.Choice(sanitizer.TOOLS)
+HOURS = click.FloatRange(min=0, max=10_000, min_open=True)
 
 
 @dataclass(frozen=True)
@@ -42,29 +46,14 @@ class SoakAnswer:
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
 @click.option("--library", type=PATH, help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
-@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@seed_option
 @click.option(
-    "--case",
-    "case_ids",
-    envvar="KERNELGATE_FUZZ_CASE",
-    multiple=True,
-    help="Run this configuration alone, as failures name it; with several cards CARD/ID.",
+    "--case", "case_ids", envvar="KERNELGATE_FUZZ_CASE", multiple=True, help="This alone, as failures name it: CARD/ID."
 )
+@click.option("--time-limit", type=MORE_THAN_0, help="Seconds of each card's trials. Default: on a GPU the policy's.")
+@click.option("--hours", type=HOURS, help="Soak: random configurations for so long, such as 0.1; failures are kept.")
 @click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="For each card's trials, the riskiest of which come first. Default: on a GPU the policy's, on a CPU none.",
-)
-@click.option(
-    "--hours",
-    type=click.FloatRange(min=0, max=10_000, min_open=True),
-    help="Soak: random configurations for so long, which may be 0.1; failures are kept.",
-)
-@click.option(
-    "--corpus",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="With --hours: the folder of what is kept and tried first. Default: corpus/ in the cache.",
+    "--corpus", type=FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
 )
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=PATH, help="Write the results as a run record.")
@@ -96,13 +85,9 @@ def fuzz(
                 "--hours goes without --case, --output and limits of its own: what it finds is in its corpus"
             )
         soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
-        if as_json:
-            cards_ = (
-                SoakedCard(soak.card.name, soak.tried, soak.failed, dict(soak.kept), soak.summary()) for soak in soaked
-            )
-            click.echo(answer.shown(SoakAnswer(tuple(cards_))))
-        for soak in () if as_json else soaked:
-            click.echo(soak.summary())
+        made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
+        text = "\n".join(one.sentence for one in made)
+        click.echo(answer.shown(SoakAnswer(tuple(made))) if as_json else text)
         return int(any(soak.failed for soak in soaked))
     if output:
         files.try_file(output)
@@ -122,13 +107,7 @@ def fuzz(
 @click.option("--library", type=PATH, help="Check a compiled library (a folder with kernel.so).")
 @click.option("--base", help="Where something is found, look whether this commit has it, too.")
 @click.option("--base-library", type=PATH, help="The same of a compiled library.")
-@click.option(
-    "--tool",
-    "tools",
-    multiple=True,
-    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
-    help="Default: all four; may be repeated.",
-)
+@click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
 @click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
 @click.option("--record", "run", type=PATH, help="Put the checks into this run record.")
@@ -173,7 +152,7 @@ def sanitize(
 @both_sides
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
-@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@seed_option
 @answers(RunRecord, "Print the run record, with every figure.")
 @with_rules()
 def accuracy(

@@ -51,6 +51,9 @@ def compare(records: tuple[Path, ...], baseline: Path | None, as_json: bool, rul
     return judging.worst_exit_code(codes)
 
 
+TASKS = click.Choice(["bench", "profile", "fuzz"])
+
+
 @dataclass(frozen=True)
 class RenderedReport:
     markdown: str
@@ -63,13 +66,7 @@ class RenderedReport:
 @click.argument("run", required=False, type=PATH)
 @click.option("--from", "folder", type=PATH, help="The folder that `kernelgate step fetch` filled.")
 @click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
-@click.option(
-    "--task",
-    type=click.Choice(["bench", "profile", "fuzz"]),
-    default="bench",
-    show_default=True,
-    help="What the run was for; all but bench get a comment of their own, and no check run or label.",
-)
+@click.option("--task", type=TASKS, default="bench", show_default=True, help="What ran; only bench gets a check run.")
 @click.option("--page", help="With --post: the address of the page, which the comment links to.")
 @click.option("--token", help="With --post: whose check run it is, such as a GitHub App's; default: GITHUB_TOKEN.")
 @click.option("--baseline", type=PATH, help="Also compare the head with this baseline.")

@@ -30,7 +30,7 @@ from kernelgate.bench.system import progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.ci.commands.options import PATH, AskedSides, answers, two_sides, with_rules
+from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, AskedSides, answers, seed, two_sides, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.judge import static, verdict
@@ -38,6 +38,8 @@ from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import artifacts, prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
+
+LISTED = "as `kernelgate cards` lists them; may be repeated"
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,8 @@ class BuildAnswer:
 
 @click.command()
 @click.option("--ref", help="Compile this commit instead of the working tree.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Put a copy into this folder.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="End a compile that takes longer.",
-)
+@click.option("-o", "--output", type=FOLDER, help="Put a copy into this folder.")
+@click.option("--time-limit", type=MORE_THAN_0, default=600.0, show_default=True, help="Seconds of a compile, at most.")
 @click.option(
     "--as-base",
     "is_base",
@@ -119,24 +114,12 @@ class BenchAnswer:
 
 @click.command()
 @two_sides
-@click.option(
-    "--pinned-library",
-    type=PATH,
-    help="With --alone: time this commit's compiled library in the same processes, as the history's nights do.",
-)
+@click.option("--pinned-library", type=PATH, help="With --alone: time this library in the same processes, too.")
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
-@click.option(
-    "--case",
-    "case_ids",
-    envvar="KERNELGATE_BENCH_CASE",
-    multiple=True,
-    help="Time this case, written as `kernelgate cards` lists them; may be repeated.",
-)
-@click.option(
-    "--processes", type=click.IntRange(min=1), help="Maximum number of fresh processes. Default: the policy's limit."
-)
+@click.option("--case", "case_ids", envvar="KERNELGATE_BENCH_CASE", multiple=True, help=f"Time this case, {LISTED}.")
+@click.option("--processes", type=click.IntRange(min=1), help="At most so many. Default: the policy's limit.")
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
-@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@seed
 @click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
 @click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
@@ -210,21 +193,12 @@ def bench(
 @click.command()
 @two_sides
 @click.option(
-    "--case",
-    "cases",
-    envvar="KERNELGATE_PROFILE_CASE",
-    multiple=True,
-    help="Written as `kernelgate cards` lists them; may be repeated. Default: each card's target case.",
+    "--case", "cases", envvar="KERNELGATE_PROFILE_CASE", multiple=True, help=f"{LISTED}; default: the target."
 )
 @click.option(
-    "--set",
-    "which",
-    envvar="KERNELGATE_PROFILE_SET",
-    type=click.Choice(["quick", "full"]),
-    default="quick",
-    show_default=True,
-    help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
-)
+    "--set", "which", envvar="KERNELGATE_PROFILE_SET", type=click.Choice(["quick", "full"]), default="quick",
+    show_default=True, help="quick: the figures of the comment, at most 12 passes. full: all of Nsight Compute's.",
+)  # fmt: skip
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
 @click.option("--out", type=PATH, default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=PATH, help="Put the metrics into this run record.")

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from kernelgate.bench.build.library import Sides
 
 PATH = click.Path(path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+MORE_THAN_0 = click.FloatRange(min=0, min_open=True)
 Command = Callable[..., int | None]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
+seed = click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 preset = click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 
 

@@ -15,7 +15,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import PATH, answers
+from kernelgate.ci.commands.options import MORE_THAN_0, PATH, answers
 from kernelgate.ci.document import answer
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, steps, trying
 from kernelgate.ci.lab import metrics as across
@@ -26,7 +26,6 @@ from kernelgate.ci.lab.state import state_of, summary
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
-MORE_THAN_0 = click.FloatRange(min=0, min_open=True)
 GATES = [gate for gate in get_args(log.GateName) if gate != "document"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -234,14 +235,13 @@ def admit_(head_sha: str) -> None:
 @click.option("--gpu", default="", help="The GPU's label in the policy. Default: its first one.")
 @click.option("--number", type=click.IntRange(min=1), help="The issue or pull request where it was asked.")
 @with_rules(default_branch.rules)
-def ends(good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int | None, rules: Policy) -> None:
+def ends(number: int | None, rules: Policy, **asked: Any) -> None:
     """Between which commits may be searched, and on which GPU?
 
     Both are commits of the default branch or of the pull request. Needs GITHUB_TOKEN.
     """
     step = Step()
-    asked = bisect.BisectRequest(good, bad, case, kind, gpu)
-    first, last, runner = bisect.ends(client.connect(step), asked, number, rules.measure)
+    first, last, runner = bisect.ends(client.connect(step), bisect.BisectRequest(**asked), number, rules.measure)
     step.output(good=first, bad=last, gpu=runner.label, target=runner.target)
 
 
