@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.tables import put
 from kernelgate.ci.lab import advice
 from kernelgate.ci.lab.folder import FOLDER
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "advice.md"
-BEGIN, END = "<!-- benchmark-advice: begin -->", "<!-- benchmark-advice: end -->"
 
 
 def main() -> None:
-    before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
-    _, after = rest.split(END)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{text()}\n{END}{after}", encoding="utf-8")
+    put(DOCUMENT, "advice", text())
 
 
 def text() -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.tables import markdown
 from kernelgate.bench.build import archs, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.kernel import commit
@@ -105,10 +106,6 @@ def seconds(call: Callable[[int], object]) -> list[float]:
     return taken
 
 
-def row(what: str, taken: list[float]) -> str:
-    return f"| {what} | {statistics.median(taken):.2f} | {min(taken):.2f} – {max(taken):.2f} |"
-
-
 def machine() -> str:
     found = toolchain.find()
     versions = (
@@ -131,20 +128,22 @@ def builds() -> None:
         os.environ[build_cache.CACHE_VARIABLE] = str(caches[0])
         found = seconds(lambda _: commit.build_commit(ROOT))
     print(f"Commit {git.resolve(ROOT, 'HEAD')[:7]} for sm_89 and sm_90. {machine()}\n")
-    print(f"| what | seconds, median of {BUILDS} | range |")
-    print("| --- | --: | --: |")
-    print(row("`kernelgate build`, empty cache, whole process", cold))
-    print(row("`kernelgate build`, cached, whole process", cached))
-    print(row("`kernelgate.bench.kernel.commit.build_commit`, cached", found))
+    taken = {
+        "`kernelgate build`, empty cache, whole process": cold,
+        "`kernelgate build`, cached, whole process": cached,
+        "`kernelgate.bench.kernel.commit.build_commit`, cached": found,
+    }
+    rows = ([what, f"{statistics.median(s):.2f}", f"{min(s):.2f} – {max(s):.2f}"] for what, s in taken.items())
+    print(markdown(["what", f"seconds, median of {BUILDS}", "range"], rows))
 
 
 def main() -> None:
     print(f"{platform.machine()}, Python {platform.python_version()}, one core, median of {REPEATS} runs\n")
-    print("| command | seconds | slowest | peak memory |")
-    print("| --- | --: | --: | --: |")
-    for row in measurements():
-        print(f"| {row.what} | {row.seconds:.2f} | {row.slowest_s:.2f} | {row.peak_bytes / 1e6:.0f} MB |")
-    print()
+    rows = [
+        [one.what, f"{one.seconds:.2f}", f"{one.slowest_s:.2f}", f"{one.peak_bytes / 1e6:.0f} MB"]
+        for one in measurements()
+    ]
+    print(markdown(["command", "seconds", "slowest", "peak memory"], rows), end="\n\n")
     builds()
 
 

@@ -27,6 +27,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+from benchmarks.tables import markdown
 from kernelgate.bench.build import library
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.kernel.calls import load
@@ -241,28 +242,22 @@ def measured(folder: Path, flex: bool) -> dict[str, Any]:
     }
 
 
-def markdown(record: dict[str, Any]) -> str:
+def tables(record: dict[str, Any]) -> str:
     """Markdown: each case, the geometric mean over all, and the errors."""
     names = (OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION)
-    lines = [
-        f"| case | {' | '.join(names)} | {OURS} / cuDNN |",
-        f"| --- |{' --: |' * (len(names) + 1)}",
-    ]
-    ratios = []
+    rows, ratios = [], []
     for row in record["rows"]:
         times = {name: median(taken) for name, taken in row["samples_us"].items()}
         ratios.append(times[OURS] / times[CUDNN])
         cells = [f"{times[name]:,.1f}" if name in times else "–" for name in names]
-        lines.append(f"| `{row['case']}` | {' | '.join(cells)} | {ratios[-1]:.3f} |")
-    lines += ["", f"Geometric mean of {OURS} / cuDNN: {geometric_mean(ratios):.3f}; largest: {max(ratios):.3f}.", ""]
-    lines += [
-        "| largest and mean error against float64, over draws | " + " | ".join(names[:4]) + " |",
-        "| --- |" + " --: |" * 4,
+        rows.append([f"`{row['case']}`", *cells, f"{ratios[-1]:.3f}"])
+    errors_ = [
+        [f"`{case}`", *(f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in names[:4])]
+        for case, found in record["errors"].items()
     ]
-    for case, found in record["errors"].items():
-        cells = [f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in names[:4]]
-        lines.append(f"| `{case}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    mean = f"Geometric mean of {OURS} / cuDNN: {geometric_mean(ratios):.3f}; largest: {max(ratios):.3f}."
+    header = ["largest and mean error against float64, over draws", *names[:4]]
+    return "\n\n".join((markdown(["case", *names, f"{OURS} / cuDNN"], rows), mean, markdown(header, errors_)))
 
 
 @click.group()
@@ -278,14 +273,14 @@ def measure(library_folder: Path, record: Path, flex: bool) -> None:
     """Measure a library, and write a record."""
     found = measured(library_folder, flex)
     record.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(markdown(found))
+    print(tables(found))
 
 
 @main.command()
 @click.argument("record", type=click.Path(exists=True, path_type=Path))
 def table(record: Path) -> None:
     """Print a record's medians and errors."""
-    print(markdown(json.loads(record.read_text(encoding="utf-8"))))
+    print(tables(json.loads(record.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

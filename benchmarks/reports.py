@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tables import markdown
 from kernelgate.bench import record
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
@@ -175,11 +176,12 @@ def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
     return [] if ends == wanted else [f"pull request {pull.number}: {ends}, not {wanted}"]
 
 
-def _row(what: str, reports: Sequence[Reported]) -> str:
+def _row(what: str, reports: Sequence[Reported]) -> list[str]:
     calls = [one.calls for one in reports]
     seconds = statistics.median(one.seconds for one in reports)
     waits = sum(one.waits for one in reports)
-    return f"| {what} | {len(reports)} | {statistics.median(calls):g} | {max(calls)} | {waits} | {seconds:.2f} |"
+    counts = (len(reports), f"{statistics.median(calls):g}", max(calls), waits)
+    return [what, *map(str, counts), f"{seconds:.2f}"]
 
 
 KINDS = (
@@ -191,15 +193,15 @@ KINDS = (
 
 def main() -> None:
     pulls = max(10, int(sys.argv[1])) if len(sys.argv) > 1 else PULLS
-    print("| report of | reports | calls to GitHub | most | waits | seconds, median |")
-    print("| --- | --: | --: | --: | --: | --: |")
+    rows = []
     for days, bad in (("", 0), (", 429s and resets", pulls)):
         loaded = load(pulls, bad)
         for what, begins, twice in KINDS:
             found = [one for one in loaded.reports if (one.begins, one.twice) == (begins, twice)]
-            print(_row(what + days, found))
+            rows.append(_row(what + days, found))
         print(f"\n{pulls} pull requests{days}: {loaded.seconds:.1f} s; wrong: {len(loaded.wrong)}\n", file=sys.stderr)
         print(*loaded.wrong, sep="\n", file=sys.stderr)
+    print(markdown(["report of", "reports", "calls to GitHub", "most", "waits", "seconds, median"], rows))
 
 
 if __name__ == "__main__":

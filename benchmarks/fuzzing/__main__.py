@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from benchmarks.fuzzing import bug as planting
 from benchmarks.fuzzing import library
 from benchmarks.fuzzing.bug import ROOT, Bug, Device
 from benchmarks.fuzzing.detectors import DETECTORS, BugResult, BugResults, DetectorName, measure
+from benchmarks.tables import markdown, put
 from kernelgate.bench.core import files
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
@@ -28,7 +30,6 @@ DEFAULT: dict[Device, tuple[DetectorName, ...]] = {
     "cpu": ("fuzz", "accuracy"),
     "cuda": ("fuzz", "memcheck", "racecheck", "accuracy"),
 }
-BEGIN, END = "<!-- benchmark-fuzz: begin -->", "<!-- benchmark-fuzz: end -->"
 SHORT = {"cpu": "CPU", "cuda": "GPU"}
 
 
@@ -74,8 +75,7 @@ def main(
 def table(paths: Sequence[Path]) -> None:
     """Write what came of all bugs into docs/fuzzing.md."""
     text = tables([BugResults.model_validate_json(path.read_bytes()) for path in paths])
-    before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    put(DOCUMENT, "fuzz", text)
     click.echo(text)
 
 
@@ -122,17 +122,7 @@ def tables(measured: Sequence[BugResults]) -> str:
         for row in rows
         if row.bug.latent
     ]
-    every = [
-        [
-            f"`{row.bug.id}`",
-            row.on,
-            row.bug.kind,
-            row.bug.what,
-            row.caught,
-            row.seconds,
-        ]
-        for row in bugs
-    ]
+    every = [[f"`{row.bug.id}`", row.on, row.bug.kind, row.bug.what, row.caught, row.seconds] for row in bugs]
     parts = (
         "Measured on: " + "; ".join(dict.fromkeys(one.machine for one in measured)) + ".",
         _shares(bugs),
@@ -157,6 +147,9 @@ def _rows(measured: Sequence[BugResults]) -> Iterator[Row]:
             results = [one for file in measured if (one := file.of(bug.id, device))]
             if results:
                 yield Row(bug, results[-1])
+
+
+_table = partial(markdown, numbers=False)
 
 
 def _shares(rows: Sequence[Row]) -> str:
@@ -192,11 +185,6 @@ def _outcome(result: BugResult) -> str:
         return f"caught by {result.caught_by}"
     unclear = [f"{look.detector} {look.message}" for look in result.looks if look.caught is None]
     return "; ".join(unclear) or f"passes {', '.join(look.detector for look in result.looks)}"
-
-
-def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 if __name__ == "__main__":

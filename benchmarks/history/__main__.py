@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -17,6 +16,7 @@ import numpy as np
 from benchmarks.history import bisecting, detection
 from benchmarks.history.detection import Detector, found, share
 from benchmarks.history.series import labelled, nights, recorded_spreads
+from benchmarks.tables import markdown, put
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import changes
 
@@ -25,7 +25,6 @@ DETECTION, BISECT = ROOT / "docs" / "history-detection.md", ROOT / "docs" / "bis
 COMPARISONS = 1_000_000
 STEPS = (("night's sd at most 0.15%", (0.05, 0.1, 0.15), 2), ("night's sd 0.3%", (0.3,), 4))
 """Of planted steps: the nights' standard deviations, and within how many nights they are to be suspected."""
-BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
 
 @click.command()
@@ -36,33 +35,24 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 def main(count: int, planted: int, only: str | None, searches: int) -> None:
     """Measure, print the tables, and put them into the documentation."""
     if only != "bisect":
-        put(DETECTION, [*detection_table(planted), "", *detection.unchanged_table(count, COMPARISONS)])
+        put(DETECTION, "history", f"\n{detection_table(planted)}\n\n{detection.unchanged_table(count, COMPARISONS)}\n")
     if only != "detection":
-        put(BISECT, bisecting.table(searches))
+        put(BISECT, "bisect", f"\n{bisecting.table(searches)}\n")
 
 
-def put(page: Path, lines: Sequence[str]) -> None:
-    """In place of what stands between the marks."""
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    text = "\n".join(lines) + "\n"
-    page.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
-    click.echo(text)
-
-
-def detection_table(planted: int) -> list[str]:
+def detection_table(planted: int) -> str:
     say(f"recorded spreads between processes, percent: {recorded_spreads()}")
     detectors: dict[str, Detector] = {"kernelgate": changes.of_series}
     if importlib.util.find_spec("otava"):
         detectors["Otava 0.8.0"] = detection.otava
-    lines = ["| | what | " + " | ".join(detectors) + " |", "| --- | --- |" + " ---: |" * len(detectors)]
     columns = [column(detector) for detector in detectors.values()]
-    lines += [f"| {kind} | {what} | {' | '.join(one[kind, what] for one in columns)} |" for kind, what in columns[0]]
+    rows = [[kind, what, *(one[kind, what] for one in columns)] for kind, what in columns[0]]
     for name, sds, within in STEPS:
         outcomes = detection.planted(planted, sds, within)
-        kind, others = f"1% step, {name}, {planted:,} more series", " |" * (len(detectors) - 1)
-        lines.append(f"| {kind} | suspected within {within} nights | {share(one for one, _ in outcomes)} |{others}")
-        lines.append(f"| {kind} | confirmed at most two nights later | {share(told for _, told in outcomes)} |{others}")
-    return lines
+        kind, others = f"1% step, {name}, {planted:,} more series", [""] * (len(detectors) - 1)
+        rows.append([kind, f"suspected within {within} nights", share(one for one, _ in outcomes), *others])
+        rows.append([kind, "confirmed at most two nights later", share(told for _, told in outcomes), *others])
+    return markdown(["", "what", *detectors], rows)
 
 
 def column(detector: Detector) -> dict[tuple[str, str], str]:

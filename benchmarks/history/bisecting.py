@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.history.detection import share
 from benchmarks.history.series import TRACES, Generator
+from benchmarks.tables import markdown
 from kernelgate.ci.bisect import posterior, rounds
 from kernelgate.ci.bisect.posterior import CommitTime, ProcessRead, Search, SearchStanding
 
@@ -87,14 +88,14 @@ def searched(scene: Scene, rng: Generator) -> tuple[bool, SearchStanding, int]:
     return now.kind == "found" and culprit in now.culprits, now, len(search.processes) // rounds.PROCESSES
 
 
-def table(searches: int) -> list[str]:
-    lines = ["| 64 commits, 5% do not compile | culprit | right | at most 3 rounds | rounds | wrong |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
+def table(searches: int) -> str:
+    rows = []
     for scene in scenes():
         rng = np.random.default_rng(17)
         made = [searched(scene, rng) for _ in range(searches)]
         rounds = np.mean([number for _, _, number in made])
         wrong = share(now.kind == "found" and not right for right, now, _ in made)
         right, fast = share(one for one, _, _ in made), share(number <= 3 for _, _, number in made)
-        lines.append(f"| {scene.name} | {scene.effect_pct:+g}% | {right} | {fast} | {rounds:.1f} | {wrong} |")
-    return lines
+        rows.append([scene.name, f"{scene.effect_pct:+g}%", right, fast, f"{rounds:.1f}", wrong])
+    header = ["64 commits, 5% do not compile", "culprit", "right", "at most 3 rounds", "rounds", "wrong"]
+    return markdown(header, rows)

@@ -26,6 +26,7 @@ from benchmarks.history.series import (
     recorded_spreads,
     truth,
 )
+from benchmarks.tables import markdown
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import changes, culprits
 from kernelgate.ci.history.changes import Night
@@ -185,22 +186,20 @@ Asked = TypeVar("Asked")
 Made = TypeVar("Made")
 
 
-def unchanged_table(years: int, comparisons: int) -> list[str]:
+def unchanged_table(years: int, comparisons: int) -> str:
     """So many years of each kind, and what so many comparisons of the same code add to them."""
     hits = sum(_everywhere(_confirmed_of, range(math.ceil(comparisons / CHUNK)), "comparisons"))
     made = CHUNK * math.ceil(comparisons / CHUNK)
     chance, most = share([True] * hits + [False] * (made - hits)), interval(hits, made)[1]
-    lines = [
-        "| a year without a change | told | comparisons | GPU-seconds | told at most, by its comparisons |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
+    rows = []
     for number, kind in enumerate(UNCHANGED):
         labels = [_unchanged(kind, (number + 1) * 1_000_000 + at) for at in range(years)]
         lived = list(_everywhere(_year, labels, kind))
         asked, seconds = (np.mean([one[at] for one in lived]) for at in (1, 2))
         told = share(one[0] for one in lived)
-        lines.append(f"| {kind} | {told} | {asked:.1f} | {seconds:.0f} | {100 * asked * most:.2g}% |")
-    return [*lines, "", f"A comparison of the same code confirms a change: {chance}."]
+        rows.append([kind, told, f"{asked:.1f}", f"{seconds:.0f}", f"{100 * asked * most:.2g}%"])
+    header = ["a year without a change", "told", "comparisons", "GPU-seconds", "told at most, by its comparisons"]
+    return f"{markdown(header, rows)}\n\nA comparison of the same code confirms a change: {chance}."
 
 
 def planted(count: int, sds: Sequence[float], within: int) -> list[tuple[bool, bool]]:

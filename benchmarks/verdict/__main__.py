@@ -12,8 +12,9 @@ from pathlib import Path
 import click
 import numpy as np
 
+from benchmarks.tables import put
 from benchmarks.verdict import noise, power, records, selective, spreads, two_modes
-from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
+from benchmarks.verdict.document import Figures, Rates, plot, tables
 from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes, record, say
 from benchmarks.verdict.spreads import Sureness
 from kernelgate.bench.system.progress import Advance, track
@@ -37,7 +38,7 @@ def main(draws: int) -> None:
     with track("judging", steps) as advance:
         figures = _measured(draws, effects, advance)
     plot(figures.power, IMAGE)
-    DOCUMENT.write_text(insert(DOCUMENT.read_text(encoding="utf-8"), tables(figures)), encoding="utf-8")
+    put(DOCUMENT, "verdict", tables(figures))
     click.echo(tables(figures))
 
 

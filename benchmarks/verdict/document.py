@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.tables import markdown
 from benchmarks.verdict import spreads
 from benchmarks.verdict.records import PROCESSES
 from benchmarks.verdict.selective import Spent
 from benchmarks.verdict.spreads import Sureness
 
-BEGIN, END = "<!-- benchmark-verdict: begin -->", "<!-- benchmark-verdict: end -->"
 STYLES = {
     "kernelgate, direction": ("#0b6e4f", "o", "-"),
     "kernelgate, gate": ("#0b6e4f", "s", "--"),
@@ -54,13 +54,6 @@ class Figures:
     """By scene: how far processes scatter, and what is known of it."""
     simulated: Mapping[str, str]
     """Markdown tables of noise, clocks, modes and days that are made up, by what they show."""
-
-
-def insert(document: str, text: str) -> str:
-    """The document with `text` between its marks."""
-    before, rest = document.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def tables(figures: Figures) -> str:
@@ -143,7 +136,7 @@ def _power(power: Measured) -> str:
 
 def _by_rule(rows: Mapping[str, Mapping[str, float]], digits: int) -> str:
     body = [[name, *(_percent(share, digits) for share in shares.values())] for name, shares in rows.items()]
-    return _markdown(["", *next(iter(rows.values()))], body)
+    return markdown(["", *next(iter(rows.values()))], body)
 
 
 def _own(figures: Figures) -> str:
@@ -155,7 +148,7 @@ def _own(figures: Figures) -> str:
     ]
     body += [[f"{_words(name)}: processes", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
     mean = sum(taken.values()) / len(taken)
-    table = _markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
+    table = markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
     share = _percent(mean / PROCESSES, 0)
     return f"{table}\n\nOver the whole mix: {mean:.2f} processes of {PROCESSES}, {share} of the GPU time."
 
@@ -167,7 +160,7 @@ def _selective(spent: Mapping[tuple[str, str], Spent]) -> str:
     for mix in mixes:
         found = [spent[mix, way] for way in ways]
         body.append([mix, *(cell for one in found for cell in (_percent(one.wrong, 2), f"{one.processes:.2f}"))])
-    return _markdown(["", *columns], body)
+    return markdown(["", *columns], body)
 
 
 def _words(name: str) -> str:
@@ -180,8 +173,3 @@ def _axes(power: Measured) -> tuple[list[str], list[float]]:
 
 def _percent(share: float, digits: int) -> str:
     return f"{100 * share:.{digits}f}%"
-
-
-def _markdown(header: list[str], body: list[list[str]]) -> str:
-    rule = ["---", *("--:" for _ in header[1:])]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))

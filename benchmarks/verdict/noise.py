@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import signal
 
+from benchmarks.tables import markdown
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
 from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
@@ -212,37 +213,28 @@ def tables(draws: int) -> dict[str, str]:
 
 
 def _uneven(draws: int) -> str:
-    lines = _head(["", *(f"× {ratio:g}" for ratio in RATIOS)])
+    rows = []
     for name, noise in SHAPES.items():
         for rounds, processes in ((20, 2), (100, 2), (100, 5)):
             settings = [[Setting(processes, rounds, ratio, paired) for paired in (True, False)] for ratio in RATIOS]
             found = [[coverage(noise, noise, one, draws).process for one in both] for both in settings]
             lowest = [str(min(both, key=lambda share: share.value)) for both in found]
-            lines.append(_row([f"{name}, {rounds}, {processes}", *lowest]))
-    return "\n".join(lines)
+            rows.append([f"{name}, {rounds}, {processes}", *lowest])
+    return markdown(["", *(f"× {ratio:g}" for ratio in RATIOS)], rows)
 
 
 def _correlated(draws: int) -> str:
     sizes = [(20, 5), (100, 2), (100, 5)]
-    lines = _head(["", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)])
+    rows = []
     for name, (base, head) in CORRELATED.items():
         found = [coverage(base, head, Setting(processes, rounds), draws) for rounds, processes in sizes]
-        lines.append(_row([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)]))
-    return "\n".join(lines)
+        rows.append([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)])
+    return markdown(["", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)], rows)
 
 
 def _stored(draws: int) -> str:
     columns = [(days, effect) for days in DAYS for effect in (0.0, 3.0, 6.0)]
-    lines = _head(["", *(f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns)])
-    for drift in DRIFTS_PCT:
-        shares = [str(said(drift, days, effect, draws)) for days, effect in columns]
-        lines.append(_row([f"{drift:g}%", *shares]))
-    return "\n".join(lines)
-
-
-def _head(titles: Sequence[str]) -> list[str]:
-    return [_row(titles), _row(["---", *("--:" for _ in titles[1:])])]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    rows = [
+        [f"{drift:g}%", *(str(said(drift, days, effect, draws)) for days, effect in columns)] for drift in DRIFTS_PCT
+    ]
+    return markdown(["", *(f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns)], rows)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.tables import markdown
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
@@ -224,8 +225,8 @@ def table(found: Mapping[str, Sureness], limit: int) -> str:
         "processes",
         "GPU time",
     )
-    rows = [f"| {' | '.join(columns)} |", "| --- | --: | --: | --: | --: | --: |"]
+    rows = []
     for name, one in found.items():
-        shares = f"{one.direction} | {one.covered} | {one.equivalent}"
-        rows.append(f"| {name} | {shares} | {one.processes:.2f} | {100 * one.processes / limit:.0f}% |")
-    return "\n".join(rows)
+        shares = (str(one.direction), str(one.covered), str(one.equivalent))
+        rows.append([name, *shares, f"{one.processes:.2f}", f"{100 * one.processes / limit:.0f}%"])
+    return markdown(columns, rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.tables import markdown
 from benchmarks.verdict.records import POLICY, PairedTimes, record
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
 from kernelgate.ci.policy.policy import Policy
@@ -76,12 +77,12 @@ def counted(modes: Jumps, draws: int, seed: int = SEED, policy: Policy = POLICY)
 
 def table(draws: int) -> str:
     """The rates as a Markdown table: in each cell direction / equivalent / no verdict, in percent."""
-    head = " | ".join(f"{100 * distance:g}%" for distance in DISTANCES)
-    lines = [f"| modes | slow, of the base | {head} |", f"| --- | --: | {' | '.join(['--:'] * len(DISTANCES))} |"]
+    rows = []
     for kind, modes in KINDS.items():
         for share in SHARES:
             found = [counted(modes(distance, share), draws) for distance in DISTANCES]
             cells = [" / ".join(f"{100 * one[key]:.1f}" for key in one) for one in found]
-            lines.append(f"| {kind} | {100 * share:.0f}% | {' | '.join(cells)} |")
+            rows.append([kind, f"{100 * share:.0f}%", *cells])
     worst = 100 * 0.5 / math.sqrt(draws)
-    return "\n".join([*lines, "", f"Standard error of a figure: at most {worst:.1f} points ({draws} records each)."])
+    text = markdown(["modes", "slow, of the base", *(f"{100 * distance:g}%" for distance in DISTANCES)], rows)
+    return f"{text}\n\nStandard error of a figure: at most {worst:.1f} points ({draws} records each)."
