@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -43,26 +44,20 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verbs.built, "read_all", lambda folder: named(f"folder {folder}"))
 
 
-def sides(
-    base: str | None = None,
-    base_folder: Path | None = None,
-    head: str | None = None,
-    head_folder: Path | None = None,
-    alone: bool = False,
-) -> tuple[str | None, str]:
-    found = verbs.sides(REPO, base, base_folder, head, head_folder, alone)["attention"]
+def sides(**words: Any) -> tuple[str | None, str]:
+    named = {"base": None, "base_folder": None, "head": None, "head_folder": None, "alone": False, **words}
+    found = verbs.sides(REPO, **named)["attention"]
     return (str(found.base.folder) if found.base else None, str(found.head.folder))
 
 
-def test_without_words_the_tree_meets_the_commit_where_its_branch_began() -> None:
+def test_each_side_can_be_named_and_the_tree_meets_the_commit_where_its_branch_began() -> None:
     assert sides() == ("commit where-it-began of repo", "tree top")
-
-
-def test_each_side_can_be_named() -> None:
     assert sides(base="v1", head="v2") == ("commit v1 of repo", "commit v2 of repo")
     assert sides(base="v1", head_folder=Path("b")) == ("commit v1 of repo", "folder b")
     assert sides(base_folder=Path("a")) == ("folder a", "tree top")
     assert sides(base_folder=Path("a"), head_folder=Path("b")) == ("folder a", "folder b")
+    assert sides(alone=True) == (None, "tree top")
+    assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
 
 
 def test_a_head_that_is_there_meets_any_base() -> None:
@@ -73,11 +68,6 @@ def test_a_head_that_is_there_meets_any_base() -> None:
         assert (str(found.base.folder) if found.base else None) == base
 
 
-def test_a_head_can_be_alone() -> None:
-    assert sides(alone=True) == (None, "tree top")
-    assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
-
-
 @pytest.mark.parametrize(
     ("base", "why"), [("broken", "it does not compile"), ("broken too", "the base commit has no card attention")]
 )
@@ -86,17 +76,19 @@ def test_a_base_without_this_card_leaves_the_head_alone_and_says_why(base: str, 
     assert (found.base, found.why_alone) == (None, why)
 
 
-def test_words_that_contradict_each_other() -> None:
-    with pytest.raises(UsageError, match="leave out --base"):
-        sides(base="v1", alone=True)
-    with pytest.raises(UsageError, match="leave out --base"):
-        sides(base_folder=Path("a"), alone=True)
-    with pytest.raises(UsageError, match="--head-library also needs"):
-        sides(head_folder=Path("b"))
-    with pytest.raises(UsageError, match="not both"):
-        sides(base="v1", base_folder=Path("a"))
-    with pytest.raises(UsageError, match="not both"):
-        sides(base="v0", head="v1", head_folder=Path("a"))
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"base": "v1", "alone": True}, "leave out --base"),
+        ({"base_folder": Path("a"), "alone": True}, "leave out --base"),
+        ({"head_folder": Path("b")}, "--head-library also needs"),
+        ({"base": "v1", "base_folder": Path("a")}, "not both"),
+        ({"base": "v0", "head": "v1", "head_folder": Path("a")}, "not both"),
+    ],
+)
+def test_words_that_contradict_each_other(words: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        sides(**words)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +118,8 @@ def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Pa
     done = record.Check(kind="fuzz", status="passed", seed=7)
     record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")
     assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == (done,)
-
-
-def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
-    record.write(record.RunRecord(run=record.Run(head_sha="b" * 40)), tmp_path / "run.json")
-    with pytest.raises(UsageError, match="is about commit bbbb"):
-        verbs.fuzz_results(tmp_path / "run.json", HEAD)
+    with pytest.raises(UsageError, match="is about commit aaaa"):
+        verbs.fuzz_results(tmp_path / "run.json", record.Run(head_sha="b" * 40))
 
 
 def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,3 +204,27 @@ def test_the_table_has_a_row_for_each_side() -> None:
     _, base, head = capture.get().strip().split("\n")
     assert base.split() == ["s512", "base", "100", "100", "100", "0", "–", "20", "–"]
     assert head.split()[:3] == ["s512", "head", "50"]
+
+
+def of_commit(sha: str | None) -> Library:
+    return Library(Path("x"), Manifest.model_construct(sha=sha), cached=True)
+
+
+def test_a_run_in_a_workflow() -> None:
+    variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
+    found = verbs.run_identity(None, of_commit("b" * 40), variables)
+    assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
+
+
+@pytest.mark.parametrize(
+    ("ref", "number"), [("refs/pull/12/merge", 12), ("refs/pull/12/head", 12), ("refs/heads/refs/pull/1/x", None)]
+)
+def test_the_pull_request_is_the_one_of_the_ref(ref: str, number: int | None) -> None:
+    assert verbs.run_identity(None, of_commit(None), {"GITHUB_REF": ref}).pull_request == number
+
+
+def test_a_record_says_who_made_it_and_has_an_id_of_its_own() -> None:
+    one, other = (verbs.run_identity(None, of_commit(None), {"GITHUB_EVENT_NAME": "push"}) for _ in range(2))
+    assert (one.producer, one.event) == ("kernelgate", "push")
+    assert one.id
+    assert one.id != other.id

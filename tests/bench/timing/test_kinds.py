@@ -173,6 +173,9 @@ def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -
     done = bench.run(sides_of_packages(bench, "ours", ("ours::a", "ours::b"), ("ours::b", "ours::c")))
     assert roles(done) == ["alternating"]
     assert "both register the operator ours::b)" in codes(done)["alternating"]
+    assert "precision is lower" in codes(done)["alternating"]
+    samples = done.processes[0].timings[0].samples_us
+    assert {side: len(times) for side, times in samples.items()} == {"base": 30, "head": 30, "reference": 8}
     assert (calls(done)["base"].failed, calls(done)["head"].failed > 0) == (0, True)
 
 

@@ -197,7 +197,7 @@ def test_a_run_stops_when_it_is_told_to(built: Build, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp_path: Path) -> None:
-    ids = (SMALL, CAUSAL, *(f"s{size}_b1_h1_d64_fp32" for size in (8, 9, 10)))
+    ids = (SMALL, CAUSAL, *(f"s{size}_b1_h1_d64_fp32" for size in (8, 9)))
     open_ = CaseKey("attention", CAUSAL)
     planned = plan(built(), built(), ids, processes=3, rounds=2)
     done = run(planned, tmp_path / "run.json", undecided=lambda _: frozenset({open_}))
@@ -208,11 +208,6 @@ def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp
         assert len(later) == 1 + paired.CONTROLS
     orders = {tuple(timing.case for timing in process.timings) for process in done.processes[1:]}
     assert len(orders) == 2, "drawn anew for each process"
-
-
-@pytest.mark.slow
-def test_what_a_kernel_prints_does_no_harm(built: Build, tmp_path: Path) -> None:
-    assert paired.process_count(run(plan(built("prints"), built()), tmp_path / "run.json")) == 1
 
 
 # Kernels that cheat, and kernels that die
@@ -252,7 +247,10 @@ def test_a_kernel_that_raises_is_named_with_process_and_case(built: Build, tmp_p
 
 
 def is_named(built: Build, tmp_path: Path, fault: str, says: str) -> None:
-    planned = plan(built(), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60)
+    # What the base prints does no harm.
+    planned = plan(
+        built("prints"), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60
+    )
     with pytest.raises(ProcessError) as raised:
         run(planned, tmp_path / "run.json")
     message = str(raised.value)
@@ -278,21 +276,6 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
 
 
 # Alternating processes
-
-
-@pytest.mark.slow
-def test_libraries_of_one_namespace_take_turns_in_two_processes(built: Build, tmp_path: Path) -> None:
-    planned = plan(built("none", "same_name"), built("loner", "same_name"), rounds=30)
-    done = run(planned, tmp_path / "run.json")
-    (taken,) = done.processes
-    assert taken.role == "alternating"
-    timing = first(done)
-    assert list(timing.samples_us) == ["base", "head", "reference"]
-    assert [len(timing.samples_us[side]) for side in ("base", "head")] == [30, 30]
-    assert set(timing.calls) == {"base", "head"}
-    (note,) = [note for note in texts(done) if "took turns" in note]
-    assert "precision is lower" in note
-    assert "both register their operators as torch.ops.same_name" in note
 
 
 @pytest.mark.slow
@@ -449,7 +432,8 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
 
 
 def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
-    stopped = bench(built(), built(), tmp_path / "run.json", "--processes", "50", "--rounds", "10")
+    """Here of a base that prints messages of its own, which do no harm."""
+    stopped = bench(built("prints"), built(), tmp_path / "run.json", "--processes", "50", "--rounds", "10")
     wait_for(lambda: (tmp_path / "run.json").exists(), stopped)
     wait_for(lambda: bool(workers(stopped.pid)), stopped)
     started = workers(stopped.pid)
