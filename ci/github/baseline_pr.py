@@ -51,7 +51,7 @@ from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 from kernelgate.ci.report import remarks
-from kernelgate.ci.report.build import report
+from kernelgate.ci.report.build import of_verdict
 
 SUMMARY_LEVEL = 0.95
 BODY_LIMIT = 60_000
@@ -236,7 +236,7 @@ def offer(
 
 def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> list[str]:
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
-    evidence = report(new, verdict, rules.gates) if verdict else None
+    evidence = of_verdict(new, verdict, rules).report if verdict else None
     # What makes the nights of the history compare.
     pin = Code(f'pinned = "{_commit_of(new)}"')
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))

@@ -18,7 +18,7 @@ from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
-from kernelgate.ci.report.build import report
+from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.links import Links
 
 LABEL = "kernelgate: culprit"
@@ -141,7 +141,7 @@ def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
     if name is None or not path.exists():
         return ""
     compared = record.read(path)
-    made = report(compared, judge(compared, rules), rules.gates)
+    made = of_verdict(compared, judge(compared, rules), rules).report
     # Not its first line and its next step: they speak of a merge.
     tables = [table for table in (made.cases, made.folded) if table is not None]
     return render.blocks((Paragraph(made.summary), *tables))

@@ -5,32 +5,23 @@ One GPU and several go the same way; where there are several, each line, section
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from kernelgate.bench.record import RunRecord, timed_cases
-from kernelgate.ci.document import escape
-from kernelgate.ci.document.model import Line, Mark, Report, Section, Verbatim
-from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
+from kernelgate.ci.document import escape, formatting
+from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
+from kernelgate.ci.judge import gate, sentences
+from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy, Static
-from kernelgate.ci.report import (
-    accuracy,
-    correctness,
-    headline,
-    links,
-    machine,
-    remarks,
-    speed,
-    summary,
-    tables,
-    why,
-)
+from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.report import accuracy, correctness, headline, links, machine, remarks, speed, summary, why
 from kernelgate.ci.report import baseline as baselines
-from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
+from kernelgate.ci.report.gpu import Baseline, GpuReport, JudgedCase, judged, of_record
 from kernelgate.ci.report.headline import named
 from kernelgate.ci.report.links import NO_LINKS, Links
 
@@ -49,7 +40,7 @@ def build(
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
     deciding = headline.deciding_gpu(gpus, decision)
     about = headline.of_gpu(deciding, policy.gates).about
-    shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
+    shown = _cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     cases = [one.case for gpu in gpus for one in gpu.cases]
     # What of the page is worth a look: both distributions, where an interval is not to be believed.
@@ -68,10 +59,7 @@ def build(
             *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *((Mark.SLIGHT, " Incomplete: ", *line) for line in unknown),
         ),
-        cases=shown.shown,
-        under=shown.under,
-        folded=shown.folded,
-        folded_title=shown.folded_title,
+        **shown,
         checks=(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
@@ -114,20 +102,6 @@ def compared_report(verdict: RecordVerdict, record: RunRecord | None, policy: Po
     else:
         made = of_verdict(record, verdict, policy).report
     return replace(made, headline=(verdict.record, ": ", *made.headline)) if named else made
-
-
-def report(
-    record: RunRecord,
-    verdict: RecordVerdict,
-    gates: Gates,
-    baseline: Baseline | None = None,
-    static: Static | None = None,
-    accurate: AccuracyRules | None = None,
-) -> Report:
-    """The report on one judged record, from nothing else. A baseline blocks nothing, so against one merging is no
-    subject."""
-    policy = Policy(gates=gates, static=static or Static(), accuracy=accurate or AccuracyRules())
-    return of_verdict(record, verdict, policy, baseline).report
 
 
 def of_verdict(
@@ -208,3 +182,146 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         baselines.nights_section(gpu, policy.gates),
         baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,
     )
+
+
+# The table of cases: the same four columns for one GPU and for several -----------------------------------------------
+
+MAX_ROWS = 10
+"""Open rows: as many as a phone shows with what stands above them and below."""
+
+
+def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, blocks: bool) -> dict[str, Any]:
+    """The table of cases of a `Report`: what is new stands open, the others are folded, and one line says how they are.
+
+    `stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject: else
+    no row may look as if it did, such as of a card that the pull request brought.
+    """
+    rows = _rows(gpus)
+    news = {row.case.key for row in rows if row.status is not Status.UNCHANGED}
+    new = [row for row in rows if row.case.key in news]
+    # A case that changed on one GPU is shown on each.
+    alone = bool(rows) and all(row.status is Status.ALONE for row in rows)
+    shown = new[:MAX_ROWS]
+    rest = [row for row in rows if row not in shown]
+    common, names = _factored(shown, gpus)
+    every = _names(gpus)
+    means = any(gpu.verdict.means for gpu in gpus if gpu.verdict)
+    words = [f"All: {common}. "] if common else []
+    regressed = any(row.status is Status.REGRESSED for row in rows)
+    if (blocks or not regressed) and any(row.status.is_slower for row in shown):
+        over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
+        words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
+    others = [f"{_others(rest, gates)}. "] if rest and shown else []
+    under: Line = (*words, *_legend([row for row in shown if row.status is not stated], gates), *others)
+    # Where there is no base: the head's times, and how many times as fast as the reference they are.
+    beside = formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
+    titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
+    tables = [
+        table(titles, (_head(row, named) if alone else _row(row, named, blocks) for row in group))
+        for group, named in ((shown, names), (rest, every))
+    ]
+    shown_table, folded = tables[0] if shown else None, tables[1] if rest else None
+    return {"cases": shown_table, "under": under, "folded": folded, "folded_title": _title(rest)}
+
+
+Names = Mapping[tuple[str, CaseKey], Piece]
+
+
+def _rows(gpus: Sequence[GpuReport]) -> list[JudgedCase]:
+    """Case by case, the worst on any GPU first, and of each case all GPUs."""
+    found: dict[CaseKey, list[JudgedCase]] = {}
+    for gpu in gpus:
+        for one in gpu.cases:
+            found.setdefault(one.case.key, []).append(replace(one, gpu=gpu.label if len(gpus) > 1 else ""))
+    worst = sorted(found.values(), key=lambda rows: min(severity(row.case) for row in rows))
+    return [row for rows in worst for row in sorted(rows, key=lambda row: severity(row.case))]
+
+
+def _names(gpus: Sequence[GpuReport]) -> dict[tuple[str, CaseKey], Piece]:
+    return {(gpu.label if len(gpus) > 1 else "", one.case.key): one.name for gpu in gpus for one in gpu.cases}
+
+
+def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, Names]:
+    """What all these rows have in common, and their names without it."""
+    names = _names(gpus)
+    measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
+    shown = {row.case.key: names[row.gpu, row.case.key] for row in rows}
+    only = next(iter(shown.values()), None)
+    if len(shown) == 1 < len(rows) and isinstance(only, str):
+        # One case on several GPUs: these tell its rows apart.
+        return only, {at: "" if at[1] in shown else name for at, name in names.items()}
+    common, short = formatting.factored([measured[key] for key in shown if key in measured], shown)
+    return common, {at: short.get(at[1], name) for at, name in names.items()}
+
+
+def _row(row: JudgedCase, names: Names, blocks: bool) -> tuple[Piece | Line, ...]:
+    case = row.case
+    base, head = formatting.durations(case.base_us, case.head_us)
+    times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
+    mark = sentences.mark(row.status) if blocks or row.status is not Status.REGRESSED else Mark.SLIGHT
+    # Nothing is shown of a change that nobody should believe.
+    unknown = row.status is Status.ALONE or case.disqualifying
+    change = formatting.MISSING if unknown else formatting.signed(case.change_pct, case.interval_pct)[0]
+    strong = row.status.is_news and not unknown
+    return (mark, Strong(change) if strong else change, times, _name(row, names))
+
+
+def _name(row: JudgedCase, names: Names) -> Line:
+    name = names[row.gpu, row.case.key]
+    return (Code(row.gpu), *((" ", name) if name else ())) if row.gpu else (name,)
+
+
+def _head(row: JudgedCase, names: Names) -> tuple[Piece | Line, ...]:
+    case = row.case
+    head = formatting.durations(case.head_us)[0]
+    ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
+    return (sentences.mark(row.status), head, ratio, _name(row, names))
+
+
+# Under the table ------------------------------------------------------------------------------------------------------
+
+
+def _legend(shown: Sequence[JudgedCase], gates: Gates) -> Line:
+    """What the marks mean that nothing else explains, with the numbers of their cases."""
+    words: list[Piece] = []
+    undecided = [row.case for row in shown if row.status is Status.UNDECIDED]
+    if sound := [case for case in undecided if not case.disqualifying]:
+        words += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
+    if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
+        words += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
+    said = {sentences.short_of_gate(row.case, gates) for row in shown if row.status is Status.UNCONFIRMED}
+    for one in sorted(said):
+        words += [Mark.SLIGHT, f" {one}. "]
+    return tuple(words)
+
+
+def _others(rest: Sequence[JudgedCase], gates: Gates) -> str:
+    """How the cases are that are folded away."""
+    if all(row.status is Status.UNCHANGED for row in rest):
+        within = f"within {sentences.margin(gates)}"
+        if any(row.gpu for row in rest):
+            return f"{formatting.counted(_different(rest), 'other')} {within} wherever measured"
+        return f"{formatting.counted(len(rest), 'other')} {within}"
+    return f"{len(rest)} more below: {_kinds(rest)}"
+
+
+def _title(rest: Sequence[JudgedCase]) -> str:
+    if not rest:
+        return ""
+    if all(row.status is Status.UNCHANGED for row in rest):
+        if any(row.gpu for row in rest):
+            return f"{formatting.counted(_different(rest), 'case')} unchanged wherever measured"
+        return formatting.counted(len(rest), "unchanged case")
+    return f"{formatting.counted(len(rest), 'more case')}: {_kinds(rest)}"
+
+
+def _different(rows: Sequence[JudgedCase]) -> int:
+    return len({row.case.key for row in rows})
+
+
+def _kinds(rows: Sequence[JudgedCase]) -> str:
+    found = Counter(row.status for row in rows)
+    if len(found) == 1:
+        words = sentences.STATUS[rows[0].status][1]
+        return words if len(rows) == 1 else f"all {words}"
+    return ", ".join(f"{found[status]} {words}" for status, (_, words) in sentences.STATUS.items() if found[status])

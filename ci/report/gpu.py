@@ -34,6 +34,8 @@ class JudgedCase:
 
     case: CaseVerdict
     name: Piece
+    gpu: str = ""
+    """Its label, where there are several and they are shown together."""
 
     @property
     def status(self) -> Status:

@@ -55,10 +55,6 @@ def diff(run: Run, links: Links, text: str = "diff") -> Line:
     return (Link(text, f"{links.repository}/compare/{run.base_sha}..{run.head_sha}"),)
 
 
-def description(links: Links) -> Line:
-    return (Link("the description", links.pull),) if links.pull else ("the description",)
-
-
 def elsewhere(gpus: Sequence[GpuReport], places: Links, plotted: bool) -> Line:
     """Where the page is, and what the run left; nothing is promised that is not there."""
     line: list[Piece] = []

@@ -212,7 +212,8 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
             what = (" add ", *named, " to ")
         case _:
             return UNBLOCK[first.code]
-    return (Strong("To unblock:"), *what, *links.description(places), ". Needs no new measurement.")
+    described = Link("the description", places.pull) if places.pull else "the description"
+    return (Strong("To unblock:"), *what, described, ". Needs no new measurement.")
 
 
 def _repeat(gpu: GpuReport, places: Links) -> Line:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from statistics import median
 
@@ -51,13 +52,10 @@ class Both:
     base: ProfiledKernel | None
     head: ProfiledKernel
 
-
-@dataclass(frozen=True)
-class _Analysed:
-    """The same, with what holds each back."""
-
-    base: Analysis | None
-    head: Analysis
+    @cached_property
+    def analysed(self) -> tuple[Analysis | None, Analysis]:
+        """What holds base and head back."""
+        return analyze.analyze_kernel(self.base) if self.base else None, analyze.analyze_kernel(self.head)
 
 
 def both_sides(record: RunRecord) -> tuple[Both, ...]:
@@ -81,11 +79,6 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     dtype = "fp8" if dtype.startswith("fp8") else dtype if dtype in ("bf16", "int8") else "fp16"
     work = case.work.flops if case.work else None
     return ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
-
-
-def _analysed(found: Both) -> _Analysed:
-    base = analyze.analyze_kernel(found.base) if found.base else None
-    return _Analysed(base, analyze.analyze_kernel(found.head))
 
 
 # The sentence -------------------------------------------------------------------------------------------------------
@@ -112,7 +105,7 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
     kernel = _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, _analysed(found), label)) is not None:
+    if case.status.is_slower and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
 
@@ -149,15 +142,15 @@ def plain_name(name: str) -> str:
     return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
 
 
-def _action(split: Budget, found: _Analysed, label: str) -> Line | None:
+def _action(split: Budget, found: Both, label: str) -> Line | None:
     """Against what changed; else against what holds both sides back alike, said to be that."""
     where: Line = (*_on(label), ":") if label else ()
     if split.causes:
-        advice = against_change(split.causes[0], found.head.kernel)
+        advice = against_change(split.causes[0], found.head)
         return _try(advice, where) if advice is not None else None
-    before, after = (one.recommendations[:1] if one else () for one in (found.base, found.head))
+    before, after = (one.recommendations[:1] if one else () for one in found.analysed)
     alike = [one.action for one in before] == [one.action for one in after]
-    if alike and after and found.head.bottleneck.strength >= SURE:
+    if alike and after and found.analysed[1].bottleneck.strength >= SURE:
         return _try(after[0], (*where, " of both sides, not of the change:"))
     return None
 
@@ -167,16 +160,17 @@ def what_limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
     where: Line = (Code(label), ": ") if label else ()
     found = both_sides(record)
     ids = formatting.ids((one.key for one in found), record.cards)
-    return tuple((*where, *line) for one in found for line in _limits(_analysed(one), ids[one.key]))
+    return tuple((*where, *line) for one in found for line in _limits(one, ids[one.key]))
 
 
-def _limits(one: _Analysed, name: Code) -> Iterator[Line]:
-    if one.head.bottleneck.strength < MIN_STRENGTH:
+def _limits(one: Both, name: Code) -> Iterator[Line]:
+    head = one.analysed[1]
+    if head.bottleneck.strength < MIN_STRENGTH:
         yield (name, ": nothing in the profile stands out as what limits it.")
         return
     yield (name, f": {_verdicts(one)}.")
-    if one.head.recommendations:
-        yield _try(one.head.recommendations[0])
+    if head.recommendations:
+        yield _try(head.recommendations[0])
 
 
 def _try(one: Recommendation, where: Line = ()) -> Line:
@@ -198,9 +192,9 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.key, ids[one.key])
-        analysed = _analysed(one)
-        known = analysed.head.bottleneck.strength >= MIN_STRENGTH
-        blocks.append(Paragraph((name, f": {_verdicts(analysed)}.")) if known else Paragraph((name,)))
+        head = one.analysed[1]
+        known = head.bottleneck.strength >= MIN_STRENGTH
+        blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])
         case = judged.get(one.key)
         split = budget_of(record, one, case) if case is not None and case.status.is_news else None
@@ -210,7 +204,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         blocks.append(table(titles[::2], (row[::2] for row in rows)) if alone else table(titles, rows))
         if known:
             advice = []
-            for each in analysed.head.recommendations:
+            for each in head.recommendations:
                 gain = each.expected_gain_pct
                 upto = "" if gain is None else f", up to {gain:.0f}% of the time"
                 advice.append((f"{each.action}{upto}; see ", _cookbook(each.link)))
@@ -218,12 +212,13 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
-def _verdicts(one: _Analysed) -> str:
-    after = one.head.bottleneck
+def _verdicts(one: Both) -> str:
+    base, head = one.analysed
+    after = head.bottleneck
     now = f"{after.bottleneck.words} ({after.sureness}: {'; '.join(after.evidence)})"
-    if one.base is None or one.base.bottleneck.bottleneck is after.bottleneck:
+    if base is None or base.bottleneck.bottleneck is after.bottleneck:
         return now
-    return f"was {one.base.bottleneck.bottleneck.words}, is {now}"
+    return f"was {base.bottleneck.bottleneck.words}, is {now}"
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Piece, ...]]:

@@ -31,7 +31,7 @@ from kernelgate.ci.judge import gate, sentences
 from kernelgate.ci.judge.case import MeanVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.build import build as report_of
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
@@ -204,6 +204,10 @@ def with_kernels(made: RunRecord, base: KernelFacts, head: KernelFacts) -> RunRe
     facts = {"base": (base,), "head": (head,)}
     builds = tuple(build.model_copy(update={"kernels": facts[build.side]}) for build in made.builds)
     return made.model_copy(update={"builds": builds})
+
+
+def report(made: RunRecord, verdict: RecordVerdict, gates: Gates | None = None) -> Report:
+    return of_verdict(made, verdict, Policy(gates=gates or Gates())).report
 
 
 def judge(

@@ -35,12 +35,12 @@ from kernelgate.ci.document.model import Link, Mark, Report
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import BuiltReport, of_verdict, report
+from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.gpu import Baseline, Failure
 from kernelgate.ci.report.links import DOCS
 from kernelgate.ci.report.page import write
 from tests import runs
-from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, reports, same, slower
+from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, report, reports, same, slower
 from tests.runs import process, run_record
 
 # ---- hostile records: one text in every field that holds text --------------------------------------------------------

@@ -24,7 +24,7 @@ from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import report, reported
+from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import (
     EXAMPLES,
@@ -37,6 +37,7 @@ from tests.ci.report_examples import (
     judge,
     noisy,
     record,
+    report,
     reports,
     same,
     slower,

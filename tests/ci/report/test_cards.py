@@ -16,11 +16,11 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge as really_judged
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import build, report, reported
+from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import of_record
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
 from tests.ci.report.test_build import expect
-from tests.ci.report_examples import Example, judge, same
+from tests.ci.report_examples import Example, judge, report, same
 
 GOLDEN = Path(__file__).parents[2] / "data" / "card_reports"
 

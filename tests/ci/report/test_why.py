@@ -14,11 +14,10 @@ from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, R
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge.verdict import Outcome
-from kernelgate.ci.policy.policy import Gates, Static
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import why as explaining
-from kernelgate.ci.report.build import report
 from kernelgate.ci.report.gpu import JudgedCase, judged
-from tests.ci.report_examples import case, faster, judge, record, same, slower, with_kernels
+from tests.ci.report_examples import case, faster, judge, record, report, same, slower, with_kernels
 
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
@@ -156,7 +155,7 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
 
 def test_the_comment_is_the_golden_one() -> None:
     found = with_profiles("attention_occupancy")
-    text = comment(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates(), static=Static()))
+    text = comment(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates()))
     if os.environ.get("KERNELGATE_GOLDEN") == "write":
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(text, encoding="utf-8")
