@@ -10,14 +10,16 @@ import click
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import folder
-from kernelgate.ci.lab.log import GateAttempt, TriedChange
+from kernelgate.ci.explain import next_step
+from kernelgate.ci.lab import folder, state
+from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
 from kernelgate.ci.policy import policy
 from tests import docs_code
-from tests.pages import systematic
 
-DOCS = systematic.ROOT / "docs"
-SESSION = folder.read(systematic.TOLD)
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SESSION = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
+"""Of docs/loop.md."""
 NAMES = ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
 GUIDES = [DOCS / f"{name}.md" for name in NAMES]
 
@@ -43,7 +45,7 @@ def test_each_command_is_one_that_the_command_line_takes() -> None:
         assert found is not None, f"{page}: {command}"
         found.make_context(verb, words)
         for word in words:
-            assert not word.startswith("tests/") or (systematic.ROOT / word).exists(), word
+            assert not word.startswith("tests/") or (ROOT / word).exists(), word
     told = "".join(page.read_text(encoding="utf-8") for page in GUIDES)
     for verb, part in re.findall(r"`kernelgate ([a-z]+)(?: ([a-z]+))?", told):
         found = cli.cli.get_command(click.Context(cli.cli), verb)
@@ -65,16 +67,35 @@ def test_the_loop_tells_what_the_log_says() -> None:
     assert [fact for fact in facts if fact not in told] == []
 
 
-def test_the_times_of_the_steps_are_the_policys_and_the_logs() -> None:
-    made = systematic.text(policy.load(systematic.ROOT / policy.POLICY_FILE), folder.read(systematic.TOLD).events)
-    told = systematic.PAGE.read_text(encoding="utf-8")
-    assert f"{systematic.BEGIN}\n{made}\n{systematic.END}" in told, "python -m tests.pages.systematic"
+def test_the_times_of_the_steps_are_those_of_the_sessions() -> None:
+    told = (DOCS / "systematic.md").read_text(encoding="utf-8")
+    for name, minutes in {
+        "environment": state.ENVIRONMENT_MINUTES,
+        "measure": state.MEASUREMENT_MINUTES,
+        "profile": state.PROFILE_MINUTES,
+        "one change after the other": state.CHANGE_MINUTES,
+        "measure again": state.AGAIN_MINUTES,
+        "document": state.DOCUMENT_MINUTES,
+    }.items():
+        assert f"| {name} | {minutes:g} |" in told
+    assert f"| document | {state.DOCUMENT_MINUTES:g} | {state.OPTIMISE_MINUTES:g} |" in told
+    assert f"(`--template baseline`) takes {state.BASELINE_MINUTES:g} minutes" in told
+    for gate in state.gate_states((Opened(name="", objective=""),)):
+        assert f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} | {gate.on_failure} |" in told
+    gates = policy.load(ROOT / policy.POLICY_FILE).gates
+    for words in (
+        f"{state.WITHOUT_GATE_MINUTES:g} minutes without a passed gate end a session",
+        f"Below {next_step.PROFILE_BELOW:g} times the reference a profile is made before any change, below "
+        f"{gates.reference_min:g} times at once",
+        f"a change is kept from {next_step.KEEP_FROM:g} times as fast as before",
+    ):
+        assert words in told
 
 
 def test_the_newcomers_half_hour_adds_up() -> None:
     text = (DOCS / "onboarding.md").read_text(encoding="utf-8")
     assert sum(map(int, re.findall(r"^## \d\. .*: (\d+) minutes$", text, re.MULTILINE))) == 30
-    assert "kBlockK = 64;" in (systematic.ROOT / "csrc/attention/cpu/block.h").read_text(encoding="utf-8")
+    assert "kBlockK = 64;" in (ROOT / "csrc/attention/cpu/block.h").read_text(encoding="utf-8")
 
 
 def test_the_figures_of_nvidias_screens_have_the_names_that_kernelgate_prints() -> None:

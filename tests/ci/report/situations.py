@@ -162,14 +162,6 @@ def _bimodal() -> BuiltReport:
     return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
 
 
-def _hiccup() -> BuiltReport:
-    """Single samples take a hundred times as long."""
-    base, head = records.noise(np.random.default_rng(2))
-    base[1][7] *= 100
-    head[3][50] *= 60
-    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
-
-
 def _named(words: str) -> BuiltReport:
     """Every case, and the repository, is called something else than was thought of."""
     example = EXAMPLES["mixed"]()
@@ -191,43 +183,43 @@ def _many_processes() -> BuiltReport:
 
 
 MADE: dict[str, Callable[[], BuiltReport]] = {
-    **{name: (lambda make=make: make().reported()) for name, make in CARD_EXAMPLES.items()},
+    "one_card_wrong": lambda: CARD_EXAMPLES["one_card_wrong"]().reported(),
     "hostile, slower": lambda: hostile_reported(HOSTILE)["slower"],
     "hostile, wrong": lambda: hostile_reported(HOSTILE)["wrong"],
-    "hostile, build": lambda: hostile_reported(HOSTILE)["build"],
     "hostile names": lambda: _named(HOSTILE),
     "long names": lambda: _named(LONG),
     "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
     "a GPU lost": lambda: together(on("l4", "faster"), lost("h100")),
-    "wrong on one GPU": lambda: together(on("l4", "equivalent"), on("h100", "wrong_result")),
     "everything at once": _everything,
     "250 cases": lambda: many(250),
     "one case": lambda: many(1),
     "a ladder of sizes": ladder,
     "a ladder beside a stranger's name": lambda: ladder(HOSTILE + LONG),
     "two speeds": _bimodal,
-    "hiccups": _hiccup,
     "one case far from the rest": _far,
     "40 processes": _many_processes,
     "less occupancy": lambda: _explained("attention_occupancy"),
-    "spills": lambda: _explained("attention_spills"),
     "samples by line": lambda: sampled("base", "head"),
     "samples of the head alone": lambda: sampled("head"),
     "profiled alone": lambda: untimed("base", "head"),
     "hostile samples": lambda: sampled("base", "head", change=lambda spots: full(HOSTILE * 4, spots)),
     "long samples": lambda: sampled("base", "head", change=lambda spots: full(LONG * 2, spots)),
-    "bank conflicts": lambda: _explained("attention_banks"),
     "measured: at the power limit": lambda: _kept("traces/capped.json"),
-    "measured: beside another process": lambda: _kept("traces/contended.json"),
     "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),
-    "measured: rmsnorm": lambda: _kept("cards/rmsnorm_slower.json"),
     "measured: swiglu": lambda: _kept("cards/swiglu_slower.json"),
     "measured: attention": lambda: _kept("comparisons/wgmma.json"),
-    "measured: identical": lambda: _kept("comparisons/identical.json"),
 }
 
 
-NAMES = (*EXAMPLES, "does_not_compile", "output_failure", "runner_lost", "our_own_fault", *MADE)
+LIKE_OTHERS = {
+    "equivalent",
+    "baseline_of_another_gpu",
+    "slower_unconfirmed",
+    "slower_and_one_undecided",
+    "slower_together",
+}
+"""Examples whose pages have the shape of others."""
+NAMES = (*(name for name in EXAMPLES if name not in LIKE_OTHERS), "does_not_compile", "runner_lost", *MADE)
 
 
 @cache

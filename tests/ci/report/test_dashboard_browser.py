@@ -104,6 +104,8 @@ def test_the_chart_is_moved_read_out_and_shown_over_the_pinned_commit(tab: Page,
     the_chart_is_dragged_and_never_left(tab)
     tab.click("[data-move=all]")
     the_pinned_commit_hides_the_new_driver(tab)
+    opened(tab, site / "series" / f"{SERIES.id}.html", f"#{made.sha(30)}")
+    assert tab.inner_text("#readout").startswith(made.sha(30)[:7]), "a link to a commit chooses it"
 
 
 def the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page) -> None:
@@ -174,11 +176,6 @@ def test_a_series_of_one_time_of_an_unknown_day_is_drawn(tab: Page, tmp_path: Pa
         assert "400.00 ns" in tab.inner_text("#readout")
         for radio in tab.get_by_role("radio").all():
             radio.check()
-
-
-def test_a_link_to_a_commit_chooses_it(tab: Page, site: Path) -> None:
-    opened(tab, site / "series" / f"{SERIES.id}.html", f"#{made.sha(30)}")
-    assert tab.inner_text("#readout").startswith(made.sha(30)[:7])
 
 
 def test_cases_are_found_and_ordered(tab: Page, site: Path) -> None:

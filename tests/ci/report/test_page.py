@@ -221,11 +221,3 @@ def test_a_case_far_from_the_rest_leaves_them_room() -> None:
     assert [lane.count("#beyond") for lane in lanes[1:]] == [0] * 8
     places = {float(x) for lane in lanes[1:] for x in re.findall(r'href="#mark-same" x="([\d.]+)%', lane)}
     assert all(10 < x < 90 for x in places)
-
-
-def test_no_interval_is_shown_where_none_is_to_be_believed() -> None:
-    page = write(all_reported()["cannot_tell_throttled"], Gates())
-    lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
-    assert [(lane.count("<circle"), lane.count('class="whole')) for lane in lanes] == [(5, 0), (5, 0)]
-    assert "together" not in page
-    assert page.count('<span class="change">cannot tell</span>') == 2
