@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from kernelgate.bench.build.cache import cache_folder
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.cards import CardFacts, CardMistake, CardsAnswer
 from kernelgate.bench.kernel.loading import line_of, load, trying
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
 
 PATIENCE_S = 120.0
+What = Literal["operators", "oracle", "call"]
+"""Is tried; `call`: the oracle, and the kernel, which has a path for the CPU."""
 
 
 class CardTrial(Message):
@@ -33,21 +36,21 @@ class CardTrial(Message):
     library: LibraryAt
     card: Path
     axes: dict[str, AxisValue]
-    what: Literal["operators", "oracle", "call"]
-    """`call`: the oracle, and the kernel, which has a path for the CPU."""
+    what: What
 
 
-class CardFault(Message):
-    """What is wrong, or nothing."""
-
-    line: int | None = None
-    member: str = ""
-    fault: str | None = None
-
-
-def _ask(trial: CardTrial) -> CardFault:
+def _ask(library: Library, card: CardFacts, what: What) -> CardError | None:
+    """What is wrong with the smallest case. Raises WorkerError."""
+    cases = card.suites["cpu"] if what == "call" else card.cases.values()
+    case = min(cases, key=lambda one: one.bytes or 0.0)
+    file = card.file if library.card is None or what != "operators" else library.card.absolute()
     with WorkerProcess(f"{__name__}:examine") as worker:
-        return worker.ask(trial, CardFault, PATIENCE_S)
+        asked = CardTrial(library=LibraryAt.of(library), card=file, axes=case.axes, what=what)
+        answer = worker.ask(asked, CardsAnswer, PATIENCE_S)
+    for one in answer.mistakes:
+        text = one.text if what == "operators" else f"{one.text} (case {case.id})"
+        return _mistake(card, one.member, text, one.line)
+    return None
 
 
 def check_operators(library: Library, card: CardFacts) -> None:
@@ -57,14 +60,12 @@ def check_operators(library: Library, card: CardFacts) -> None:
     known = cache_folder() / "checked" / f"{library.manifest.key}-{library.manifest.card_sha256}"
     if known.exists():
         return
-    axes = min(card.cases.values(), key=lambda case: case.bytes or 0.0).axes
-    at = library.card.absolute()
     try:
-        answer = _ask(CardTrial(library=LibraryAt.of(library), card=at, axes=axes, what="operators"))
+        mistake = _ask(library, card, "operators")
     except WorkerError as error:
-        answer = CardFault(member="build", fault=f"{library.path} could not be tried: {error}")
-    if answer.fault is not None:
-        raise CardError(str(card.file), answer.line or _line(card, answer.member), answer.member, answer.fault)
+        mistake = _mistake(card, "build", f"{library.path} could not be tried: {error}")
+    if mistake is not None:
+        raise mistake
     with suppress(OSError):  # a cache that only others may write
         known.parent.mkdir(parents=True, exist_ok=True)
         known.touch()
@@ -79,20 +80,15 @@ def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
     lacking = next((case for case in card.cases.values() if case.bytes is None), None)
     if lacking is not None:
         text = f"the shapes of {lacking.id} cannot be worked out without torch: say how many bytes one call moves"
-        mistakes.append(CardError(str(card.file), _line(card, "bytes"), "bytes", text))
+        mistakes.append(_mistake(card, "bytes", text))
     if all(case.flops is None for case in card.cases.values()):
         text = "flops() is not given: without it no rate, no roofline and no floor below which no time is believed"
-        mistakes.append(CardError(str(card.file), _line(card, "flops"), "flops", text))
-    case = min(card.suites["cpu"] or tuple(card.cases.values()), key=lambda one: one.bytes or 0.0)
-    what: Literal["call", "oracle"] = "call" if _runs_on_cpu(card, library) else "oracle"
+        mistakes.append(_mistake(card, "flops", text))
     try:
-        answer = _ask(CardTrial(library=LibraryAt.of(library), card=card.file, axes=case.axes, what=what))
+        mistake = _ask(library, card, "call" if _runs_on_cpu(card, library) else "oracle")
     except WorkerError as error:
         raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
-    if answer.fault is not None:
-        line = answer.line or _line(card, answer.member)
-        mistakes.append(CardError(str(card.file), line, answer.member, f"{answer.fault} (case {case.id})"))
-    return tuple(mistakes)
+    return (*mistakes, *([mistake] if mistake else []))
 
 
 def tried(card: CardFacts, library: Library) -> str:
@@ -106,18 +102,13 @@ def _runs_on_cpu(card: CardFacts, library: Library) -> bool:
     return bool(card.suites["cpu"]) and library.manifest.kind == "extension"
 
 
-def _line(card: CardFacts, member: str) -> int | None:
-    """Where the card defines the member; where it does not, the line of its class."""
-    return line_of(ast.parse(card.file.read_bytes()), member)
+def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -> CardError:
+    """At the line, else where the card defines the member, else at its class."""
+    return CardError(str(card.file), line or line_of(ast.parse(card.file.read_bytes()), member), member, text)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# In the process of its own: the oracle, and the kernel
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def examine(trial: CardTrial) -> CardFault:
-    """Tries one case on the CPU."""
+def examine(trial: CardTrial) -> CardsAnswer:
+    """Tries one case on the CPU, in a process of its own."""
     from kernelgate.bench.kernel import compare, operands
     from kernelgate.bench.kernel.card import CaseAxes
     from kernelgate.bench.kernel.operands import Draw
@@ -134,7 +125,7 @@ def examine(trial: CardTrial) -> CardFault:
         if trial.what == "operators":
             with trying(path, "call"):
                 _record_call(kernel, case, given, shapes, schemas)
-            return CardFault()
+            return CardsAnswer()
         whole = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
         whole |= {name: shape for name, (shape, _) in shapes.items()}
         with trying(path, "independent"):
@@ -152,8 +143,9 @@ def examine(trial: CardTrial) -> CardFault:
             with trying(path, "call"):
                 _try_call(trial.library.read(), kernel, case, (given, shapes, right))
     except CardError as error:
-        return CardFault(line=error.line, member=error.member, fault=error.text.removeprefix("TypeError: "))
-    return CardFault()
+        wrong = {**vars(error), "text": error.text.removeprefix("TypeError: ")}
+        return CardsAnswer(mistakes=(CardMistake(**wrong),))
+    return CardsAnswer()
 
 
 def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, parts: Any) -> None:
@@ -190,11 +182,6 @@ def _try_call(library: Library, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
         raise KernelgateError(f"call() and oracle() do not agree at {where}{ratio}")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# In the process of its own: the operators
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def _schemas(trial: CardTrial) -> Mapping[str, Sequence[Any]]:
     """The schemas of the library's operators, overloads together. Raises CardError where there are none."""
     import torch
@@ -209,15 +196,13 @@ def _schemas(trial: CardTrial) -> Mapping[str, Sequence[Any]]:
         reason = first_line(error.__cause__ or error)  # torch's own error does not repeat it
         fault = f"torch {torch.__version__} cannot load the library: {reason}"
         raise CardError(str(trial.card), None, "build", fault) from None
-    prefix = f"{library.manifest.namespace}::"
-    own = sorted(name for name in registered() if name.startswith(prefix))
-    found = {name.removeprefix(prefix): torch._C._jit_get_schemas_for_operator(name) for name in own}
-    schemas = {name: overloads for name, overloads in found.items() if overloads}
-    if not schemas:
+    own = sorted(name for name in registered() if name.startswith(f"{library.manifest.namespace}::"))
+    schemas = {name: torch._C._jit_get_schemas_for_operator(name) for name in own}
+    if not any(schemas.values()):
         fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {library.manifest.namespace}; "
         fault += f"it registers: {', '.join(sorted(registered() - before)) or 'none'}"
         raise CardError(str(trial.card), None, "build", fault)
-    return schemas
+    return {name: overloads for name, overloads in schemas.items() if overloads}
 
 
 def _record_call(
@@ -231,74 +216,40 @@ def _record_call(
     recorder = _Recorder(schemas, {**given, **outs}[next(iter(shapes))])
     Bound.of(kernel, recorder).prepared(case, given, outs)()
     if not recorder.called:
-        raise KernelgateError(f"call() called no operator of the library, which registers: {', '.join(schemas)}")
+        raise KernelgateError(f"call() called no operator of the library, which registers: {recorder.names}")
 
 
 class _Recorder:
-    """Stands for torch.ops.<namespace>: holds each call against the schema, and computes nothing."""
+    """Stands for torch.ops.<namespace>: has torch hold each call against the schemas, and computes nothing."""
 
     def __init__(self, schemas: Mapping[str, Sequence[Any]], result: Any) -> None:
-        self._schemas = schemas
+        self._schemas = {name.partition("::")[2]: (name, overloads) for name, overloads in schemas.items()}
         self._result = result
-        self.called: list[str] = []
+        self.called = False
+        self.names = ", ".join(self._schemas)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._schemas:
-            there = ", ".join(self._schemas) or "none"
-            raise TypeError(f"the library registers no operator {name}; it registers: {there}")
-        call = self._operator(name, self._schemas[name])
-        for schema in self._schemas[name]:
-            setattr(call, schema.overload_name or "default", self._operator(name, [schema]))
+            raise TypeError(f"the library registers no operator {name}; it registers: {self.names}")
+        overloads = {schema.overload_name or "default": schema for schema in self._schemas[name][1]}
+        call = partial(self._call, name, overloads)
+        for overload, schema in overloads.items():
+            setattr(call, overload, partial(self._call, name, {overload: schema}))
         return call
 
-    def _operator(self, name: str, overloads: Sequence[Any]) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            whys = [mismatch(schema, args, kwargs) for schema in overloads]
-            if None not in whys:
-                written = [str(schema).partition("::")[2] for schema in overloads]  # as the sources say it
-                raise TypeError("; ".join(f"{schema}: {why}" for schema, why in zip(written, whys, strict=True)))
-            self.called.append(name)
-            count = len(overloads[whys.index(None)].returns)
-            return None if count == 0 else self._result if count == 1 else (self._result,) * count
+    def _call(self, name: str, overloads: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        import torch
 
-        return call
-
-
-def mismatch(schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
-    """Why an operator of this schema would refuse these arguments; None where it would take them."""
-    parameters = list(schema.arguments)
-    if len(args) > len(parameters):
-        return f"it takes {len(parameters)} arguments, call() gives {len(args)}"
-    given = {parameter.name: value for parameter, value in zip(parameters, args, strict=False)}
-    for name, value in kwargs.items():
-        if name in given or name not in {parameter.name for parameter in parameters}:
-            return f"it has no argument {name} that is still free"
-        given[name] = value
-    for parameter in parameters:
-        if parameter.name not in given:
-            if not parameter.has_default_value():
-                return f"call() does not give the argument {parameter.name}"
-        elif not _fits(str(parameter.type), given[parameter.name]):
-            kind = type(given[parameter.name]).__name__
-            return f"the argument {parameter.name} is a {parameter.type}, call() gives a {kind}"
-    return None
-
-
-def _fits(wanted: str, value: Any) -> bool:
-    import torch
-
-    if wanted.startswith("Optional["):
-        return value is None or _fits(wanted[len("Optional[") : -1], value)
-    if wanted.startswith("List["):
-        return isinstance(value, list | tuple) and all(_fits(wanted[len("List[") : -1], item) for item in value)
-    kinds: dict[str, Any] = {
-        "Tensor": torch.Tensor,
-        "int": int | torch.dtype | torch.layout | torch.memory_format,  # schemas call these int, too
-        "float": int | float,
-        "bool": bool,
-        "str": str,
-        "number": int | float,
-    }
-    return wanted not in kinds or isinstance(value, kinds[wanted])
+        whole = self._schemas[name][0]
+        try:
+            chosen = torch._C._jit_resolve_packet(whole, *args, **kwargs)
+        except (RuntimeError, TypeError) as error:
+            said = next(line for line in str(error).splitlines() if not line.startswith("Overloaded torch operator"))
+            raise TypeError(said.replace(whole, name)) from None
+        if chosen not in overloads:
+            raise TypeError(f"{name}.{next(iter(overloads))} does not take what {name}.{chosen} takes")
+        self.called = True
+        count = len(overloads[chosen].returns)
+        return None if count == 0 else self._result if count == 1 else (self._result,) * count

@@ -129,8 +129,8 @@ class CardQuestions(Message):
 class CardsAnswer(Message):
     """What it says; a card can make it say anything."""
 
-    cards: tuple[CardFacts, ...]
-    mistakes: tuple[CardMistake, ...]
+    cards: tuple[CardFacts, ...] = ()
+    mistakes: tuple[CardMistake, ...] = ()
 
 
 @dataclass(frozen=True)
