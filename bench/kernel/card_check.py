@@ -246,8 +246,8 @@ class _Recorder:
         try:
             chosen = torch._C._jit_resolve_packet(whole, *args, **kwargs)
         except (RuntimeError, TypeError) as error:
-            said = next(line for line in str(error).splitlines() if not line.startswith("Overloaded torch operator"))
-            raise TypeError(said.replace(whole, name)) from None
+            whys = [line for line in str(error).splitlines() if line.startswith((f"{whole}()", "Unknown keyword"))]
+            raise TypeError("; ".join(whys or [first_line(error)]).replace(whole, name)) from None
         if chosen not in overloads:
             raise TypeError(f"{name}.{next(iter(overloads))} does not take what {name}.{chosen} takes")
         self.called = True
