@@ -30,8 +30,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks.tables import markdown
 from kernelgate.bench.build import library
 from kernelgate.bench.core.dtypes import DTYPES
-from kernelgate.bench.kernel.calls import load
-from kernelgate.bench.kernel.operands import TORCH_DTYPES
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, load
 from kernelgate.bench.system import nvml
 from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 

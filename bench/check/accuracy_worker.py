@@ -15,11 +15,10 @@ from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
 from kernelgate.bench.check.examine import beyond_use, bits, synchronize
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
-from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import PairErrors
-from kernelgate.bench.kernel.operands import Draw, Inputs, Parts, Shapes, Tensors
+from kernelgate.bench.kernel.operands import Bound, Draw, Inputs, Parts, Shapes, Tensors
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
 from kernelgate.bench.system.worker import Leader, Ready
 
@@ -109,7 +108,7 @@ def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs,
     except Exception as error:
         raise LeftOutError(f"the {side} raised an error: {first_line(loading.error_message(error))}") from None
     handed = outs or {name: copied[name] for name in shapes}
-    made = calls.results(bound, returned, copied, handed, tuple(judge.in_place))
+    made = operands.results(bound, returned, copied, handed, tuple(judge.in_place))
     odd = next((name for name, one in made.items() if (tuple(one.shape), one.dtype) != shapes[name]), None)
     if odd is not None:
         raise LeftOutError(f"the {side} returned {odd} in another shape or dtype than outputs() says")
@@ -164,7 +163,7 @@ def measure_each(request: AccuracyRequest, leader: Leader) -> None:
     """Loads both libraries, then measures case after case, until one leaves the device beyond use."""
     with triton_runtime.shared([at.folder for _, at in request.libraries]):
         judge = loading.load(request.card)
-        bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
+        bound = {side: operands.bind(at.read(), judge, side) for side, at in request.libraries}
         pairing = Pairing(judge, bound, request.device)
         leader.send(Ready())
         outcome = None

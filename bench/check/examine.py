@@ -14,12 +14,11 @@ import torch
 
 from kernelgate.bench.check.trials import TrialOutcome
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands
-from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import Trial
-from kernelgate.bench.kernel.operands import Draw, Inputs, Shapes, Tensors
+from kernelgate.bench.kernel.operands import Bound, Draw, Inputs, Shapes, Tensors
 
 GUARD_BYTES = 16384
 """Before and after each tensor; a multiple of every alignment that kernels ask for."""
@@ -151,7 +150,7 @@ class ReadyCall:
         """The outputs of a call. Raises KernelCallError where they are not what outputs() says."""
         judge, outs = self.subject.judge, {name: one.tensor for name, one in self.outputs.items()}
         handed = outs or {name: self.given[name] for name in self.shapes}
-        made = calls.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
+        made = operands.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
         for name, tensor in made.items():
             if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
                 raise KernelCallError(

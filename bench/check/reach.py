@@ -148,11 +148,11 @@ def launch_each(request: ReachRequest, leader: Leader) -> None:
     """Calls each case under torch's profiler, in order."""
     import torch
 
-    from kernelgate.bench.kernel import calls, loading, triton_runtime
+    from kernelgate.bench.kernel import loading, operands, triton_runtime
 
     with triton_runtime.shared([request.library.folder]):
         judge = loading.load(request.card)
-        bound = calls.bind(request.library.read(), judge, "head")
+        bound = operands.bind(request.library.read(), judge, "head")
         launches(lambda: None)  # the first time, the profiler takes seconds
         leader.send(Ready())
         for axes in request.cases:

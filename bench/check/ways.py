@@ -42,7 +42,7 @@ from kernelgate.bench.check.examine import (
 )
 from kernelgate.bench.check.trials import FuzzRequest, TrialOutcome
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
+from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import WAY, Trial
@@ -377,7 +377,7 @@ def try_each(request: FuzzRequest, leader: Leader) -> None:
     """Loads the library, then tries trials until one leaves the device beyond use."""
     with triton_runtime.shared([request.library.folder]):
         judge = loading.load(request.card)
-        subject = Subject(judge, calls.bind(request.library.read(), judge, "head"), request.device)
+        subject = Subject(judge, operands.bind(request.library.read(), judge, "head"), request.device)
         leader.send(Ready())
         done = None
         while done is None or not done.last:

@@ -167,14 +167,14 @@ def _try_call(library: Library, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
     """Raises KernelgateError where the kernel's result is not the oracle's."""
     import torch
 
-    from kernelgate.bench.kernel import calls, compare, operands
+    from kernelgate.bench.kernel import compare, operands
 
     given, shapes, right = tried
-    bound = calls.bind(library, kernel, "head")
+    bound = operands.bind(library, kernel, "head")
     outs = operands.empty_outputs(kernel, shapes, "cpu")
     own = operands.changed(given, torch.Tensor.clone)
     returned = bound.prepared(case, own, outs)()
-    made = calls.results(bound, returned, own, outs, tuple(kernel.in_place))
+    made = operands.results(bound, returned, own, outs, tuple(kernel.in_place))
     compared = compare.outputs(kernel, case, made, right)
     if not compared.passed:
         where = compare.place(compared.output, compared.worst)
@@ -210,7 +210,7 @@ def _record_call(
 ) -> None:
     """Raises an error where the card's call does not fit."""
     from kernelgate.bench.kernel import operands
-    from kernelgate.bench.kernel.calls import Bound
+    from kernelgate.bench.kernel.operands import Bound
 
     outs = operands.empty_outputs(kernel, shapes, "cpu")
     recorder = _Recorder(schemas, {**given, **outs}[next(iter(shapes))])

@@ -9,7 +9,7 @@ import torch
 
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel import operands, tolerance
+from kernelgate.bench.kernel import cards, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Inputs, Tensors
 from kernelgate.bench.record import LARGEST
@@ -86,11 +86,11 @@ def limits(kernel: Kernel, case: CaseAxes, dtype: torch.dtype, right: torch.Tens
     name = NAMES[dtype]
     given = kernel.tolerance(case)
     named_dtype = case.get("dtype")
-    by_dtype = tolerance.of_output(name, named_dtype if isinstance(named_dtype, str) else None)
+    by_dtype = cards.output_tolerance(name, named_dtype if isinstance(named_dtype, str) else None)
     atol, rtol = given if given is not None else (by_dtype.atol or 0.0, by_dtype.rtol or 0.0)
     finite = torch.isfinite(right)
     scale = kernel.atol_scale(case, right if bool(finite.all()) else right[finite]) if atol else 0.0
-    return max(atol * scale, tolerance.SMALLEST.get(name, 0.0)), rtol
+    return max(atol * scale, cards.SMALLEST.get(name, 0.0)), rtol
 
 
 def _by_card(name: str, own: object) -> Comparison:
@@ -197,7 +197,7 @@ def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         size = size.clamp(min=float(right.square().mean().sqrt()))
     mantissa, _ = torch.frexp(size)  # from 0.5 to 1, so that the quotient is a power of two, and exact; of 0 it is NaN
     steps = size / mantissa * (torch.finfo(dtype).eps / 2)
-    return steps.nan_to_num(0.0).clamp(min=tolerance.SMALLEST[NAMES[dtype]])
+    return steps.nan_to_num(0.0).clamp(min=cards.SMALLEST[NAMES[dtype]])
 
 
 def _side_errors(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> SideErrors:

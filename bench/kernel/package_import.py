@@ -54,7 +54,7 @@ _import = builtins.__import__
 _import_module = importlib.import_module
 
 
-def load(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
+def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
     """The package `name` from `folder`, as that of `side`, which is a word. A second call gives the same module.
 
     `importer`: the `__name__` of a module outside of the package that may import it, too: the side's card. Raises

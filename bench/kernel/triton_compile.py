@@ -30,9 +30,9 @@ import torch
 from kernelgate.bench.build import archs
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading, operands, package_import, triton_runtime
-from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.fuzz_trials import OFFSET, WAY
+from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.package_import import PackageImportError
 from kernelgate.bench.kernel.pretend_gpu import BlankDraw, pretend
 from kernelgate.bench.kernel.triton_build import (
@@ -151,7 +151,7 @@ class TargetWork:
         pretend(archs.target(self.target.removeprefix("sm_")), alias)
         operators = watch_operators(alias)
         kernel = loading.load(request.card)
-        package = package_import.load(request.folder, request.package, SIDE, importer=type(kernel).__module__)
+        package = package_import.load_package(request.folder, request.package, SIDE, importer=type(kernel).__module__)
         self.send(TargetReport(operators=operators()))
         if _mentions_triton(request.folder):
             self._compile_instead_of_launching()
@@ -278,7 +278,7 @@ def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
 def registered(request: CompileRequest) -> TargetReport:
     """What importing the package registers, where nothing is compiled."""
     operators = watch_operators(package_import.alias_of(request.package, SIDE))
-    package_import.load(request.folder, request.package, SIDE)
+    package_import.load_package(request.folder, request.package, SIDE)
     return TargetReport(operators=operators())
 
 

@@ -25,8 +25,8 @@ from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker import ROOT, child_environment
 
 if TYPE_CHECKING:  # they load torch, which waits
-    from kernelgate.bench.kernel.calls import Bound
     from kernelgate.bench.kernel.card import Kernel
+    from kernelgate.bench.kernel.operands import Bound
 
 WARM_UP = 10
 """Calls before the one that is profiled: the first load modules and let an autotuner choose, the rest warm caches and
@@ -121,10 +121,10 @@ def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
 
 def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
     """The call of each case, with its inputs and outputs on the device."""
-    from kernelgate.bench.kernel import calls, loading
+    from kernelgate.bench.kernel import loading, operands
 
     judge = loading.load(request.card)
-    bound = calls.bind(request.library.read(), judge, "head")
+    bound = operands.bind(request.library.read(), judge, "head")
     for axes in request.cases:
         yield prepared_case(judge, bound, axes, device)
 

@@ -18,9 +18,9 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
-from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
@@ -297,7 +297,7 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
             bound: dict[record.Side, Bound] = {}
             for side, at in request.libraries:
                 leader.send(Doing(doing=f"loading {side}", loading=True))
-                bound[side] = calls.bind(at.read(), judge, side)
+                bound[side] = operands.bind(at.read(), judge, side)
             with nvml.readings(request.device, request.uuid) as source:
                 worker = Worker(request, judge, dict(sorted(bound.items())), timer, step_us, cache, leader, source)
                 leader.send(Ready())

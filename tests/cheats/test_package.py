@@ -21,9 +21,10 @@ from pathlib import Path
 import torch
 from torch.nn.functional import rms_norm, silu
 from kernelgate.bench.build import library
-from kernelgate.bench.kernel import calls, compare
+from kernelgate.bench.kernel import compare
+from kernelgate.bench.kernel import operands
 
-base, head = (calls.load(library.read(Path(folder)), side) for folder, side in zip(sys.argv[1:], ("base", "head")))
+base, head = (operands.load(library.read(Path(folder)), side) for folder, side in zip(sys.argv[1:], ("base", "head")))
 equal = torch.equal
 weight = torch.randn(512)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.kernel import calls, cards, commit
+from kernelgate.bench.kernel import cards, commit, operands
 from tests.attention import error_ratio, inputs, reference
 
 ROOT = Path(__file__).parent.parent.parent
@@ -26,8 +26,8 @@ def other_tree(folder: Path) -> Path:
 
 
 def test_each_runs_its_own_code(kernel_library: Library, tmp_path: Path) -> None:
-    base = calls.load(kernel_library)
-    head = calls.load(commit.build_tree(other_tree(tmp_path)).built["attention"])
+    base = operands.load(kernel_library)
+    head = operands.load(commit.build_tree(other_tree(tmp_path)).built["attention"])
     q, k, v = inputs(2, 3, 65, torch.float32)
     for operators, scale in ((base, 0.125), (head, 0.25), (base, 0.125)):
         out = torch.full_like(q, float("nan"))

@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import rms_norm, silu
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.kernel import calls
+from kernelgate.bench.kernel import operands
 from tests.cheats import judged, libraries, table
 from tests.cheats.judged import acted, name, options, words
 from tests.cheats.libraries import Tally
@@ -64,7 +64,7 @@ def load(tmp_path: Path) -> Load:
     def load(cheat: str) -> tuple[Any, Tally]:
         tally = Tally.at(tmp_path / "tally")
         chosen = next((one.words for one in table.CUDA if one.name == cheat), f"cheat={cheat}")
-        return calls.load(configured(tmp_path, cheat, f"{chosen} tally={tally.file}")), tally
+        return operands.load(configured(tmp_path, cheat, f"{chosen} tally={tally.file}")), tally
 
     return load
 
@@ -181,10 +181,10 @@ import json, os, sys
 from pathlib import Path
 import torch
 from kernelgate.bench.build import library
-from kernelgate.bench.kernel import calls
+from kernelgate.bench.kernel import operands
 from tests.gpu import test_cheats_gpu as tests
 
-sides = {name: calls.load(library.read(Path(folder))) for name, folder in zip(("honest", "head"), sys.argv[1:])}
+sides = {name: operands.load(library.read(Path(folder))) for name, folder in zip(("honest", "head"), sys.argv[1:])}
 given = tests.inputs()
 times = {name: [] for name in sides}
 right = []

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernelgate.bench.kernel import calls, commit
+from kernelgate.bench.kernel import commit, operands
 from tests.attention import error_ratio, guarded, inputs, only_inner_written, reference
 
 ROOT = Path(__file__).parent.parent.parent
@@ -198,7 +198,7 @@ def test_a_library_for_other_devices_says_what_it_has(monkeypatch: pytest.Monkey
     major, minor = torch.cuda.get_device_capability(0)
     other, has = ("9.0", "sm_90, sm_90a") if major == 8 else ("8.0;8.9", "sm_80, sm_89")
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", other)
-    forward_out = calls.load(commit.build_tree(ROOT).built["attention"]).forward_out
+    forward_out = operands.load(commit.build_tree(ROOT).built["attention"]).forward_out
     x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
     with pytest.raises(RuntimeError) as raised:
         forward_out(x, x, x, torch.empty_like(x), 0.125, False)
@@ -212,7 +212,7 @@ def test_a_library_for_the_cpu_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
     shutil.copytree(ROOT / "csrc", tmp_path / "csrc", ignore=shutil.ignore_patterns("*.cu"))
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    forward_out = calls.load(commit.build_tree(tmp_path).built["attention"]).forward_out
+    forward_out = operands.load(commit.build_tree(tmp_path).built["attention"]).forward_out
     x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
     with pytest.raises(RuntimeError, match=r"fa_s512: q is on cuda:0, but this library was compiled for the CPU alone"):
         forward_out(x, x, x, torch.empty_like(x), 0.125, False)

@@ -9,8 +9,8 @@ from kernelgate.bench.check import examine
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.kernel.cards import SMALLEST, TOLERANCES
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
-from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
 
 
 @pytest.mark.parametrize(

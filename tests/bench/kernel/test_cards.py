@@ -9,8 +9,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.kernel.cards import Cards
-from kernelgate.bench.kernel.tolerance import TOLERANCES
+from kernelgate.bench.kernel.cards import TOLERANCES, Cards
 from tests import faulty, registered
 
 BODY = """

@@ -17,7 +17,7 @@ import torch
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
 from kernelgate.bench.core.errors import CardError, CompileError, NoKernelError
-from kernelgate.bench.kernel import calls, card_check, commit
+from kernelgate.bench.kernel import card_check, commit, operands
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
@@ -41,7 +41,7 @@ def repo(tmp_path: Path) -> Path:
 def scaled(built: Library) -> float:
     """What its operator makes of 1 · 3."""
     out, one = torch.zeros(1), torch.ones(1)
-    calls.load(built).scale(out, one, 3.0)
+    operands.load(built).scale(out, one, 3.0)
     return out.item()
 
 
@@ -61,7 +61,7 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
         assert built.card.read_bytes() == (repo / ".ci" / "kernels" / f"{name}.py").read_bytes()
     assert scaled(found.built["scale"]) == 3.0
     out = torch.zeros(2)
-    calls.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
+    operands.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
     assert out.tolist() == [6.0, 6.0]
 
 

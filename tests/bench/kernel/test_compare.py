@@ -15,9 +15,9 @@ from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.cards import SMALLEST, TOLERANCES
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
-from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
 from tests import faulty
 
 FLOATS = [name for name in DTYPES if TORCH_DTYPES[name].is_floating_point]

@@ -11,7 +11,7 @@ import torch
 
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
-from kernelgate.bench.kernel import calls, card_check, commit
+from kernelgate.bench.kernel import card_check, commit, operands
 from kernelgate.bench.system.worker import WorkerProcess
 from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
@@ -31,7 +31,7 @@ def built(tree: Path) -> Library:
 def scaled(library: Library, factor: float) -> list[float]:
     """What its operator makes of 0, 1, 2."""
     out = torch.zeros(3)
-    calls.load(library).scale(out, torch.arange(3.0), factor)
+    operands.load(library).scale(out, torch.arange(3.0), factor)
     return out.tolist()
 
 
@@ -120,7 +120,9 @@ def test_overloads(tree: Path) -> None:
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, calls)})
     assert built(tree).manifest.card == "scale"
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "ops.scale(out, x, '2')")})
-    with pytest.raises(CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument 'factor'"):
+    with pytest.raises(
+        CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument 'factor'"
+    ):
         built(tree)
 
 
@@ -214,7 +216,7 @@ def test_sources_that_need_one_torch(tree: Path, version: str, monkeypatch: pyte
     with pytest.raises(
         KernelgateError, match=r"was compiled for torch .* alone, and torch 2\.99\.0\+cu130 is installed"
     ):
-        calls.load(library)
+        operands.load(library)
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.kernel import package_import
-from kernelgate.bench.kernel.package_import import PackageImportError, load
+from kernelgate.bench.kernel.package_import import PackageImportError
+from kernelgate.bench.kernel.package_import import load_package as load
 
 Files = dict[str, str]
 

@@ -213,7 +213,7 @@ folder, side, way, n = sys.argv[1:]
 pretend((9, 0), package_import.alias_of("my_kernels", side))
 launch = JITFunction.run
 JITFunction.run = lambda kernel, *args, grid, warmup, **kwargs: launch(kernel, *args, grid=grid, warmup=True, **kwargs)
-ops = package_import.load(Path(folder), "my_kernels", side)
+ops = package_import.load_package(Path(folder), "my_kernels", side)
 module, function = way.split(".")
 x = torch.randn(int(n) + 8, dtype=torch.bfloat16)[8:]
 getattr(getattr(ops, module), function)(x, torch.empty_like(x))
