@@ -69,11 +69,6 @@ def cache_folder() -> Path:
         ) from None
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Taking and making entries
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
     """The cache's entry for a key, made where there is none, by one process at a time.
 
@@ -204,11 +199,6 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Holding and removing entries
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def hold(entry: Path) -> None:

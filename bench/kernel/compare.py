@@ -131,11 +131,6 @@ def bits_dtype(dtype: torch.dtype) -> torch.dtype:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Units in the last place
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SideErrors:
     """Of one output of one call, in ulp."""

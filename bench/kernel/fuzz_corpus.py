@@ -102,11 +102,6 @@ def trials(kept: Iterable[KeptTrial], card: CardFacts, device: DeviceKind) -> It
             yield trial
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The smallest
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails: Fails) -> Axes:
     """The axes of the smallest trial that still fails; `first` itself where nothing smaller does.
 

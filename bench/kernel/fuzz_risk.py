@@ -152,11 +152,6 @@ def _pairs(row: Mapping[str, AxisValue], values: Iterable[str]) -> set[Pair]:
     return set(combinations([(axis, row[axis]) for axis in values if axis in row], 2))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Random trials
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def drawn(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | None = None) -> Iterator[Trial]:
     """Trials for ever, each of a run's seed of its own. None for a card that is not fuzzed on this device."""
     if not card.fuzz[device]:

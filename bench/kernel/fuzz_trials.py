@@ -73,11 +73,6 @@ class Trial(Message):
         return str(self.axes.get(WAY, PLAIN))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The card's list
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
     """The whole list. Axes to choose from and distributions are spread: where the list is long enough, every
     combination of them stands in it at least once."""
@@ -126,11 +121,6 @@ def special(whole: range) -> Sequence[int]:
     """The ends of a range, and the powers of two in it with their neighbours: where masks and tiles go wrong."""
     powers = (2**exponent + step for exponent in range(40) for step in (-1, 0, 1))
     return sorted({whole[0], whole[-1], *(value for value in powers if value in whole)})
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What a trial may be
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -203,11 +193,6 @@ def is_light(row: Mapping[str, AxisValue], device: DeviceKind) -> bool:
     sizes = [value for value in row.values() if isinstance(value, int) and not isinstance(value, bool)]
     elements, operations = MOST[device]
     return prod(sizes) <= elements and prod(sizes) * max(sizes, default=1) <= operations
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Ids
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def trial(seed: int, card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> Trial:

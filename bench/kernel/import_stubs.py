@@ -19,6 +19,12 @@ from kernelgate.bench.core.dtypes import DTYPES, known
 HEAVY = frozenset({"torch", "triton", "numpy", "scipy", "cuda", "cutlass", "cupy"})
 
 
+def _attribute(name: str) -> Unknown:
+    if name.startswith("__") and name.endswith("__"):
+        raise AttributeError(name)
+    return Unknown()
+
+
 class Unknown:
     """Stands for any object of a module that is not there."""
 
@@ -32,9 +38,7 @@ class Unknown:
         return "an object of torch or another module that is not there while cards are listed"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return Unknown()
+        return _attribute(name)
 
     def __call__(self, *args: Any, **_: Any) -> Any:
         # A decorator gives back what it decorates.
@@ -94,9 +98,7 @@ class Shaped:
         return prod(self.shape)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return Unknown()
+        return _attribute(name)
 
     def __getitem__(self, _: Any) -> Any:
         return Unknown()
@@ -151,9 +153,7 @@ class _Module(ModuleType):
     __path__: list[str] = []  # noqa: RUF012 - a package, so that `import torch.nn` works
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return Unknown()
+        return _attribute(name)
 
 
 class _Loader(Loader):

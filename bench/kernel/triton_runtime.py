@@ -26,11 +26,6 @@ Configs = Sequence[Any]
 """Of triton.Config."""
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The cache
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SharedCache:
     """A folder that every side's kernels are found in."""
@@ -78,11 +73,6 @@ def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
                 names = json.loads(listing.read_bytes())["child_paths"]
                 listing.write_text(json.dumps({"child_paths": {name: str(copy / name) for name in names}}))
     return SharedCache(folder, frozenset(folder.glob("*/*.cubin")))
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Autotuning
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def chosen(ops: Any) -> str:

@@ -55,11 +55,6 @@ class WatchedCall(BaseModel):
         return cls(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes, warm_up=warm_up)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The leader
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Watching:
     """A call, and the tool that watches it."""
@@ -112,11 +107,6 @@ def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
         processes = WarmProcesses(watching, folder, stack, [])
         processes.prepare(AHEAD)
         yield processes
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The process
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
