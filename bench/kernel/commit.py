@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
-from kernelgate.bench.build.sources import Extension, Package, Sources, package_sources, read_sources
+from kernelgate.bench.build.sources import Extension, Sources, package_sources, read_sources
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import card_check, cards, triton_build
@@ -19,9 +19,6 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
-
-Files = Mapping[str, bytes]
-"""Contents by path."""
 
 
 @dataclass(frozen=True)
@@ -102,65 +99,35 @@ def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries
 def build_card(
     tree: Path, name: str, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None
 ) -> Library:
-    """One card's library. `name`: what errors call the tree; `sha`: its commit, where it is one.
+    """One card's library. `name`: what errors call the tree; `sha`: its commit, else HEAD where the sources are its.
 
     Raises CardError where the card names sources that are not there, or does not fit its library; else as build_commit.
     """
-    how = how or HowToBuild()
-    at = SourceTree(tree, name, sha)
-    spec = card.build
-    library = _extension(at, card, spec, how) if isinstance(spec, Extension) else _package(at, card, spec, how)
+    how, spec, own = how or HowToBuild(), card.build, f"{cards.FOLDER}/{card.name}.py"
+
+    def sources(of: Path) -> Mapping[str, bytes]:
+        if isinstance(spec, Extension):
+            return read_sources(of, name, card.name, spec).files
+        return package_sources(of, spec.name)
+
+    def alike(head: Path) -> bool:
+        return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and sources(head) == found
+
+    try:
+        found = sources(tree)
+    except BuildError as error:
+        line = line_of(ast.parse(card.file.read_bytes()), "build")
+        raise CardError(str(card.file), line, "build", str(error)) from None
+    if isinstance(spec, Extension):
+        sha = sha or git.unchanged_head(tree, [*spec.sources, *found, own], alike)
+        library = builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
+    else:
+        places = [f"{root}{spec.name}{end}" for root in ("", "src/") for end in ("", ".py")]
+        sha = sha or git.unchanged_head(tree, [*places, *found, own], alike)
+        library = triton_build.build_package(found, card, spec, sha, how.limits)
     library = builder.with_card(library, card.file)
     card_check.check_operators(library, card)
     return library
-
-
-@dataclass(frozen=True)
-class SourceTree:
-    """Where sources are read."""
-
-    path: Path
-    name: str
-    """What errors call it."""
-    sha: str | None
-    """Its commit; None of a work tree, whose files may be those of a commit."""
-
-    def read(self, card: CardFacts, files: Callable[[Path], Files], places: Iterable[str]) -> tuple[Files, str | None]:
-        """What `files` finds for a card, and the commit: HEAD's if it finds the same in a work tree of HEAD.
-
-        `places`: patterns of what else may enter the library. Raises CardError at the card's `build`.
-        """
-        own = f"{cards.FOLDER}/{card.name}.py"
-        try:
-            found = files(self.path)
-        except BuildError as error:
-            line = line_of(ast.parse(card.file.read_bytes()), "build")
-            raise CardError(str(card.file), line, "build", str(error)) from None
-
-        def alike(head: Path) -> bool:
-            return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and files(head) == found
-
-        return found, self.sha or git.unchanged_head(self.path, [*places, *found, own], alike)
-
-
-def _extension(at: SourceTree, card: CardFacts, spec: Extension, how: HowToBuild) -> Library:
-    def files(tree: Path) -> Files:
-        return read_sources(tree, at.name, card.name, spec).files
-
-    found, sha = at.read(card, files, spec.sources)
-    return builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
-
-
-def _package(at: SourceTree, card: CardFacts, spec: Package, how: HowToBuild) -> Library:
-    def files(tree: Path) -> Files:
-        try:
-            return package_sources(tree, spec.name)
-        except NoKernelError as error:
-            raise NoKernelError(f"the card {card.name}: {error}") from None
-
-    places = [f"{root}{spec.name}{end}" for root in ("", "src/") for end in ("", ".py")]
-    found, sha = at.read(card, files, places)
-    return triton_build.build_package(found, card, spec, sha, how.limits)
 
 
 def _of_the_tree(error: CardError, tree: Path) -> CardError:

@@ -40,12 +40,10 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str | None]:
 
     def of(tree: Path) -> str | None:
         file = tree / CARD
-        card: Any = SimpleNamespace(
-            name="scale", file=file, sha256=commits.hashlib.sha256(file.read_bytes()).hexdigest()
-        )
-        at = commits.SourceTree(tree, "here", None)
+        digest = commits.hashlib.sha256(file.read_bytes()).hexdigest()
+        card: Any = SimpleNamespace(name="scale", file=file, sha256=digest, build=Extension("csrc/scale*"))
         try:
-            commits._extension(at, card, Extension("csrc/scale*"), commits.HowToBuild())
+            commits.build_card(tree, "here", card)
         except ReachedBuildError as reached:
             sha: str | None = reached.args[0]
             return sha
