@@ -63,14 +63,3 @@ def floats() -> torch.Tensor:
     above, below = (torch.nextafter(middles, torch.tensor(limit)) for limit in (float("inf"), 0.0))
     near = torch.cat([halves, middles, above, below, torch.tensor([65519.996, 65520.0, 65536.0, 1e30])])
     return torch.cat([any_bits, near, -near])
-
-
-@pytest.mark.parametrize(
-    ("function", "dtype"), [("floats_to_halves", torch.float16), ("floats_to_bfloats", torch.bfloat16)]
-)
-def test_floats_are_rounded_to_nearest_even(
-    code: ctypes.CDLL, floats: torch.Tensor, function: str, dtype: torch.dtype
-) -> None:
-    rounded = torch.empty(floats.shape, dtype=dtype)
-    getattr(code, function)(address(floats), address(rounded), ctypes.c_int64(floats.numel()))
-    torch.testing.assert_close(rounded, floats.to(dtype), rtol=0, atol=0, equal_nan=True)

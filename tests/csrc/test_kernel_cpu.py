@@ -37,30 +37,12 @@ def test_any_finite_scale(kernel: Any, scale: float, dtype: torch.dtype) -> None
     assert error_ratio(kernel.forward(q, k, v, scale, True), reference(q, k, v, scale, True)) <= 1
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(torch.float16, 1), (torch.bfloat16, 1), (torch.float32, 10)], ids=str)
-def test_scores_whose_exponentials_leave_float32(kernel: Any, dtype: torch.dtype, limit: float) -> None:
-    """Scores of 256 and more are float32 numbers 2^-15 apart, so that the weights may be off by 3e-5 of themselves."""
-    q, k, v = inputs(1, 2, 200, dtype)
-    assert (q.double() @ k.double().transpose(-1, -2) * 8).max() > 256
-    assert error_ratio(kernel.forward(q, k, v, 8.0, False), reference(q, k, v, 8.0, False)) <= limit
-
-
 def test_the_maximum_may_come_last(kernel: Any) -> None:
     """Each key outweighs all before it by e^8, so each step takes back nearly everything summed so far."""
     q, _, v = inputs(1, 1, 256, torch.float32)
     q = torch.ones_like(q)
     k = torch.arange(256.0).div(8).reshape(1, 1, 256, 1).expand(1, 1, 256, 64).contiguous()
     assert error_ratio(kernel.forward(q, k, v, 1.0, False), reference(q, k, v, 1.0, False)) <= 1
-
-
-def test_a_single_key_is_passed_on(kernel: Any) -> None:
-    q, k, v = inputs(5, 7, 1, torch.float16)
-    assert torch.equal(kernel.forward(q, k, v, 0.125, False), v)
-
-
-def test_the_longest_sequence(kernel: Any) -> None:
-    q, k, v = inputs(1, 1, 4096, torch.bfloat16)
-    assert error_ratio(kernel.forward(q, k, v, 0.125, True), reference(q, k, v, 0.125, True)) <= 1
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 8, 64), (3, 0, 8, 64)])

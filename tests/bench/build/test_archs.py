@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pynvml
 import pytest
 
 from kernelgate.bench.build import archs
@@ -77,24 +76,3 @@ def test_demanded_is_all_there_or_refused() -> None:
 )
 def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Target, ...]) -> None:
     assert archs.serving(gpus, CSRC) == expected
-
-
-def test_a_machine_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_driver() -> None:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-
-    monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
-    assert archs.gpus_at_hand() == ()
-
-
-def test_gpus_at_hand_are_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    capabilities = {0: (9, 0), 1: (8, 9), 2: (9, 0)}
-    for name, value in {
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: len(capabilities),
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetCudaComputeCapability": lambda handle: list(capabilities[handle]),
-    }.items():
-        monkeypatch.setattr(pynvml, name, value)
-    assert archs.gpus_at_hand() == ((8, 9), (9, 0))

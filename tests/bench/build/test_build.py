@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +16,8 @@ import pytest
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
-from kernelgate.bench.build.sources import Extension, read_sources
-from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError, UsageError
+from kernelgate.bench.build.sources import read_sources
+from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError
 from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
@@ -96,26 +95,6 @@ def test_max_jobs_compilers_run_at_a_time(
     assert seen[0][1:] == jobs
 
 
-@pytest.mark.parametrize("asked", ["0", "-2", "many", "1.5"])
-def test_max_jobs_must_be_a_number_of_jobs(tree: Path, monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
-    monkeypatch.setenv("MAX_JOBS", asked)
-    with pytest.raises(UsageError, match=re.escape(f"MAX_JOBS={asked!r}") + ".* set a number from 1 on"):
-        compiled(tree)
-
-
-def test_headers_and_sources_in_other_folders_come_along(tree: Path, no_compiling: Callable[[], None]) -> None:
-    spec = Extension("csrc/binding.cpp", flags=("-Iinclude",))
-    header = "#pragma once\n#include <detail/answer.h>\n"
-    write(tree, {"csrc/answer.h": header, "include/detail/answer.h": ANSWER, "csrc/broken.cpp": "#error not named"})
-    first = compiled(tree, spec)
-    assert loaded(first).the_answer() == 42
-    write(tree, {"csrc/broken.cpp": "#error changed", "csrc/other.h": ""})
-    write(tree, {"include/detail/answer.h": ANSWER.replace("= ANSWER", "= ANSWER + 1")})
-    assert loaded(compiled(tree, spec)).the_answer() == 43
-    no_compiling()
-    assert compiled(write(tree, {"include/detail/answer.h": ANSWER}), spec).manifest.key == first.manifest.key
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Nothing is compiled twice
 # ----------------------------------------------------------------------------------------------------------------------
@@ -180,15 +159,6 @@ def test_of_two_builds_at_once_one_compiles(tree: Path, compiler: Callable[[str]
     said = [process.communicate() for process in both]
     assert sorted(out.strip() for out, _ in said) == ["False", "True"], said
     assert "another process compiles the same sources; waiting for it" in said[0][1] + said[1][1]
-
-
-def test_ccache_is_put_before_the_compiler(tree: Path, tmp_path: Path, compiler: Callable[[str], Path]) -> None:
-    folder = compiler('exec $GXX "$@"')
-    ccache = folder / "ccache"
-    ccache.write_text(f'#!/bin/bash\necho "$1 $CCACHE_NOHASHDIR" >> "{tmp_path}/calls"\nexec "$@"\n', encoding="utf-8")
-    ccache.chmod(0o755)
-    compiled(tree)
-    assert (tmp_path / "calls").read_text(encoding="utf-8") == f"{folder}/g++ 1\n"  # linking is not cached
 
 
 def test_a_cache_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import archs, build, library, toolchain
-from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError, UsageError
 from kernelgate.bench.system import cuda_tools
@@ -67,17 +66,6 @@ def test_targets_of_the_arch_list(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     assert set(cubins(built)) == {"sm_80", "sm_89"}
 
 
-def test_a_plain_unit_is_compiled_for_every_target_and_a_named_one_for_its_own(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
-    built = compiled(write(tree, {"csrc/plain.cu": PLAIN}))
-    assert built.manifest.targets == ("sm_89", "sm_90")
-    assert targets_of(built) == b"cuda sm_89 sm_90 "
-    found = sorted((kernel.name, kernel.target) for kernel in built.manifest.kernels)
-    assert found == [("kernel", "sm_89"), ("plain_kernel", "sm_89"), ("plain_kernel", "sm_90")]
-
-
 def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
     says = rf"asks for sm_90, but the sources of {CARD} have no translation unit for it; they have: sm_80, sm_89"
@@ -130,14 +118,6 @@ def test_a_failed_kernel_names_its_target(tree: Path) -> None:
     assert caught.value.target == "sm_89"
 
 
-def test_too_much_shared_memory_is_found_while_building(tree: Path) -> None:
-    greedy = KERNEL_HEADER.replace("{ out[", "{ __shared__ float tile[99999]; tile[threadIdx.x] = 1; out[").replace(
-        "= 1.0F", "= tile[threadIdx.x ^ 1]"
-    )
-    with pytest.raises(CompileError, match=r"csrc/answer_sm89.cu: error: ptxas: .*uses too much shared data"):
-        compiled(write(tree, {"csrc/kernel.cuh": greedy}))
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # What is known of the kernels travels with the library
 # ----------------------------------------------------------------------------------------------------------------------
@@ -175,12 +155,6 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
     assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
     assert carried.manifest.kernels[0].occupancy_pct == {}
-
-
-def test_the_line_table_names_files_as_samples_by_line_are_quoted(carried: Library) -> None:
-    held = library.sources_in(carried)
-    assert f"{HERE}csrc".encode() in carried.path.read_bytes()
-    assert (held / "csrc" / "answer_sm89.cu").read_text(encoding="utf-8") == LAUNCHES + KERNEL
 
 
 def test_facts_that_were_missing_are_read_once_the_tools_are_there(

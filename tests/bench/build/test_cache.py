@@ -10,7 +10,6 @@ import pytest
 
 from kernelgate.bench.build import cache as subject
 from kernelgate.bench.build.library import MANIFEST
-from kernelgate.ci.commands import cli
 from tests.miniature import CPU_FILES, compiled, write
 
 DAY = 86_400.0
@@ -47,11 +46,6 @@ def test_what_nobody_used_for_long_goes_with_its_log(filled: Path) -> None:
     assert (filled / "cards" / "aa" / "card.py").exists()
 
 
-@pytest.mark.parametrize(("most", "left"), [(3006, {OLD, OLDER, NEW}), (3005, {OLD, NEW}), (1500, {NEW}), (0, set())])
-def test_until_the_rest_fits_what_waited_longest_goes(filled: Path, most: int, left: set[str]) -> None:
-    assert keys(subject.prune(filled, 100 * DAY, most).kept) == left
-
-
 def test_what_is_in_use_stays_and_is_said(filled: Path) -> None:
     subject.hold(filled / OLD)
     os.utime(filled / "locks" / f"{OLD}.used", (0, 0))
@@ -86,13 +80,3 @@ def test_a_library_that_this_process_has_built_stays_until_it_ends(tmp_path: Pat
     os.close(subject._held.pop(cache / key))
     assert keys(subject.prune(cache, 0, 0).removed) == {key}
     assert not compiled(tree).cached, "it is compiled again"
-
-
-def test_the_verb_says_what_it_removed(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    subject.hold(filled / OLDER)
-    assert subject.cache_folder() == filled
-    assert cli.run(["cache", "prune", "--gigabytes", "0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"removed {OLD}, 0.0 MB, last used 20")
-    assert f"in use: {OLDER}, 0.0 MB" in lines
-    assert lines[-1] == f"{filled}: removed 2 of 3 libraries (0.0 MB); 0.0 MB are left"

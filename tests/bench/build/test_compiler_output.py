@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from kernelgate.bench.build.compiler_output import ErrorSearch, FirstError, quotable
+from kernelgate.bench.build.compiler_output import ErrorSearch, FirstError
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp
@@ -183,15 +183,6 @@ def test_first_error(log: str, expected: str) -> None:
     assert first_error(log, FILES).text == expected
 
 
-@pytest.mark.parametrize(
-    ("log", "source"),
-    [(NVCC_HEADER, "csrc/fa_s512_sm89.cu"), (GXX_HEADER, "csrc/bad.cpp"), (linking("ld: x"), "kernel.so")],
-    ids=["nvcc", "g++", "linker"],
-)
-def test_names_the_step_that_failed(log: str, source: str) -> None:
-    assert first_error(log, FILES).source == source
-
-
 def test_a_warning_is_no_error() -> None:
     log = failed("csrc/a.cpp", "csrc/a.cpp:1:1: warning: error: reading 'x'", "csrc/a.cpp:9:1: error: the real one")
     assert first_error(log, FILES).text == "csrc/a.cpp:9: error: the real one"
@@ -219,11 +210,6 @@ def test_what_stands_in_a_file_of_the_machine_is_not_quoted(file: str) -> None:
     assert "root:" not in str(found)
     assert "own;" in str(found.excerpt)
     assert found.text.startswith("csrc/a.cpp:9: error") or "is none of the commit's files" in found.text
-
-
-def test_the_headers_of_compilers_are_quoted() -> None:
-    lines = ["../tools/torch/include/torch/x.h:3:1: error: static assertion failed", "    3 | static_assert(false);"]
-    assert list(quotable(lines, FILES)) == lines
 
 
 def test_the_excerpt_begins_with_the_error_and_is_short() -> None:

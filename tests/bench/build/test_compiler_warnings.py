@@ -70,12 +70,3 @@ def test_a_planted_warning_is_in_the_record_from_the_cache_too(tmp_path: Path) -
     (build,) = library.build_records(Sides(None, again))
     assert build.warnings == head.manifest.warnings
     assert compiled(write(tree, CPU_FILES)).manifest.warnings == ()
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_library_from_before_warnings_were_kept_is_compiled_again(tmp_path: Path) -> None:
-    tree = write(tmp_path / "a checkout", CPU_FILES)
-    old = compiled(tree)
-    manifest = old.folder / library.MANIFEST
-    manifest.write_text(old.manifest.model_copy(update={"warnings": None}).model_dump_json())
-    assert compiled(tree).manifest.warnings == ()

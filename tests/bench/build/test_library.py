@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,9 @@ import pytest
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import (
-    ABSENT,
     LIBRARY,
     MANIFEST,
     SOURCES,
-    Libraries,
     Library,
     LibraryAt,
     Manifest,
@@ -73,15 +70,6 @@ def test_an_export_carries_the_sources_it_was_made_of_and_none_of_another(tmp_pa
     assert [(path.name, path.read_text(encoding="utf-8")) for path in held.rglob("*.cu")] == [("a.cu", "new")]
 
 
-def test_an_export_over_another_leaves_none_of_it(tmp_path: Path, exported: Library) -> None:
-    other = made(tmp_path / "other", contents="other code", card_text="# other card")
-    build.export(other, exported.folder)
-    found = library.read(exported.folder)
-    assert found.manifest == other.manifest
-    assert found.card is not None
-    assert found.card.read_text(encoding="utf-8") == "# other card"
-
-
 @pytest.mark.parametrize("name", [LIBRARY, "card/gemm.py"])
 @pytest.mark.parametrize("how", ["changed", "missing"])
 def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> None:
@@ -108,18 +96,6 @@ def test_a_folder_holds_one_library_or_one_for_each_card(tmp_path: Path) -> None
     found = library.read_all(tmp_path / "all")
     assert {name: one.manifest for name, one in found.built.items()} == {"gemm": gemm.manifest, "norm": norm.manifest}
     assert dict(found.absent) == {}
-
-
-def test_a_folder_without_a_library_is_refused(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(KernelgateError, match=r"holds no compiled kernel: there is no library\.json in it or in a"):
-            library.read_all(folder)
-
-
-@pytest.mark.parametrize("absent", [{"gemm": "it does not compile"}, {}])
-def test_why_there_is_no_library(tmp_path: Path, absent: dict[str, str]) -> None:
-    (tmp_path / ABSENT).write_text(json.dumps(absent), encoding="utf-8")
-    assert library.read_all(tmp_path) == Libraries({}, absent)
 
 
 def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
@@ -163,11 +139,6 @@ def test_builds_of_a_record(exported: Library) -> None:
 
 def pinned(folder: Path, digest: str) -> Path:
     return Path(f"{folder}{library.PIN}{digest}")
-
-
-def test_a_folder_with_the_digest_that_was_given_is_read(exported: Library) -> None:
-    folder = exported.folder.parent
-    assert library.read_all(pinned(folder, library.folder_digest(folder))).built.keys() == {"gemm"}
 
 
 TAMPERED = {

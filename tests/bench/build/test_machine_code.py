@@ -45,17 +45,6 @@ def test_spills_are_what_ptxas_says(target: str, tmp_path: Path, tools: Disassem
     assert kernel.threads == 256
 
 
-def test_static_shared_memory_and_barriers(tmp_path: Path, tools: Disassembler) -> None:
-    cubin, said = compiled("bank_conflicts", "sm_90", tmp_path)
-    (kernel,) = machine_code.read(cubin, tools)
-    assert "4096 bytes smem" in said
-    assert kernel.static_shared_bytes == kernel.shared_bytes == 4096
-    assert kernel.dynamic_shared_bytes is None
-    assert kernel.instructions["BAR"] == 1
-    assert kernel.spill_bytes == 0
-    assert kernel.threads is None  # the launch alone knows the block's size
-
-
 def test_tensor_instructions_are_counted(tmp_path: Path, tools: Disassembler) -> None:
     cubin, _ = compiled("tensor", "sm_89", tmp_path)
     (kernel,) = machine_code.read(cubin, tools)
@@ -83,8 +72,3 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert code.kernels == ()
     assert code.missing
     assert code.missing.startswith("cuobjdump, ")
-
-
-def test_a_damaged_record_of_launches_costs_the_facts_alone(tmp_path: Path) -> None:
-    (tmp_path / "kernel.so").write_text("no library")
-    assert machine_code.facts(tmp_path / "kernel.so").missing == "not a 64-bit ELF file"

@@ -11,7 +11,6 @@ import pytest
 from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import Extension, Sources, read_sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
-from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write
 
 
@@ -91,11 +90,6 @@ def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
     assert nvcc.index("-DOWN") < nvcc.index("--use_fast_math") < nvcc.index("'-DA=b c'")
     assert given.ninja_file.count("--use_fast_math") == 1
     assert "--use_fast_math" in given.without_contents().ninja_file, "a machine's own flags are not the sources' fault"
-
-
-def test_cudaflags_that_are_no_words_are_a_mistake_of_whoever_set_them() -> None:
-    with pytest.raises(UsageError, match='CUDAFLAGS="-DA=\'b" cannot be read as words of a command line'):
-        _ = replace(BOTH, environment=(("CUDAFLAGS", "-DA='b"),)).key
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -197,15 +191,6 @@ def commands(recipe: Recipe) -> dict[str, str]:
     """Rule -> command."""
     lines = recipe.ninja_file.splitlines()
     return {one.removeprefix("rule "): two.strip() for one, two in pairwise(lines) if one.startswith("rule ")}
-
-
-def test_flags_of_the_card_reach_compilers_and_linker() -> None:
-    found = commands(with_spec(BOTH, flags=("-fopenmp", "-DA=a b"), nvcc_flags=("-DN",)))
-    both = "-fopenmp '-DA=a b'"
-    assert f" -forward-unknown-to-host-compiler {both} -DN --objdir-as-tempdir " in found["nvcc"]
-    assert f" {both} -c $in" in found["cxx"]
-    assert found["link"].endswith(f" {both}")
-    assert "-DN" not in found["cxx"] + found["link"]
 
 
 def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:

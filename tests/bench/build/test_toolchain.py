@@ -51,26 +51,6 @@ def test_this_environment_can_compile_for_a_gpu() -> None:
     assert (found.torch.python_include / "Python.h").is_file()
 
 
-@pytest.mark.usefixtures("machine")
-def test_without_nvcc() -> None:
-    found = toolchain.find()
-    assert found.cuda is None
-    assert found.cuda_missing == (
-        "nvcc, which compiles CUDA, is neither on PATH nor among the Python packages (nvidia/cu*/bin) "
-        "nor in /usr/local/cuda*/bin"
-    )
-
-
-def test_nvcc_on_path_comes_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_path = cuda(machine / "chosen")
-    cuda(machine / "usr" / "local" / "cuda-13.0")
-    monkeypatch.setenv("PATH", f"{on_path.parent}:{machine / 'bin'}")
-    found = toolchain.find().cuda
-    assert found == toolchain.Cuda(
-        on_path, machine / "chosen" / "include", machine / "chosen" / "lib", "release of chosen"
-    )
-
-
 @pytest.mark.parametrize(
     ("headers", "runtime", "lacks"), [(False, True, "cuda_runtime.h"), (True, False, "libcudart_static.a")]
 )

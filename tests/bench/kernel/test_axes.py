@@ -39,24 +39,6 @@ def test_an_id_is_read_back_to_the_axes_that_it_came_from(both: tuple[dict[str, 
     assert axes.parse(axes.case_id(case), case) == case
 
 
-@given(cases())
-def test_two_cases_have_one_id_only_where_they_are_the_same(both: tuple[dict[str, AxisValue], ...]) -> None:
-    one, other = both
-    assert (axes.case_id(one) == axes.case_id(other)) == (one == other)
-
-
-@given(cases(), st.randoms(use_true_random=False))
-def test_neither_the_order_of_a_dict_nor_a_false_that_is_left_out_matters(
-    both: tuple[dict[str, AxisValue], ...], random: object
-) -> None:
-    case = both[0]
-    order = axes.order([case])
-    shuffled = [(axis, value) for axis, value in case.items() if value is not False]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    whole = axes.complete(dict(shuffled), order, axes.booleans([case]))
-    assert list(whole.items()) == list(case.items())
-
-
 @pytest.mark.parametrize(
     ("case", "id_", "label"),
     [

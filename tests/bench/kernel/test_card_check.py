@@ -145,8 +145,3 @@ def processes(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noq
 def test_a_kernel_that_crashes_is_one_sentence(trial: TriedCard) -> None:
     with pytest.raises(KernelgateError, match="the card tried cannot be tried: the process was killed by SIGABRT"):
         trial.check(kernel=KERNEL.replace("assert", "import os; os.abort(); assert"))
-
-
-@pytest.mark.usefixtures("processes")
-def test_in_a_process_of_its_own_a_right_card_is_right(trial: TriedCard) -> None:
-    assert trial.check() == ()

@@ -262,24 +262,10 @@ def test_a_card_is_listed_without_torch_and_triton(tmp_path: Path, index: str, s
     assert card.gives == ("a", "b", "index", "x", "y")
 
 
-def test_what_a_card_does_with_a_tensor_that_it_drew(tmp_path: Path) -> None:
-    body = 'dict(x=draw(case.M, case.N), bias=draw(case.N, dtype="fp32"))'
-    more = (
-        "x = draw(case.M, case.N)\n    x[0, 1:] = 0\n    x += 1\n    first, *_ = x\n    dict(x=first, bias=-x.t() / 2)"
-    )
-    path = write(tmp_path, (f"return {body}", more.replace("    dict", "    return dict")))
-    assert registered.facts(path).target.bytes == 8 * 2 + 4 * 8 * 2 + 8 * 2
-
-
 def test_what_hangs_on_torch_is_no_mistake_and_its_bytes_are_unknown(tmp_path: Path) -> None:
     lists = ('return dict(x=draw(case.M, case.N), bias', 'rows = int(torch.tensor([1]).max())\n'
              '    return dict(x=draw(rows, case.N), bias')  # fmt: skip
     assert registered.facts(write(tmp_path, lists)).target.bytes is None
-
-
-def test_bytes_that_a_card_gives_count(tmp_path: Path) -> None:
-    card = registered.facts(write(tmp_path, more="def bytes(self, case):\n    return 7 * case.M"))
-    assert card.target.bytes == 28.0
 
 
 def test_lists_of_tensors_count_and_what_is_computed_in_place_counts_once(tmp_path: Path) -> None:

@@ -87,13 +87,6 @@ def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
     assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
 
 
-def test_expected_holds_cards_cases_and_checks(two: Cards) -> None:
-    planned = cards.expected(cards.select(two, "cuda"), 3, "l4", "8.9")
-    assert [card.name for card in planned.cards] == ["one", "two"]
-    assert [(case.card, case.id) for case in planned.cases][::3] == [("one", "m4_fp16"), ("two", "m8_fp16")]
-    assert (planned.checks, planned.processes, planned.label, planned.target) == (("fuzz", "witness"), 3, "l4", "8.9")
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Attention, the card of this repository
 # ----------------------------------------------------------------------------------------------------------------------

@@ -65,30 +65,6 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
     assert out.tolist() == [6.0, 6.0]
 
 
-def test_a_card_keeps_its_library_when_another_changes(repo: Path, no_compiling: Callable[[], None]) -> None:
-    miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
-    before = commit.build_commit(repo).built
-    miniature.commit(repo, {"csrc/twice.cpp": TWICE + "// changed\n"})
-    after = commit.build_commit(repo).built
-    assert after["scale"].same_as(before["scale"])
-    assert not after["twice"].same_as(before["twice"])
-    miniature.commit(repo, {".ci/kernels/twice.py": TWICE_CARD + "\n# changed\n"})
-    no_compiling()
-    card_changed = commit.build_commit(repo).built["twice"]
-    assert card_changed.manifest.key == after["twice"].manifest.key
-    assert not card_changed.same_as(after["twice"])
-
-
-def test_the_checkout_is_neither_read_nor_touched(repo: Path) -> None:
-    sha = git(repo, "rev-parse", "HEAD")
-    miniature.commit(repo, {"csrc/scale.cpp": "#error the next commit", ".ci/kernels/scale.py": "the next commit"})
-    write(repo, {"csrc/scale_more.cpp": "#error not tracked", ".ci/kernels/more.py": "not tracked"})
-    status = git(repo, "status", "--porcelain", "--branch", "--untracked-files=all")
-    assert scaled(commit.build_commit(repo, sha).built["scale"]) == 3.0
-    assert git(repo, "status", "--porcelain", "--branch", "--untracked-files=all") == status
-    assert len(git(repo, "worktree", "list").splitlines()) == 1
-
-
 def test_base_and_head_run_their_own_code_in_one_process(repo: Path) -> None:
     base = commit.build_commit(repo).built["scale"]
     write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
@@ -280,23 +256,6 @@ def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> N
     git(repo, "checkout", "--quiet", ".")
     commit.export(commit.build_tree(repo), out)
     assert (sorted(library.read_all(out).built), dict(library.read_all(out).absent)) == (["scale", "twice"], {})
-
-
-def test_verb(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(repo / "csrc")
-    sha = miniature.commit(repo, {"csrc/scale.cpp": SCALE + "// compiled by the verb alone\n"})
-
-    assert cli.run(["build"]) == 0
-    out, err = capfd.readouterr()
-    assert out == f"{commit.build_commit(repo).built['scale'].path}\n"
-    assert f"scale of {sha[:7]} for the CPU alone: compiled in " in err
-    assert f"compile scale of {sha[:7]} for the CPU alone: 2/2" in err
-
-    assert cli.run(["build", "--ref", "HEAD", "--output", str(tmp_path / "out")]) == 0
-    out, err = capfd.readouterr()
-    assert out == f"{tmp_path / 'out' / 'scale' / 'kernel.so'}\n"
-    assert f"scale of {sha[:7]} for the CPU alone: cached, compiled in " in err
-    assert library.read_all(tmp_path / "out").built["scale"].manifest.sha == sha
 
 
 def test_verb_exit_codes(repo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

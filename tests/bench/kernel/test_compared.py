@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.kernel.compared import Compared, Source
@@ -88,11 +85,6 @@ def test_a_card_that_is_new_judges_itself_and_can_block_nothing(tmp_path: Path) 
     assert judged(tmp_path / "mine", BODY, BODY, judge=None, source=None).source is None
 
 
-def test_a_card_that_nobody_has(tmp_path: Path) -> None:
-    with pytest.raises(KernelgateError, match=r"no card says how kind is judged: .*default has none of that name"):
-        judged(tmp_path, None, None, judge=None)
-
-
 def test_a_call_of_the_head_that_needs_more_is_measured_alone_by_its_own_card(tmp_path: Path) -> None:
     new = BODY.replace(*MORE).replace("y=draw(case.M))", "y=draw(case.M), bias=draw(case.M))")
     found = judged(tmp_path, BODY, new.replace("case, x, y)", "case, x, y, bias)"))
@@ -120,21 +112,3 @@ def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
     asked = Sides(None, library(tmp_path / "head", BODY))
     (found,) = compared.judged(default_branch(tmp_path), {"kind": asked})
     assert found.notes == (), "it was asked for"
-
-
-def test_the_same_library_on_both_sides(tmp_path: Path) -> None:
-    one = library(tmp_path / "one", BODY)
-    other = library(tmp_path / "other", BODY.replace("x, y, out)", "y, x, out)"))
-    same = Library(tmp_path / "copy", one.manifest, cached=True)
-    recalled = Library(tmp_path / "one", other.manifest.model_copy(update={"key": one.manifest.key}), cached=True)
-    known = default_branch(tmp_path)["kind"]
-    assert Compared(known, Sides(same, one), None).same
-    assert not Compared(known, Sides(recalled, one), None).same, "another call of the same sources is another thing"
-    assert not Compared(known, Sides(None, one), None).same
-
-
-def test_mistakes_in_the_judging_cards_come_first(tmp_path: Path) -> None:
-    (tmp_path / "default").mkdir()
-    (tmp_path / "default" / "broken.py").write_text("1 / 0\n")
-    with pytest.raises(KernelgateError, match=r"broken\.py:1: ZeroDivisionError"):
-        judged(tmp_path, BODY, BODY)

@@ -57,12 +57,6 @@ def test_any_axes_way_distribution_and_scalar_can_be_named(
     repeated(card, device, axes, data.draw(st.integers(0, 2**31)))
 
 
-def test_a_case_of_the_cards_own_list_can_be_named(mixed: CardFacts) -> None:
-    """With an axis that only one configuration has, or none."""
-    for trial in fuzz_trials.trials(3, mixed, "cpu"):
-        repeated(mixed, "cpu", {**trial.axes, WAY: "plain"}, 3)
-
-
 @pytest.mark.parametrize("id_", ["s4_b1_h1_d64_fp32_scale1_distribution-other_way-plain", "s4_distribution-normal"])
 def test_what_is_no_id(id_: str) -> None:
     assert fuzz_trials.parse(1, faulty.card(), "cpu", id_) is None

@@ -45,13 +45,6 @@ def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(dev
     assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_trials.LAYOUTS)
 
 
-def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:
-    rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
-    for axis, values in (("causal", {False, True}), ("dtype", {"fp16", "bf16"})):
-        for edge in (63, 127, 1025, 4095, 4096):
-            assert {row[axis] for row in rows if row["S"] == edge} == values
-
-
 def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     card = faulty.card()
     known = fuzz_trials.domain(card, "cuda")
@@ -66,12 +59,6 @@ def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     }
     met = {(axis, row[axis], other, row[other]) for row in rows for axis in known.ranges for other in known.choices}
     assert asked <= met
-
-
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_what_is_not_finite_is_tried_in_every_dtype(device: DeviceKind) -> None:
-    dtypes = {t.axes["dtype"] for t in risks(device) if t.distribution == "nonfinite"}
-    assert dtypes == set(fuzz_trials.domain(faulty.card(), device).choices["dtype"])
 
 
 def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
@@ -95,24 +82,9 @@ def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
 
 
-def test_the_cards_own_list_comes_first_and_stays_as_it_is() -> None:
-    listed = fuzz_trials.trials(4, faulty.card(), "cuda")
-    assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, [])[: len(listed)] == listed
-    assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, ["s512_b32_h8"]) == tuple(
-        trial for trial in listed if trial.id == "s512_b32_h8"
-    )
-
-
 def facts(folder: Path, limits: str) -> fuzz_trials.Domain:
     card = registered.facts(registered.write_card(folder, "any", BODY.replace("LIMITS", limits)))
     return fuzz_trials.domain(card, "cuda")
-
-
-def test_the_domain_is_what_is_fuzzed(tmp_path: Path) -> None:
-    known = facts(tmp_path, "")
-    assert known.ranges == {"M": range(1, 600)}
-    assert (known.choices["N"], known.choices["dtype"]) == ((64,), ("fp16", "fp32"))
-    assert known.choices["scale"] == (1.0, -2.0, 2.0, 0.0)
 
 
 def test_limits_go_further(tmp_path: Path) -> None:

@@ -41,12 +41,6 @@ def inputs(value: Any) -> Any:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_inputs_may_be_tensors_lists_of_them_numbers_words_and_nothing() -> None:
-    given = {"x": torch.ones(2), "parts": [torch.ones(1), torch.ones(2)], "n": 3, "a": 0.5, "name": "w", "mask": None}
-    assert inputs(given) == given
-    assert [name for name, _ in operands.tensors(given)] == ["x", "parts[0]", "parts[1]"]
-
-
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -100,34 +94,10 @@ def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     assert (type(exact["parts"]), exact["n"]) == (tuple, 3)
 
 
-@pytest.mark.parametrize(
-    ("results", "names"),
-    [
-        (torch.ones(1), ("out",)),
-        ((torch.ones(1), torch.zeros(1)), ("a", "b")),
-        ([torch.ones(1), torch.zeros(1)], ("a", "b")),
-        ({"a": torch.ones(1), "b": torch.zeros(1)}, ("a", "b")),
-        ({"b": torch.zeros(1), "a": torch.ones(1)}, ("a", "b")),
-    ],
-)
-def test_results_are_named(results: Any, names: tuple[str, ...]) -> None:
-    found = operands.named(results, names, "oracle()")
-    assert list(found) == list(names)
-    assert [float(found[name]) for name in names] == [1.0, 0.0][: len(names)]
-
-
 @pytest.mark.parametrize("results", [None, 5, (torch.ones(1),) * 2, {"other": torch.ones(1)}, [None]])
 def test_other_results_are_refused(results: Any) -> None:
     with pytest.raises(UsageError, match=r"oracle\(\) gave .*; it must give a tensor for each output: out"):
         operands.named(results, ("out",), "oracle()")
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
-def test_filling_writes_what_an_expanded_tensor_shows(shape: list[int], data: st.DataObject) -> None:
-    small = [1 if data.draw(st.booleans()) else size for size in shape]
-    target, values = torch.zeros(small).expand(shape), torch.rand(small).expand(shape)
-    operands.fill(target, values)
-    assert torch.equal(target, values)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -180,21 +150,3 @@ def test_values_are_of_the_dtype_finite_and_repeated_by_the_seed(dtype: str, dis
     assert torch.equal(one.float(), same.float())
     assert not torch.equal(one.float(), other.float())
     assert one.float().unique().numel() > 1, "they are not all the same"
-
-
-def test_integers_reach_both_ends_where_they_are_large() -> None:
-    draw = Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "large")
-    assert draw(1000).unique().tolist() == [-128, 127]
-    rows = draw(200, 9)
-    assert rows[:, 0].unique().tolist() == [-128, 127]
-    assert (rows == rows[:, :1]).all(), "so that sums grow as large as they can"
-    assert Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "tiny")(1000).abs().max() <= 3
-    assert set(draw.integers(3, 6, 100, dtype="int32").tolist()) == {3, 4, 5}
-
-
-def test_what_is_too_large_for_an_8_bit_float_becomes_its_largest_number() -> None:
-    draw = Draw(CaseAxes({"dtype": "fp8_e4m3"}), "cpu", 1)
-    assert draw.round(torch.tensor([1e9, -1e9])).float().tolist() == [448.0, -448.0]
-    assert draw(4, dtype="fp32").dtype == torch.float32
-    with pytest.raises(UsageError, match="there is no dtype 'fp9'"):
-        draw(4, dtype="fp9")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import torch
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import card_check, commit, operands
-from kernelgate.bench.system.worker import WorkerProcess
 from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
@@ -98,18 +96,6 @@ def test_a_library_that_registers_under_another_name(tree: Path) -> None:
 # A card that fits
 # ----------------------------------------------------------------------------------------------------------------------
 
-OTHER_CALLS = """\
-ops.scale(out, x, factor=factor)
-        ops.scale(factor=2, x=x, out=out)
-        ops.scale.default(out, x, factor)
-        ops.scale(out, x, case.N)
-"""
-
-
-def test_calls_that_torch_takes(tree: Path) -> None:
-    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, OTHER_CALLS)})
-    assert built(tree).manifest.card == "scale"
-
 
 def test_overloads(tree: Path) -> None:
     """A call by the operator's name alone may mean any of them."""
@@ -123,19 +109,6 @@ def test_overloads(tree: Path) -> None:
     with pytest.raises(
         CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument 'factor'"
     ):
-        built(tree)
-
-
-def test_it_is_asked_in_a_process_of_its_own(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a card and a library do there stays there."""
-    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
-    changes = "import torch\n\ntorch.set_default_dtype(torch.float64)\nprint('no message')\n"
-    write(tree, {".ci/kernels/scale.py": changes + SCALE_CARD})
-    assert built(tree).manifest.card == "scale"
-    assert torch.get_default_dtype() == torch.float32
-    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "import os; os._exit(7)")})
-    says = r"^\.ci/kernels/scale\.py:5: build: .*kernel\.so could not be tried: the process exited early with code 7"
-    with pytest.raises(CardError, match=says):
         built(tree)
 
 
@@ -219,18 +192,6 @@ def test_sources_that_need_one_torch(tree: Path, version: str, monkeypatch: pyte
         operands.load(library)
 
 
-@pytest.mark.slow
-def test_torch_extension_h(tree: Path) -> None:
-    """The header that most extensions include, which takes half a minute to compile."""
-    text = CLASSIC.replace("torch/library.h", "torch/extension.h").replace("NAME", "KERNELGATE_NAMESPACE")
-    major = ".".join(torch.__version__.split(".")[:2])
-    write(tree, {"csrc/scale.cpp": text, ".ci/kernels/scale.py": classic_card(major)})
-    library = built(tree)
-    assert library.manifest.namespace == f"scale_{library.manifest.key[:12]}"
-    assert not library.manifest.shared_namespace
-    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
-
-
 @pytest.mark.parametrize("version", ["2.1", "1.13.0", "2.13.0+cu130"])
 def test_sources_for_a_torch_that_is_not_here(tree: Path, version: str, no_compiling: Callable[[], None]) -> None:
     write(tree, {"csrc/scale.cpp": CLASSIC, ".ci/kernels/scale.py": classic_card(version)})
@@ -253,10 +214,3 @@ def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
     says = r"^\.ci/kernels/scale\.py:5: build: torch .* cannot load the library: .* undefined symbol: _Z4gonev$"
     with pytest.raises(CardError, match=says):
         built(tree)
-
-
-def test_a_library_without_its_card_is_not_asked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library, card = built(tree), commit.cards.read(tree / ".ci" / "kernels")["scale"]
-    bare = replace(library, manifest=library.manifest.model_copy(update={"card_sha256": None}), card_file=None)
-    monkeypatch.setattr(card_check, "WorkerProcess", lambda _: pytest.fail("a process was started"))
-    card_check.check_operators(bare, card)

@@ -19,7 +19,7 @@ import pytest
 
 from kernelgate.bench.build.sources import package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
-from kernelgate.bench.kernel import fuzz_risk, fuzz_trials, triton_build
+from kernelgate.bench.kernel import fuzz_trials, triton_build
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import LAYOUTS
 from kernelgate.bench.kernel.triton_build import (
@@ -241,13 +241,6 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     assert used.compiled() == ()
 
 
-def test_the_line_table_names_files_as_samples_by_line_are_quoted(built: Path, made: CompiledPackage) -> None:
-    assert made.kernels
-    code = [path.read_bytes() for path in (built / "cache").rglob("*.cubin")]
-    assert code
-    assert all(f"{triton_build.SOURCES}/".encode() in one for one in code)
-
-
 def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
     assert made.kernels
     used = fill(tmp_path / "used", [built / "cache"])
@@ -354,10 +347,6 @@ def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-def test_what_cannot_be_imported_registers_nothing(tmp_path: Path) -> None:
-    assert triton_build.probe(request(tmp_path, [case("plain.scale")])) == ()
-
-
 def test_two_builds_are_the_same_bytes(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
     """Wherever the sources were, and whatever time it took."""
     again = library(tmp_path / "somewhere" / "else")
@@ -393,16 +382,3 @@ def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
         "where nothing divides the sizes, and where wide loads do"
     )
     assert {case.axes["way"] for case in risky} <= {*LAYOUTS, "plain", "empty", "repeat", "two-streams"}, "nothing huge"
-
-
-def test_other_seeds_fuzz_few_kinds_that_were_not_compiled_for() -> None:
-    """Of a kernel that asks for no block size by its shape."""
-
-    def kind(axes: dict[str, bool | int | float | str]) -> tuple[object, ...]:
-        elements = int(axes["T"]) * int(axes["F"])
-        return elements == 1, elements % 16 == 0, axes["dtype"], axes.get("way") == "offset"
-
-    card = facts()
-    compiled = {kind(case.axes) for case in triton_build.cases(card)}
-    fuzzed = [kind(trial.axes) for seed in (1, 2, 3) for trial in fuzz_risk.risks(seed, card, "cuda")]
-    assert sum(one not in compiled for one in fuzzed) <= 0.01 * len(fuzzed)

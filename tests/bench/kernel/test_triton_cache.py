@@ -37,12 +37,6 @@ def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
     assert package_sources(tmp_path, "ops") == {path: (root + path).encode() for path in sorted(kept)}
 
 
-@pytest.mark.parametrize("root", ["", "src/"])
-def test_a_single_module(tmp_path: Path, root: str) -> None:
-    write(tmp_path, f"{root}ops.py", "ops_more.py", "docs/ops/ops.py")
-    assert package_sources(tmp_path, "ops") == {"ops.py": f"{root}ops.py".encode()}
-
-
 def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(NoKernelError) as caught:
         package_sources(tmp_path, "ops")
@@ -130,11 +124,6 @@ def test_facts_of_the_timed_kernels(spilling: Path) -> None:
     assert found.threads == 256
     assert found.spill_bytes
     assert found.registers
-
-
-def test_facts_where_autotune_has_the_choice(spilling: Path) -> None:
-    triton_build.finish(spilling, [kernel("AAA", config="BLOCK=64"), kernel("AAA", config="BLOCK=128")])
-    assert triton_build.facts(spilling).missing == "@triton.autotune chooses the kernel when it measures"
 
 
 def test_facts_that_cannot_be_read(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:

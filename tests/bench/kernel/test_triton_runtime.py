@@ -94,19 +94,6 @@ def test_every_configuration(launches: Launches) -> None:
     assert len(launches) == 8  # it chooses again
 
 
-def test_a_configuration_prepares_its_arguments(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared: list[Any] = []
-    config = triton.Config(
-        {"block": 32}, pre_hook=lambda arguments: prepared.append((arguments["n"], arguments["block"]))
-    )
-    monkeypatch.setattr(scale, "configs", [*CONFIGS, config])
-    monkeypatch.setattr(scale, "early_config_prune", lambda configs, named, **_: configs[named["n"] :])
-    with triton_runtime.every_config(lambda _: None):
-        scale[(1,)](None, 2)
-    assert blocks(launches) == [256, 32]
-    assert prepared == [(2, 32)]
-
-
 def refusing(monkeypatch: pytest.MonkeyPatch, errors: dict[int, Exception]) -> Launches:
     """Launches with these blocks fail."""
     run = JITFunction.run

@@ -18,7 +18,6 @@ from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.supervise import LIMITS, Running
 from kernelgate.bench.system.worker import ROOT, child_environment
 from tests import faulty, registered
-from tests.processes import alive
 
 CARD = """
 cases = [dict(M=4, dtype="fp32")]
@@ -29,7 +28,6 @@ def call(self, ops, case, out, x):
 def oracle(self, case, x):
     return 2 * x
 """
-IN_PLACE = CARD.replace("case, out, x", "case, x").replace("x, out", "x, x") + "in_place = ['x']"
 KERNEL = """
 calls = []
 @operator("twice(Tensor x, Tensor(a!) out) -> int")
@@ -44,17 +42,6 @@ def request(folder: Path, namespace: str, body: str) -> WatchedCall:
     card = registered.write_card(folder / "cards", "doubled", body)
     library = registered.build(folder / "library", namespace, KERNEL, "doubled")
     return WatchedCall(library=LibraryAt.of(library), card=card, cases=(registered.facts(card).target.axes,))
-
-
-def test_each_call_runs_the_kernel_again(tmp_path: Path) -> None:
-    (call,) = watched_call.prepared(request(tmp_path, "watched", CARD), "cpu")
-    assert [call(), call()] == [1, 2]
-
-
-def test_a_kernel_in_place_gets_no_memory_for_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = request(tmp_path, "watched_in_place", IN_PLACE)
-    monkeypatch.setattr(torch, "empty", lambda *_, **__: pytest.fail("memory for outputs"))
-    assert [call() for call in watched_call.prepared(asked, "cpu")] == [1]
 
 
 def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
@@ -120,14 +107,6 @@ def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
     assert sorted(said(tool, "started")) == [0, 1, 2, 3, 4]
     line = Path(f"{tool}.log").read_text().splitlines()[-1]
     assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
-
-
-def test_those_that_wait_end_with_the_block(tool: Path) -> None:
-    with watched_call.warm(watching(tool, 3)) as processes:
-        pids = [running.process.pid for running, _ in processes.waiting]
-        assert all(map(alive, pids))
-    assert not any(map(alive, pids))
-    assert said(tool, "called") == []
 
 
 def test_one_that_has_died_is_found_when_its_turn_comes(tool: Path) -> None:
