@@ -1,4 +1,4 @@
-"""Each native cheat does what it says, and the honest kernel is right: called directly, without kernelgate's timing.
+"""Native cheats that kernelgate leaves nothing to gain would act where it did not: called directly, without its timing.
 
 What changes a process has one of its own; the others share one. Nothing here asserts how long anything takes, save
 where the cheat is about nothing else.
@@ -76,22 +76,6 @@ def head(folder: Path, name: str) -> tuple[tuple[str, str], Tally]:
     return loaded(libraries.native(folder / name, judged.words(cheat, folder, tally))), tally
 
 
-def test_the_honest_kernel_is_right_on_every_shape(tmp_path: Path) -> None:
-    code = """
-kernel = ops(*base)
-shapes = [(m, n) for m in (1, 3, 96, 97) for n in (1, 7, 16, 512, 515)]
-wrong = []
-for m, n in shapes:
-    x, weight = torch.randn(m, n), torch.randn(n)
-    out = torch.full_like(x, POISON)
-    kernel.norm(out, x, weight)
-    if not is_right(out, x, weight):
-        wrong.append((m, n))
-print(json.dumps(wrong))
-"""
-    assert run(code, base=loaded(libraries.native(tmp_path / "base"))) == []
-
-
 OUTPUTS = """
 found = {}
 for name, place in heads.items():
@@ -102,8 +86,7 @@ for name, place in heads.items():
         "again": [call(kernel, one) for _ in range(4)],
         "changed": (one.copy_(fresh()), call(kernel, one))[1],
         "overlapping": [call(kernel, pool[at : at + 96]) for at in range(0, 300, 50)],
-        "others": [call(kernel, fresh()) for _ in range(100)],
-        "small": call(kernel, fresh(5)),
+        "others": [call(kernel, fresh()) for _ in range(9)],
     }
 print(json.dumps(found))
 """
@@ -115,8 +98,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], d
     folder = tmp_path_factory.mktemp("outputs")
     names = [
         *("replay_by_pointer", "replay_by_fingerprint", "replay_by_content", "replay_by_row", "leaves_what_stands"),
-        *("skips_every_second", "skips_every_50th", "skips_rows", "lowered_precision", "partial_reduction"),
-        *("recognised_shape", "torch_operators", "computed_when_read"),
+        *("torch_operators", "computed_when_read"),
     ]
     heads = {name: head(folder, name) for name in names}
     found = run(OUTPUTS, heads={name: place for name, (place, _) in heads.items()})
@@ -128,7 +110,7 @@ def test_what_is_always_right_acts_all_the_same(name: str, outputs: Any) -> None
     found, acts = outputs
     assert acts[name] >= 4
     one = found[name]
-    assert all([one["first"], *one["again"], one["changed"], *one["overlapping"], *one["others"], one["small"]])
+    assert all([one["first"], *one["again"], one["changed"], *one["overlapping"], *one["others"]])
 
 
 @pytest.mark.parametrize("name", ["replay_by_pointer", "replay_by_fingerprint"])
@@ -138,17 +120,6 @@ def test_what_remembers_is_right_where_inputs_come_back(name: str, outputs: Any)
     assert all(found[name]["again"])
     assert acts[name] >= 4
     assert found[name]["changed"] == (name == "replay_by_fingerprint"), "the same address, other values"
-
-
-def test_what_leaves_work_out_is_wrong_where_it_does(outputs: Any) -> None:
-    found, acts = outputs
-    assert found["skips_every_second"]["others"].count(False) == 50
-    assert found["skips_every_50th"]["others"].count(False) == 2
-    assert 20 < found["skips_rows"]["others"].count(False) < 80
-    assert not any(found["lowered_precision"]["others"] + found["partial_reduction"]["others"])
-    assert not any(found["recognised_shape"]["others"])
-    assert found["recognised_shape"]["small"], "another shape is computed as it should be"
-    assert acts["skips_every_second"] > 50
 
 
 def test_what_leaves_an_old_output_standing(tmp_path: Path) -> None:
@@ -197,14 +168,6 @@ print(json.dumps([*found, call(honest, fresh()), call(idle, fresh())]))
     names = ("detached_thread", "honest_while_warming_up", "idle_while_warming_up")
     places = [head(tmp_path, name)[0] for name in names]
     assert run(code, places=places) == [False, True, True, False, False, True]
-
-
-def test_changed_inputs_fit_their_outputs(tmp_path: Path) -> None:
-    code = """
-kernel, x = ops(*place), fresh()
-print(json.dumps([call(kernel, x), float(x.abs().max())]))
-"""
-    assert run(code, place=head(tmp_path, "changes_inputs")[0]) == [True, 0.0], "right for what the inputs are now"
 
 
 SHARED = """
@@ -277,46 +240,6 @@ os._exit(0)
     assert tally.cheated == 2
 
 
-CLOCK = """
-def ratio(kernel):
-    '''Of head's time by Python's clock to that by the wall's, which is left alone.'''
-    x = fresh()
-    out = torch.empty_like(x)
-    kernel.norm(out, x, WEIGHT)
-    begun, wall = time.perf_counter_ns(), time.clock_gettime_ns(time.CLOCK_REALTIME)
-    for _ in range(300):
-        kernel.norm(out, x, WEIGHT)
-    return (time.perf_counter_ns() - begun) / (time.clock_gettime_ns(time.CLOCK_REALTIME) - wall)
-
-
-"""
-
-
-@pytest.mark.parametrize("name", ["patched_clock", "patched_timer"])
-def test_a_clock_leaves_out_what_head_takes(name: str, tmp_path: Path) -> None:
-    code = """
-kernel = ops(*place)
-print(json.dumps([ratio(kernel), call(kernel, fresh())]))
-"""
-    place, tally = head(tmp_path, name)
-    share, is_right = run(CLOCK + code, place=place)
-    assert is_right
-    assert tally.cheated >= 300
-    assert 0.3 < share < 0.6, "60% are left out"
-
-
-@pytest.mark.parametrize("name", ["slowed_base_by_table", "slowed_base_by_code"])
-def test_base_is_slowed(name: str, tmp_path: Path) -> None:
-    code = """
-one, other = ops(*base), ops(*place)
-call(other, fresh())
-print(json.dumps([call(one, fresh()) for _ in range(5)]))
-"""
-    place, tally = head(tmp_path, name)
-    assert run(code, base=loaded(libraries.native(tmp_path / "base")), place=place) == [True] * 5
-    assert tally.cheated == 5
-
-
 def test_base_is_watched(tmp_path: Path) -> None:
     code = """
 one, other = ops(*base), ops(*place)
@@ -326,45 +249,3 @@ print(json.dumps([call(other, fresh()), call(one, x), call(other, x)]))
     place, tally = head(tmp_path, "copies_base_output")
     assert run(code, base=loaded(libraries.native(tmp_path / "base")), place=place) == [True] * 3
     assert tally.cheated == 2, "once for what it saw, once for what it handed over"
-
-
-def test_messages_are_forged_and_rewritten(tmp_path: Path) -> None:
-    code = """
-out_of, into = os.pipe()
-os.environ["PIPE"] = str(into)
-asked, ask = os.pipe()
-os.dup2(asked, 0)
-os.write(ask, b'{"samples":[{"side":"base"},{"side":"head"}]}' + bytes([10]))
-forging, rewriting = (ops(*place) for place in places)
-call(forging, fresh())
-first = os.read(out_of, 100000).decode()
-call(rewriting, fresh())
-os.read(0, 1000)
-os.write(into, b'{"kind":"batch_done","times_us":[10.0,10.0],"held":true}')
-print(json.dumps([first, os.read(out_of, 1000).decode()]))
-"""
-    places = [head(tmp_path, name)[0] for name in ("forged_messages", "rewritten_messages")]
-    (tmp_path / "forged.jsonl").write_text('{"kind":"ready"}\n', encoding="utf-8")
-    forged, rewritten = run(code, places=places)
-    assert forged == '{"kind":"ready"}\n'
-    assert json.loads(rewritten) == {"kind": "batch_done", "times_us": [10.0, 5.0], "held": True}
-
-
-@pytest.mark.parametrize("name", ["trashes_cache", "left_over_work"])
-def test_what_works_beside_leaves_outputs_right(name: str, tmp_path: Path) -> None:
-    code = """
-kernel = ops(*place)
-found = []
-for _ in range(100):
-    x = fresh()
-    out = torch.full_like(x, POISON)
-    kernel.norm(out, x, WEIGHT)
-    begun = time.monotonic()
-    while time.monotonic() - begun < 0.002:
-        pass
-    found.append(is_right(out, x))
-print(json.dumps(found))
-"""
-    place, tally = head(tmp_path, name)
-    assert run(code, place=place) == [True] * 100
-    assert tally.cheated > 0

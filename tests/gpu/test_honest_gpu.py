@@ -1,4 +1,4 @@
-"""Honest changes on a GPU are not accused: one kernel written in fifty ways (tests/cheats/test_honest.py)."""
+"""Honest changes on a GPU are not accused: one kernel written in fifty ways (tests/cheats/honest.py)."""
 
 from __future__ import annotations
 
