@@ -1,17 +1,27 @@
-"""Imports a card's file, and says what went wrong. A base's and a head's card of one name may share a process."""
+"""Imports a card's file or a package, and says what went wrong. Base's and head's of one name may share a process.
+
+Every side's modules have names of their own in sys.modules: the base's `my_kernels` is `my_kernels__base`. So relative
+imports stay within a side. An absolute `import my_kernels.swiglu`, at the top or inside a function, is answered by who
+asks: builtins.__import__ and importlib.import_module are replaced by functions that translate the name for modules of a
+side and leave everyone else alone.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import ctypes
+import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from itertools import count
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
@@ -112,3 +122,149 @@ def error_message(error: Exception) -> Exception:
     text.restype = ctypes.c_char_p
     kept: bytes = text() or b""
     return RuntimeError(kept.decode(errors="replace").strip()) if kept.strip() else error
+
+
+@dataclass(frozen=True)
+class SidePackage:
+    folder: Path
+    """What is on the import path for it."""
+    name: str
+    """As the package's own code writes it."""
+    alias: str
+    """In sys.modules."""
+    importer: str | None
+    """A module outside of the package, the side's card, whose imports of the package mean this one."""
+
+    def translated(self, name: str) -> str:
+        root, dot, rest = name.partition(".")
+        return f"{self.alias}{dot}{rest}" if root == self.name else name
+
+
+class PackageImportError(KernelgateError):
+    """A package cannot be imported; `__cause__` is what its code raised."""
+
+    def __init__(self, name: str, place: str, text: str) -> None:
+        super().__init__(f"the package {name} cannot be imported: {f'{place}: ' if place else ''}{text}")
+        self.place = place
+        """Such as "my_kernels/swiglu.py:12"; empty where no line of the package took part."""
+        self.text = text
+
+
+_packages: dict[str, SidePackage] = {}
+"""By alias."""
+_import = builtins.__import__
+_import_module = importlib.import_module
+
+
+def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
+    """The package `name` from `folder`, as that of `side`, which is a word. A second call gives the same module.
+
+    `importer`: the `__name__` of a module outside of the package that may import it, too: the side's card. Raises
+    PackageImportError, and KernelgateError where the side already has the package from another folder.
+    """
+    package = SidePackage(folder.absolute(), name, alias_of(name, side), importer)
+    known = _packages.get(package.alias)
+    if known is not None and known.folder != package.folder:
+        raise KernelgateError(f"{side} already has the package {name} from {known.folder}; it cannot have {folder} too")
+    if known is not None:
+        return sys.modules[package.alias]
+    builtins.__import__ = _import_for_caller
+    importlib.import_module = _import_module_for_caller
+    _packages[package.alias] = package
+    sys.dont_write_bytecode = True  # the folder is a library's, whose files are counted
+    try:
+        spec = _spec(package)
+        module = sys.modules[package.alias] = importlib.util.module_from_spec(spec)
+        if spec.loader is not None:
+            spec.loader.exec_module(module)
+        return sys.modules[package.alias]  # a module may put another object in its place
+    except BaseException as error:
+        forget(package.alias)
+        if not isinstance(error, Exception | SystemExit):
+            raise
+        text = f"{type(error).__name__}: {error}".strip().split("\n")[0]
+        raise PackageImportError(name, place(error, package.folder), text.replace(package.alias, name)) from error
+
+
+def alias_of(name: str, side: str) -> str:
+    """What a side's package is called in sys.modules."""
+    return f"{name}__{side}"
+
+
+def called_by(alias: str) -> bool:
+    """Whether a line of the package has led here, and not the import of another module in between."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name.partition(".")[0] == alias:
+            return True
+        if name.startswith("importlib."):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def forget(alias: str) -> None:
+    """Takes a side's package out of this process, as far as nothing else refers to it."""
+    _packages.pop(alias, None)
+    for module in [name for name in sys.modules if name == alias or name.startswith(f"{alias}.")]:
+        del sys.modules[module]
+
+
+def place(error: BaseException, *folders: Path) -> str:
+    """The last line below `folders` that took part in an error, such as "my_kernels/swiglu.py:12"; else empty."""
+    steps = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        steps.append((error.filename, error.lineno))
+    for filename, line in reversed(steps):
+        for folder in folders:
+            if Path(filename).is_relative_to(folder.absolute()):
+                return f"{Path(filename).relative_to(folder.absolute()).as_posix()}:{line}"
+    return ""
+
+
+def _spec(package: SidePackage) -> ModuleSpec:
+    folder = package.folder / package.name
+    spec = None
+    if (folder / "__init__.py").is_file():
+        init = folder / "__init__.py"
+        spec = importlib.util.spec_from_file_location(package.alias, init, submodule_search_locations=[str(folder)])
+    elif folder.is_dir():
+        spec = ModuleSpec(package.alias, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    elif folder.with_suffix(".py").is_file():
+        spec = importlib.util.spec_from_file_location(package.alias, folder.with_suffix(".py"))
+    if spec is None:
+        text = f"{package.folder} has neither {package.name}/ nor {package.name}.py"
+        raise ModuleNotFoundError(text, name=package.name)
+    return spec
+
+
+def _import_for_caller(
+    name: str,
+    globals: Mapping[str, object] | None = None,  # noqa: A002 - builtins.__import__ calls it so
+    locals: Mapping[str, object] | None = None,  # noqa: A002
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    if level == 0:  # a call of __import__ that is written out gives no globals
+        name = _translated(name, sys._getframe(1).f_globals if globals is None else globals)
+    return _import(name, globals, locals, fromlist or (), level)
+
+
+def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
+    frame = sys._getframe(1)  # importlib.resources imports the package that it is asked for by name
+    while str(frame.f_globals.get("__name__")).startswith("importlib.") and frame.f_back is not None:
+        frame = frame.f_back
+    return _import_module(_translated(name, frame.f_globals), package)
+
+
+def _translated(name: str, caller: Mapping[str, object]) -> str:
+    """The name in sys.modules of what a module with these globals calls `name`."""
+    root = str(caller.get("__name__")).partition(".")[0]
+    if package := _packages.get(root):
+        return package.translated(name)
+    meant = {package.translated(name) for package in _packages.values() if package.importer == root}
+    if len(meant) > 1:
+        raise ImportError(f"{name} is a package of both sides here: use the one that call() is handed", name=name)
+    return meant.pop() if meant else name

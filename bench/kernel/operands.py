@@ -17,7 +17,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
-from kernelgate.bench.kernel.package_import import load_package
+from kernelgate.bench.kernel.loading import load_package
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
 TINY = 2.0**-12

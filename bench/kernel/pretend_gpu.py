@@ -24,7 +24,7 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.archs import Target
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.dtypes import known
-from kernelgate.bench.kernel import package_import
+from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
@@ -109,7 +109,7 @@ def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
     def impl(library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
         key = dispatch_key or library.dispatch_key
         operator = (library.ns, str(op_name))
-        if key not in _RUN_THE_KERNEL or not package_import.called_by(alias):
+        if key not in _RUN_THE_KERNEL or not loading.called_by(alias):
             return register(library, op_name, fn, key, **options)
         if key == "CUDA":
             for_cuda.add(operator)

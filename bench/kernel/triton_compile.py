@@ -29,11 +29,11 @@ import torch
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel import loading, operands, package_import, triton_runtime
+from kernelgate.bench.kernel import loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.fuzz_trials import OFFSET, WAY
+from kernelgate.bench.kernel.loading import PackageImportError
 from kernelgate.bench.kernel.operands import Bound
-from kernelgate.bench.kernel.package_import import PackageImportError
 from kernelgate.bench.kernel.pretend_gpu import BlankDraw, pretend
 from kernelgate.bench.kernel.triton_build import (
     SOURCES,
@@ -147,11 +147,11 @@ class TargetWork:
         self.send(TargetReport(target=self.target, error=error, skipped=skipped, done=True))
 
     def _compile(self) -> None:
-        request, alias = self.request, package_import.alias_of(self.request.package, SIDE)
+        request, alias = self.request, loading.alias_of(self.request.package, SIDE)
         pretend(archs.target(self.target.removeprefix("sm_")), alias)
         operators = watch_operators(alias)
         kernel = loading.load(request.card)
-        package = package_import.load_package(request.folder, request.package, SIDE, importer=type(kernel).__module__)
+        package = loading.load_package(request.folder, request.package, SIDE, importer=type(kernel).__module__)
         self.send(TargetReport(operators=operators()))
         if _mentions_triton(request.folder):
             self._compile_instead_of_launching()
@@ -177,8 +177,8 @@ class TargetWork:
             causes = [*_causes(error)]
             failed = next((failure for failure in self.failures if failure[0] in causes), None)
             if failed is None:
-                place = package_import.place(error, self.request.folder)
-                place = place or package_import.place(error, self.request.card.parent)
+                place = loading.place(error, self.request.folder)
+                place = place or loading.place(error, self.request.card.parent)
                 why = said(place, f"{type(error).__name__}: {_short(str(error))}")
             else:
                 why = said(*explain(*failed, self.request.folder, self.read_printed(start)))
@@ -267,7 +267,7 @@ def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
     define = torch.library.Library.define
 
     def noted(library: Any, schema: str, *args: Any, **kwargs: Any) -> Any:
-        if not package_import.called_by(alias):
+        if not loading.called_by(alias):
             others.add(f"{library.ns}::{schema.partition('(')[0].partition('.')[0].strip()}")
         return define(library, schema, *args, **kwargs)  # type: ignore[no-untyped-call]
 
@@ -277,8 +277,8 @@ def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
 
 def registered(request: CompileRequest) -> TargetReport:
     """What importing the package registers, where nothing is compiled."""
-    operators = watch_operators(package_import.alias_of(request.package, SIDE))
-    package_import.load_package(request.folder, request.package, SIDE)
+    operators = watch_operators(loading.alias_of(request.package, SIDE))
+    loading.load_package(request.folder, request.package, SIDE)
     return TargetReport(operators=operators())
 
 
@@ -304,7 +304,7 @@ def explain(error: Any, kernel: Any, folder: Path, printed: str) -> tuple[str, s
         return _at(kernel, 1, folder), f"ptxas: {match['text']}" if match else _short(str(error))
     if match := _DIAGNOSTIC.search(printed):
         return _below(match["file"], int(match["line"]), folder), _short(match["text"])
-    place = package_import.place(error, folder) or _at(kernel, 1, folder)
+    place = loading.place(error, folder) or _at(kernel, 1, folder)
     return place, f"{type(error).__name__}: {_short(str(error))}"
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.kernel import package_import
-from kernelgate.bench.kernel.package_import import PackageImportError
-from kernelgate.bench.kernel.package_import import load_package as load
+from kernelgate.bench.kernel import loading
+from kernelgate.bench.kernel.loading import PackageImportError
+from kernelgate.bench.kernel.loading import load_package as load
 
 Files = dict[str, str]
 
@@ -26,8 +26,8 @@ def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(importlib, "import_module", importlib.import_module)
     before = set(sys.modules)
     yield
-    for alias in list(package_import._packages):
-        package_import.forget(alias)
+    for alias in list(loading._packages):
+        loading.forget(alias)
     for name in set(sys.modules) - before:
         if name.startswith(("my_kernels", "third_party")):
             del sys.modules[name]

@@ -204,16 +204,16 @@ def test_facts_of_what_the_timed_cases_launch(built: Path, made: CompiledPackage
 USE = """
 import sys
 from pathlib import Path
-from kernelgate.bench.kernel import package_import
+from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.pretend_gpu import pretend
 import torch
 from triton.runtime.jit import JITFunction
 
 folder, side, way, n = sys.argv[1:]
-pretend((9, 0), package_import.alias_of("my_kernels", side))
+pretend((9, 0), loading.alias_of("my_kernels", side))
 launch = JITFunction.run
 JITFunction.run = lambda kernel, *args, grid, warmup, **kwargs: launch(kernel, *args, grid=grid, warmup=True, **kwargs)
-ops = package_import.load_package(Path(folder), "my_kernels", side)
+ops = loading.load_package(Path(folder), "my_kernels", side)
 module, function = way.split(".")
 x = torch.randn(int(n) + 8, dtype=torch.bfloat16)[8:]
 getattr(getattr(ops, module), function)(x, torch.empty_like(x))
