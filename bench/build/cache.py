@@ -34,7 +34,6 @@ PARTS = {"extension": (LIBRARY, SOURCES), "package": (PACKAGE, CACHE)}
 _KEY = re.compile(r"[0-9a-f]{32}")
 """Of sources, recipe and compilers: also the name of a folder."""
 _held: dict[Path, int] = {}
-"""The open locks of this process."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,6 @@ def log_of(work: Path) -> Path:
 
 
 def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Files by their names below the folder."""
     for name, data in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)

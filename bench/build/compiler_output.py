@@ -45,7 +45,6 @@ WARNING = re.compile(
 # ptxas warning : …    ptxas /tmp/x.ptx, line 21; warning : …    nvlink warning : …
 CUDA_WARNING = re.compile(r"(?P<tool>ptxas|nvlink)\b.*?\bwarning\s*: (?P<text>.+)")
 MAX_WARNINGS_READ = 10_000
-"""Different warnings that are read at all."""
 
 # What a compiler says that broke down, or whoever started it.
 BROKEN = re.compile(
@@ -57,7 +56,6 @@ BROKEN = re.compile(
 PLACE = re.compile(r"(?:\S*\bld: )?(?:(?P<file>\S.*?)(?::\d+(?::\d+)?|\(\d+\)): |(?P<context>\S.*?): (?:In|At) )")
 
 MAX_LINE = 2000
-"""Characters of a line that are read."""
 EXCERPT_LINES = 40
 """As much of what compilers print as a reader can use."""
 SYSTEM_HEADERS = ("../tools/", "/usr/include/", "/usr/lib/gcc/", "/usr/local/include/")
@@ -76,7 +74,6 @@ class FirstError:
     in_sources: bool
     """Whether a compiler names a place in the sources, so that they are at fault; else it may be the machine."""
     broken: bool = False
-    """Whether a compiler broke down."""
     excerpt: tuple[str, ...] = ()
     """What was printed of it, without what stands in other files than the sources and their compilers' headers."""
 
@@ -86,7 +83,6 @@ class ErrorSearch:
     """Reads what ninja prints, line by line, and keeps no more than the first error of the first step that failed."""
 
     files: Collection[str]
-    """The sources."""
     source: str = ""
     """Of the step that failed; empty until one has."""
     lines: list[str] = field(default_factory=list)

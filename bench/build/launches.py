@@ -50,8 +50,6 @@ _CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """One record."""
-
     kernel: str
     target: int
     dynamic_shared_bytes: int

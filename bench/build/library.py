@@ -58,16 +58,13 @@ class Manifest(BaseModel):
     key: str
     """The content address: a hash over the sources, the recipe and the compilers."""
     seconds: record.NonNegative
-    """How long compiling took."""
     sha256: str
     """Of the library file, or of all files of a package."""
     card_sha256: str | None = None
-    """Of the commit's own card; null in the cache."""
     kernels: tuple[KernelFacts, ...]
     """What the compiler made of each kernel; without occupancy, which is a GPU's. No default: a manifest of the time
     before this field is refused, so that its library is built again."""
     facts_missing: str | None = None
-    """Why `kernels` is empty."""
     warnings: tuple[CompilerWarning, ...] | None = None
     """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
     sources: dict[str, tuple[str, ...]] = {}
@@ -79,9 +76,7 @@ class Library:
     folder: Path
     manifest: Manifest
     cached: bool
-    """True where nothing had to be compiled."""
     card_file: Path | None = None
-    """The commit's own card, of a library in the cache."""
 
     @property
     def path(self) -> Path:

@@ -49,7 +49,6 @@ class Disassembler:
 class MachineCode:
     kernels: tuple[KernelFacts, ...]
     missing: str | None = None
-    """Why nothing is known of the kernels."""
 
 
 @dataclass
@@ -230,7 +229,6 @@ class Occupancy:
     warps: int
     percent: float
     limits: tuple[str, ...]
-    """What keeps another block off."""
 
 
 def occupancy(device: SmLimits, threads: int, registers: int, shared_bytes: int) -> Occupancy:

@@ -124,7 +124,6 @@ class Recipe:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What is compiled."""
         return _units(self.sources, self.targets)
 
 

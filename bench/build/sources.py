@@ -74,13 +74,11 @@ class Sources:
     """What enters a compile: path below the repository's root -> contents."""
 
     card: str
-    """The name of the card that they are of."""
     spec: Extension
     files: Mapping[str, bytes]
 
     @property
     def host_units(self) -> tuple[str, ...]:
-        """The C++ translation units."""
         return tuple(name for name in sorted(self.files) if name.endswith(HOST_UNITS) and name not in self.included)
 
     @property

@@ -59,7 +59,6 @@ def mistake(axis: str, value: object) -> str | None:
 
 
 def case_id(case: Mapping[str, AxisValue]) -> str:
-    """The id of a complete case."""
     return "_".join(filter(None, (_part(axis, value) for axis, value in case.items())))
 
 

@@ -103,7 +103,6 @@ class Kernel:
     kernel: str | None = None
     """A regular expression for the names of the kernels that are profiled; all of the library where it is None."""
     reference_name: str = "PyTorch"
-    """What reports call the reference."""
 
     # What must be given -----------------------------------------------------------------------------------------------
 

@@ -92,7 +92,6 @@ def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
 
 
 def tried(card: CardFacts, library: Library) -> str:
-    """What `check` has shown, for people."""
     if _runs_on_cpu(card, library):
         return "operators fit call(); call() and oracle() agree on the CPU"
     return "inputs(), outputs() and oracle() fit each other; the kernel has no CPU path and was not run"

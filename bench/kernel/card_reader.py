@@ -188,7 +188,6 @@ class _Reader:
             raise self._at_fault(member, error) from None
 
     def _tile(self, asked: Mapping[str, int]) -> Any:
-        """What the card says of a tile: numbers, or a sentence."""
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
         wanted = {"shared_bytes", "threads", "registers"}
         if not isinstance(said, str) and (not isinstance(said, Mapping) or set(said) != wanted):

@@ -24,7 +24,6 @@ from kernelgate.bench.system import git
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 FOLDER = ".ci/kernels"
-"""Where a repository has its cards."""
 PATIENCE_S = 30.0
 PLANNED_CHECKS: tuple[record.CheckKind, ...] = ("fuzz", "witness")
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
@@ -33,8 +32,6 @@ Words = Annotated[str, AfterValidator(one_line)]
 
 
 class CaseFacts(Message):
-    """One shape and dtype of a kernel."""
-
     id: str
     axes: dict[str, AxisValue]
     label: str
@@ -44,8 +41,6 @@ class CaseFacts(Message):
 
 
 class CardFacts(Message):
-    """What one card says."""
-
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     name: str
@@ -67,23 +62,19 @@ class CardFacts(Message):
     """Cases at the ends of the limits, with tensors of more than 2 GiB."""
     distributions: tuple[str, ...]
     nonfinite: tuple[str, ...] = ()
-    """Inputs that may hold NaN or Inf."""
     gives: tuple[str, ...] | None
     """The names of its inputs and outputs; None where they are known with torch alone."""
     call_needs: tuple[str, ...]
     tiles: tuple[dict[str, int] | str, ...]
-    """What the card says of each tile that `read` was asked about."""
 
     @property
     def recorded(self) -> record.Card:
-        """The card as a record holds it."""
         return record.Card(
             name=self.name, label=self.label, hash=self.sha256, build=self.build.kind, reference=self.reference
         )
 
     @property
     def target(self) -> CaseFacts:
-        """The case that the kernel is tuned for."""
         return (self.suites["pr"] or self.suites["cpu"])[0]
 
     @property
@@ -93,7 +84,6 @@ class CardFacts(Message):
         return {case.id: case for case in listed}
 
     def recorded_case(self, case: CaseFacts) -> record.Case:
-        """A case as a record holds it."""
         by_dtype = TOLERANCES.get(case_axes.dtype(case.axes))
         given = case.tolerance and record.Tolerance(atol=case.tolerance[0], rtol=case.tolerance[1])
         known = case.flops is not None or case.bytes is not None
@@ -117,13 +107,9 @@ class CardMistake(Message):
 
 
 class CardQuestions(Message):
-    """What the worker that reads cards is asked."""
-
     folder: Path
     cases: dict[str, tuple[dict[str, AxisValue], ...]]
-    """More cases to describe, by card."""
     tiles: tuple[dict[str, int], ...]
-    """What each card is asked about tiles."""
 
 
 class CardsAnswer(Message):
@@ -149,7 +135,6 @@ class Cards:
         return tuple(card.name for card in self.cards)
 
     def without_mistakes(self) -> Cards:
-        """Raises the first mistake where there is one."""
         if self.mistakes:
             raise self.mistakes[0]
         return self
@@ -157,8 +142,6 @@ class Cards:
 
 @dataclass(frozen=True)
 class ChosenCase:
-    """A case and its card."""
-
     card: CardFacts
     case: CaseFacts
 
@@ -289,7 +272,6 @@ def with_cases(card: CardFacts, more: Iterable[dict[str, AxisValue]]) -> CardFac
 
 
 def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:
-    """The card and the axes that an id names."""
     name, _, case_id = text.rpartition("/")
     among = [card for card in cards.cards if name in ("", card.name)]
     known = [card for card in among if case_id in card.cases]

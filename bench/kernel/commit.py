@@ -23,15 +23,12 @@ from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
 @dataclass(frozen=True)
 class HowToBuild:
-    """What a call asks of a build."""
-
     namespace: str | None = None
     """Where torch.ops will have the operators; None takes a name from the contents."""
     limits: TimeLimits = LIMITS
     forgiving: bool = False
     """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
     only: str | None = None
-    """Then the card of this name alone."""
 
 
 def build_commit(
@@ -136,5 +133,4 @@ def _of_the_tree(error: CardError, tree: Path) -> CardError:
 
 
 def _in_tree(text: str, tree: Path) -> str:
-    """A message with paths as the repository has them."""
     return text.replace(f"{tree}/", "")

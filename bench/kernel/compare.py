@@ -108,7 +108,6 @@ def _by_card(name: str, own: object) -> Comparison:
 
 
 def first(mask: torch.Tensor) -> tuple[int, ...]:
-    """The index of the first true element."""
     flat = int(mask.reshape(-1).to(torch.uint8).argmax())
     return tuple(int(at) for at in torch.unravel_index(torch.tensor(flat), mask.shape))
 
@@ -125,7 +124,6 @@ def place(output: str, index: Sequence[int]) -> str:
 
 
 def bits_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The integer type of the same width."""
     bits = DTYPES[NAMES[dtype]].bits
     found: torch.dtype = getattr(torch, f"int{bits}") if dtype != torch.bool else torch.int8
     return found

@@ -93,7 +93,6 @@ def _alone(name: str, sides: Sides) -> tuple[record.Note, ...]:
 
 
 def own_card(library: Library) -> CardFacts | None:
-    """The card of the commit that a library is of."""
     return None if library.card is None else cards.read(library.card.parent).without_mistakes()[library.manifest.card]
 
 

@@ -46,8 +46,6 @@ Fails = Callable[[Axes], bool]
 
 
 class KeptTrial(BaseModel):
-    """One file of a corpus."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, Field(max_length=1000)]
@@ -56,7 +54,6 @@ class KeptTrial(BaseModel):
     why: Annotated[str, Field(max_length=10_000)]
     """Its fault, or how near it came to its limit."""
     error_ratio: float | None = None
-    """Largest error, as a multiple of what is allowed."""
 
     @property
     def name(self) -> str:
@@ -65,7 +62,6 @@ class KeptTrial(BaseModel):
 
 
 def beside(card: CardFacts) -> Path:
-    """The corpus of the repository that the card is in."""
     return card.file.parent / FOLDER
 
 
@@ -89,7 +85,6 @@ def read(corpus: Path, card: str, group: Group) -> Iterator[tuple[Path, KeptTria
 
 
 def failures(corpus: Path, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
-    """The trials that are kept because they failed."""
     return tuple(trials((kept for _, kept in read(corpus, card.name, "failed")), card, device))
 
 
@@ -113,7 +108,6 @@ def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails: Fails) -> 
     best = _leap(first, small(card, known, device), known, fails)
 
     def rank(axis: str) -> int:
-        """The order in which axes are made simpler."""
         if axis in known.ranges or (isinstance(best[axis], int) and not isinstance(best[axis], bool)):
             return 0
         return {DISTRIBUTION: 1, WAY: 2}.get(axis, 3)

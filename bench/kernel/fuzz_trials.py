@@ -46,8 +46,6 @@ Axes = dict[str, AxisValue]
 
 
 class Trial(Message):
-    """One configuration, drawn."""
-
     id: str
     axes: Axes
     """Of the case, with the distribution of its values."""

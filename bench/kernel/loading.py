@@ -151,7 +151,6 @@ class PackageImportError(KernelgateError):
 
 
 _packages: dict[str, SidePackage] = {}
-"""By alias."""
 _import = builtins.__import__
 _import_module = importlib.import_module
 

@@ -30,7 +30,6 @@ Inputs = dict[str, Any]
 """By name: tensors, lists or tuples of tensors, numbers, words and None."""
 Tensors = dict[str, torch.Tensor]
 Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
-"""By output."""
 KNOWN = frozenset(TORCH_DTYPES.values())
 
 
@@ -46,7 +45,6 @@ class Draw:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The case's."""
         return TORCH_DTYPES[self._dtype]
 
     def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
@@ -192,7 +190,6 @@ def tensors(given: Inputs) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def changed(given: Inputs, change: Callable[[torch.Tensor], torch.Tensor]) -> Inputs:
-    """The inputs with each tensor replaced."""
     return changed_by_name(given, lambda _, tensor: change(tensor))
 
 

@@ -89,11 +89,9 @@ class PackageKernel(Message):
     """The kernel's own name, which its files have."""
     target: str
     entry: str
-    """Its folder in the cache."""
     case: str
     """The id of the first case that needs it."""
     timed: bool
-    """Whether that case is timed, not fuzzed alone."""
     config: str | None
     """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
 

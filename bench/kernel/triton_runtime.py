@@ -23,7 +23,6 @@ from kernelgate.bench.system import lock
 
 VARIABLE = "TRITON_CACHE_DIR"
 Configs = Sequence[Any]
-"""Of triton.Config."""
 
 
 @dataclass(frozen=True)
