@@ -164,15 +164,11 @@ def _launch_bounds(text: str, kernels: dict[str, _Kernel]) -> None:
 def demangled(names: list[str]) -> dict[str, str]:
     """Readable names, without return types and parameters, from c++filt; the mangled ones without it."""
     try:
-        done = subprocess.run(
-            ["c++filt"], input="\n".join(names), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired):
+        given = "\n".join(names)
+        done = subprocess.run(["c++filt"], input=given, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        return {name: _without_parameters(text) for name, text in zip(names, done.stdout.splitlines(), strict=True)}
+    except (OSError, subprocess.SubprocessError, ValueError):
         return {name: name for name in names}
-    readable = done.stdout.splitlines()
-    if len(readable) != len(names):
-        return {name: name for name in names}
-    return {name: _without_parameters(text) for name, text in zip(names, readable, strict=True)}
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

@@ -133,20 +133,18 @@ def namespace_of(recipe: Recipe) -> str:
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
-def _units(sources: Sources, targets: Iterable[Target]) -> tuple[str, ...]:
+def _units(sources: Sources, targets: tuple[Target, ...]) -> tuple[str, ...]:
     """The translation units, slowest kind first so that no core idles at the end."""
     of_target = sources.target_units
-    chosen = tuple(targets)
-    plain = sources.plain_units if chosen else ()
-    return (*(unit for key in chosen for unit in of_target.get(key, ())), *plain, *sources.host_units)
+    plain = sources.plain_units if targets else ()
+    return (*(unit for key in targets for unit in of_target.get(key, ())), *plain, *sources.host_units)
 
 
-def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchain, namespace: str) -> str:
-    chosen = tuple(targets)
+def _ninja_file(sources: Sources, targets: tuple[Target, ...], toolchain: Toolchain, namespace: str) -> str:
     spec = sources.spec
     registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
-    names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in chosen]
-    defines = ["-DKERNELGATE_CUDA", *names] if chosen else []
+    names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
+    defines = ["-DKERNELGATE_CUDA", *names] if targets else []
     abi = [] if spec.torch else [STABLE_ABI]
     torch = toolchain.torch
     include = ["-isystem", str(torch.include)]
@@ -157,7 +155,7 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
     link += [*LINK_FLAGS[:1], *LINK_FLAGS[2:], *CLASSIC_LINK_FLAGS] if spec.torch else LINK_FLAGS
     ccache = [str(toolchain.ccache)] if toolchain.ccache else []
     rules = []
-    if chosen and (cuda := toolchain.cuda):
+    if targets and (cuda := toolchain.cuda):
         include += ["-isystem", str(cuda.include)]
         link += [f"-L{cuda.lib}", *CUDA_LINK_FLAGS]
         nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(Path("..", LINKS, NVCC_HOST)), *NVCC_FLAGS, *defines]
@@ -172,20 +170,19 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
     # Last, because some flags, such as -fopenmp, name libraries.
     link_rule = _rule("link", [*link, *spec.flags], description="$out")
     rules += [_rule("cxx", [*gxx, "-c", "$in", "-o", "$out"]), link_rule]
-    units = _units(sources, chosen)
+    units = _units(sources, targets)
     objects = " ".join(_path(f"{unit}.o") for unit in units)
-    builds = (_compile(unit, chosen) for unit in units)
+    builds = (_compile(unit, targets) for unit in units)
     return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
 
 
-def _compile(unit: str, targets: Iterable[Target]) -> str:
+def _compile(unit: str, targets: tuple[Target, ...]) -> str:
     build = f"build {_path(unit)}.o: "
     if not unit.endswith(".cu"):
         return f"{build}cxx {_path(unit)}"
     match = TARGET_UNIT.fullmatch(unit)
-    chosen = set(targets)
     # Of a unit for every target, plain code serves what architecture-specific code of the same capability would.
-    every = [one for one in sorted(chosen) if len(one) == 2 or (one[0], one[1]) not in chosen]
+    every = [one for one in sorted(targets) if len(one) == 2 or (one[0], one[1]) not in targets]
     numbers = [match[1]] if match else [sm(one).removeprefix("sm_") for one in every]
     codes = " ".join(f"-gencode arch=compute_{number},code=sm_{number}" for number in numbers)
     return f"{build}nvcc {_path(unit)}\n  gencode = {codes}"

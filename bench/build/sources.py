@@ -147,12 +147,11 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
                 raise BuildError(f"{includer} includes {header}, a link that leads out of the repository")
             files[header] = path.read_bytes()
             waiting.append(header)
-    for file, contents in files.items():
-        _check_file(name, file, contents, folders)
     sources = Sources(card, spec, dict(sorted(files.items())))
+    for file in sources.files:
+        _check_file(name, sources, file)
     if not sources.host_units and not sources.plain_units:
         raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
-    _check_abi(name, sources)
     return sources
 
 
@@ -240,16 +239,26 @@ def _inside(tree: Path, path: Path) -> bool:
     return path.resolve().is_relative_to(tree.resolve())
 
 
-def _check_file(name: str, path: str, contents: bytes, folders: Iterable[str]) -> None:
-    """Refuses a name that a command line could take for something else, and includes from outside of the repository."""
+def _check_file(name: str, sources: Sources, path: str) -> None:
+    """Refuses a name that a command line could take for something else, includes from outside of the repository, and
+    headers beyond the stable ABI where the card names no torch."""
     if not NAME.fullmatch(path):
         raise BuildError(f"{name}: the source {path!r} needs another name, of letters, digits and . _ - / alone")
-    for match in INCLUDE.finditer(contents):
+    folders = _include_folders(sources.spec)
+    for match in INCLUDE.finditer(contents := sources.files[path]):
         header = match[2].decode(errors="replace")
         candidates = (*_candidates(path, match, folders), posixpath.normpath(header))
+        line = contents.count(b"\n", 0, match.start()) + 1
+        said = f"{name}: {path}:{line} includes {header}"
         if header.startswith("/") or all(one.startswith("../") for one in candidates):
-            line = contents.count(b"\n", 0, match.start()) + 1
-            raise BuildError(f"{name}: {path}:{line} includes {header}, which lies outside of the repository")
+            raise BuildError(f"{said}, which lies outside of the repository")
+        if sources.spec.torch is None and CLASSIC.fullmatch(header):
+            raise BuildError(
+                f"{said}, but the card {sources.card} is compiled to the stable "
+                "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
+                f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
+                '"torch/extension.h")'
+            )
 
 
 def _included_names(includer: str, contents: bytes, folders: Iterable[str]) -> Iterator[str]:
@@ -269,20 +278,3 @@ def _include_folders(spec: Extension) -> tuple[str, ...]:
     words = pairwise((*spec.flags, *spec.nvcc_flags, ""))
     named = ((INCLUDE_FOLDER.fullmatch(word), after) for word, after in words)
     return tuple(match[1] or after for match, after in named if match)
-
-
-def _check_abi(name: str, sources: Sources) -> None:
-    """Says what to do about a source that includes headers beyond the stable ABI."""
-    if sources.spec.torch is not None:
-        return
-    for path, contents in sources.files.items():
-        for found in INCLUDE.finditer(contents):
-            header = found[2].decode(errors="replace")
-            if CLASSIC.fullmatch(header):
-                line = contents.count(b"\n", 0, found.start()) + 1
-                raise BuildError(
-                    f"{name}: {path}:{line} includes {header}, but the card {sources.card} is compiled to the stable "
-                    "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
-                    f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
-                    '"torch/extension.h")'
-                )

@@ -213,7 +213,7 @@ def _record_call(
 
     outs = operands.empty_outputs(kernel, shapes, "cpu")
     recorder = _Recorder(schemas, {**given, **outs}[next(iter(shapes))])
-    Bound.of(kernel, recorder).prepared(case, given, outs)()
+    Bound(kernel, recorder).prepared(case, given, outs)()
     if not recorder.called:
         raise KernelgateError(f"call() called no operator of the library, which registers: {recorder.names}")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -268,15 +269,11 @@ class Bound:
     """The commit's own card; only its `call` is used."""
     ops: Any
     """torch.ops.<namespace>, or the package."""
-    takes: frozenset[str] | None
-    """The names that `call` takes; None where it takes any."""
-    needs: frozenset[str]
-    """Those without a default."""
 
-    @classmethod
-    def of(cls, kernel: Kernel, ops: Any) -> Bound:
-        """With the names that the signature of `call` has."""
-        return cls(kernel, ops, call_takes(kernel), frozenset(call_needs(kernel)))
+    @cached_property
+    def takes(self) -> frozenset[str] | None:
+        """The names that `call` takes; None where it takes any."""
+        return call_takes(self.kernel)
 
     def returns(self, outputs: tuple[str, ...]) -> bool:
         """Whether a call gives new tensors, instead of writing into the ones that it is handed."""
@@ -285,7 +282,7 @@ class Bound:
     def prepared(self, case: CaseAxes, given: Inputs, outs: Tensors) -> Callable[[], Any]:
         """One call, with every name that it takes. Raises KernelgateError where it needs what the inputs lack."""
         offered = {**outs, **given}
-        missing = sorted(self.needs - offered.keys())
+        missing = sorted({*call_needs(self.kernel)} - offered.keys())
         if missing:
             raise KernelgateError(f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives")
         chosen = offered if self.takes is None else {name: one for name, one in offered.items() if name in self.takes}
@@ -303,7 +300,7 @@ def bind(library: Library, judge: Kernel, side: str) -> Bound:
     Raises KernelgateError where it cannot be loaded here.
     """
     kernel = judge if library.card is None else load_card(library.card)
-    return Bound.of(kernel, load(library, side, type(kernel).__module__))
+    return Bound(kernel, load(library, side, type(kernel).__module__))
 
 
 def load(library: Library, side: str = "head", card: str | None = None) -> Any:

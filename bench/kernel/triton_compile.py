@@ -241,7 +241,7 @@ def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
     """
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     outs = operands.empty_outputs(kernel, operands.output_shapes(kernel, case, given), "cpu")
-    bound = Bound.of(kernel, package)
+    bound = Bound(kernel, package)
     bound.prepared(case, given, outs)()
 
     def off(which: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
