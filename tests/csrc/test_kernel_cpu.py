@@ -16,11 +16,6 @@ SEQS = (1, 2, 4, 63, 64, 65, 127, 128, 192, 256, 513)
 DTYPES = tuple(LIMITS)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Right
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("seq", SEQS)
@@ -83,10 +78,6 @@ def test_the_number_of_threads_changes_no_bit(kernel: Any) -> None:
         torch.set_num_threads(threads)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Clear about what it refuses
-# ----------------------------------------------------------------------------------------------------------------------
-
 X = torch.zeros(2, 3, 8, 64)
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -142,11 +133,6 @@ def test_overlap_is_seen_inside_one_storage(kernel: Any) -> None:
     with pytest.raises(RuntimeError, match="out: expected memory of its own, got memory shared with q"):
         kernel.forward_out(storage[0], storage[1], storage[2], shifted, 0.125, False)
     kernel.forward_out(storage[0], storage[0], storage[0], storage[1], 0.125, False)  # neighbours are no overlap
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A well-behaved operator
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -40,11 +40,6 @@ def loaded(built: Library) -> ctypes.CDLL:
     return dll
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What is built
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def test_sources_become_a_library_that_can_be_loaded(tree: Path, cache: Path) -> None:
     built = compiled(tree, sha="0123456789")
     assert not built.cached
@@ -71,13 +66,6 @@ def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:
     assert library.sources_in(compiled(tree)).is_dir()
 
 
-def test_a_chosen_namespace_makes_another_library_that_cannot_be_beside_its_like(tree: Path) -> None:
-    ours, installed = compiled(tree), compiled(tree, namespace="answer")
-    assert installed.manifest.namespace == loaded(installed).the_namespace().decode() == "answer"
-    assert installed.manifest.key != ours.manifest.key
-    assert (ours.manifest.shared_namespace, installed.manifest.shared_namespace) == (False, True)
-
-
 @pytest.mark.parametrize(("asked", "jobs"), [("1", ["-j", "1"]), ("3", ["-j", "3"]), ("", [])])
 def test_max_jobs_compilers_run_at_a_time(
     tree: Path, monkeypatch: pytest.MonkeyPatch, asked: str, jobs: list[str]
@@ -93,11 +81,6 @@ def test_max_jobs_compilers_run_at_a_time(
     monkeypatch.setattr(supervise, "run", watched)
     compiled(tree)
     assert seen[0][1:] == jobs
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Nothing is compiled twice
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_equal_sources_are_compiled_once(tree: Path, no_compiling: Callable[[], None]) -> None:
@@ -186,11 +169,6 @@ def test_cache_folder(variables: dict[str, str], expected: str, monkeypatch: pyt
     for name, value in {"HOME": "/home/someone", **variables}.items():
         monkeypatch.setenv(name, value)
     assert build_cache.cache_folder() == Path(expected)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What goes wrong
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_failed_compile_shows_the_first_error(tree: Path, cache: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -53,11 +53,6 @@ def cubins(built: Library) -> list[str]:
     return sorted(line.split(".")[-2] for line in listed.splitlines() if line.endswith(".cubin"))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Targets
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def test_targets_of_the_arch_list(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;8.0")
     built = compiled(tree)
@@ -117,10 +112,6 @@ def test_a_failed_kernel_names_its_target(tree: Path) -> None:
         compiled(tree)
     assert caught.value.target == "sm_89"
 
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What is known of the kernels travels with the library
-# ----------------------------------------------------------------------------------------------------------------------
 
 LAUNCHES = """\
 #include <cstdint>

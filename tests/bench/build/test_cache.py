@@ -63,15 +63,6 @@ def test_taking_an_entry_makes_it_young(filled: Path) -> None:
     }
 
 
-def test_a_cache_that_only_others_may_write_can_be_used(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> int:
-        raise PermissionError
-
-    monkeypatch.setattr(subject.os, "open", refused)
-    subject.hold(filled / OLD)
-    assert filled / OLD not in subject._held
-
-
 def test_a_library_that_this_process_has_built_stays_until_it_ends(tmp_path: Path, cache: Path) -> None:
     tree = write(tmp_path / "tree", CPU_FILES)
     key = compiled(tree).manifest.key

@@ -132,11 +132,6 @@ def test_builds_of_a_record(exported: Library) -> None:
     assert library.build_record(changed, "head").tree == "changed"
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A folder that must be the one that was built
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def pinned(folder: Path, digest: str) -> Path:
     return Path(f"{folder}{library.PIN}{digest}")
 

@@ -56,11 +56,6 @@ def with_spec(recipe: Recipe, pattern: str = "csrc", **spec: Any) -> Recipe:
     return replace(recipe, sources=replace(recipe.sources, spec=Extension(pattern, **spec)))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Units and targets
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 PLAIN = {"a.cpp": b"", "gemm.cu": b""}
 
 
@@ -92,29 +87,20 @@ def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
     assert "--use_fast_math" in given.without_contents().ninja_file, "a machine's own flags are not the sources' fault"
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The key
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def other_torch(version: str) -> Toolchain:
     return replace(toolchain(), torch=torch(version))
 
 
 DIFFERENT = {
     "a header": edited(BOTH, "csrc/a.h", b"other"),
-    "a file's name": edited(BOTH, "csrc/b.h", b""),
     "card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
     "flags": with_spec(BOTH, flags=("-DFAST",)),
-    "flags of nvcc": with_spec(BOTH, nvcc_flags=("-DFAST",)),
-    "torch of the card": with_spec(BOTH, torch="2.13"),
     "targets": replace(BOTH, sources=SOURCES.for_targets([(9, 0)]), targets=((9, 0),)),
     "the CPU alone": CPU,
     "namespace": replace(BOTH, fixed_namespace="gemm"),
     "g++": replace(BOTH, toolchain=replace(toolchain(), gxx_version="g++ 13")),
     "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("n"), Path("i"), Path("l"), "nvcc 14"))),
     "torch": replace(BOTH, toolchain=other_torch("2.14.0")),
-    "environment": replace(BOTH, environment=(("CPATH", "/x"),)),
     "CUDAFLAGS": replace(BOTH, environment=(("CUDAFLAGS", "-DFAST -Xptxas -v"),)),
 }
 EQUAL = {
@@ -147,11 +133,6 @@ def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
     assert key() == before
     write(tree, {"csrc/gemm.cuh": "changed"})
     assert key() != before
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# build.ninja
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_ninja_file() -> None:

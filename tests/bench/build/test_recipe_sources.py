@@ -14,10 +14,6 @@ from kernelgate.bench.core.errors import BuildError
 from tests.bench.build.test_recipe import BOTH, sources
 from tests.miniature import write
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What a card's patterns name
-# ----------------------------------------------------------------------------------------------------------------------
-
 
 def read(tree: Path, *patterns: str, **spec: object) -> dict[str, str]:
     found = read_sources(tree, "here", "gemm", Extension(*patterns, **spec))  # type: ignore[arg-type]
@@ -41,7 +37,6 @@ IN_CSRC = {"csrc/binding.cpp", "csrc/gemm.cu", "csrc/gemm.cuh", "csrc/deep/er.cc
     ("patterns", "expected"),
     [
         (("csrc",), IN_CSRC),
-        (("csrc/",), IN_CSRC),
         (("csrc/gemm*",), {"csrc/gemm.cu", "csrc/gemm.cuh"}),
         (("csrc/**/*.cc", "other"), {"csrc/deep/er.cc", "other/other.cpp"}),
         (("csrc/gemm.cu", "csrc/gemm*"), {"csrc/gemm.cu", "csrc/gemm.cuh"}),
@@ -75,7 +70,7 @@ def test_a_pattern_that_names_nothing(tmp_path: Path, pattern: str, says: str) -
         read(write(tmp_path / "tree", TREE), "root.cxx", pattern)
 
 
-@pytest.mark.parametrize("pattern", ["csrc", "csrc/*", "csrc/link*", "csrc/link/x.cpp", "."])
+@pytest.mark.parametrize("pattern", ["csrc", "csrc/link*", "csrc/link/x.cpp"])
 @pytest.mark.parametrize("to", ["folder", "file"])
 def test_a_link_out_of_the_repository_is_not_followed(tmp_path: Path, to: str, pattern: str) -> None:
     outside = write(tmp_path, {"else/x.cpp": "secret"}) / "else"
@@ -86,11 +81,6 @@ def test_a_link_out_of_the_repository_is_not_followed(tmp_path: Path, to: str, p
     says = r"the pattern .* of the card gemm leads out of the repository through the link csrc/link"
     with pytest.raises(BuildError, match=says):
         read(tree, pattern)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Headers
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_headers_that_are_included_with_quotes_come_along(tmp_path: Path) -> None:
@@ -106,9 +96,7 @@ def test_headers_that_are_included_with_quotes_come_along(tmp_path: Path) -> Non
     assert set(found) == {"csrc/gemm.cpp", "csrc/gemm.h", "common/util.hpp", "common/more/table.def"}
 
 
-@pytest.mark.parametrize(
-    "flags", [("-Iinclude", "-DX"), ("-DX", "-I", "include"), ("-iquoteinclude",), ("-Iinclude/",)]
-)
+@pytest.mark.parametrize("flags", [("-DX", "-I", "include"), ("-iquoteinclude",)])
 @pytest.mark.parametrize("member", ["flags", "nvcc_flags"])
 def test_headers_in_the_folders_that_flags_name_come_along(tmp_path: Path, member: str, flags: tuple[str, ...]) -> None:
     files = {
@@ -170,11 +158,6 @@ def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) 
     recipe = replace(BOTH, sources=found.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))
     assert recipe.units == ("csrc/gemm_sm90a.cu", "csrc/gemm.cu", "csrc/binding.cpp")
     assert set(recipe.sources.files) == set(files)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The stable ABI, and its neighbours
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -66,18 +66,6 @@ def test_an_incomplete_cuda_is_passed_over(machine: Path, headers: bool, runtime
     assert found.cuda.nvcc == complete
 
 
-def test_nvcc_of_the_python_packages(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    older, newer = cuda(machine / "packages" / "nvidia" / "cu12"), cuda(machine / "packages" / "nvidia" / "cu13")
-    assert older != newer
-    monkeypatch.setattr(importlib.util, "find_spec", REAL_FIND_SPEC)
-    monkeypatch.setattr(sys, "path", [str(machine / "packages"), *sys.path])
-    importlib.invalidate_caches()
-    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
-    found = toolchain.find().cuda
-    assert found is not None
-    assert found.nvcc == newer
-
-
 def test_without_a_compiler(machine: Path) -> None:
     (machine / "bin" / "g++").unlink()
     with pytest.raises(BuildError, match=r"g\+\+ is not on PATH; install it \(apt-get install g\+\+\)"):

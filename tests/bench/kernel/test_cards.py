@@ -87,11 +87,6 @@ def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
     assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Attention, the card of this repository
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def test_the_work_of_attention() -> None:
     full, causal, one = (
         found.case

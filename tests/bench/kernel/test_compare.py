@@ -52,11 +52,6 @@ def held(kernel: Kernel, made: torch.Tensor, right: torch.Tensor, dtype: str = "
     return compare.output(kernel, CaseAxes({"dtype": dtype}), "out", made, right)
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The rule
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @given(NUMBERS, NUMBERS, st.floats(0, 10), st.floats(0, 1), st.floats(0.01, 100))
 def test_an_output_passes_where_every_element_is_within_its_limit(
     right: Any, noise: Any, atol: float, rtol: float, scale: float
@@ -117,11 +112,6 @@ def test_integers_are_exact(dtype: str) -> None:
     assert (found.passed, found.max_abs_error, found.worst) == (False, 1.0, (1, 0))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What is not finite
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_passes_only_where_the_oracle_has_the_same(value: float) -> None:
     right = torch.zeros((2, 3, 4, 5), dtype=torch.float64)
@@ -134,10 +124,6 @@ def test_what_is_not_finite_passes_only_where_the_oracle_has_the_same(value: flo
     missed = held(Plain(), made, right)
     assert (missed.passed, missed.worst, str(missed.oracle)) == (False, (1, 2, 3, 4), str(value))
 
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A rule of the card's own, several outputs, and shapes
-# ----------------------------------------------------------------------------------------------------------------------
 
 OUT = torch.zeros(2, 3)
 

@@ -22,11 +22,6 @@ def attention(seed: int, device: DeviceKind) -> dict[str, Trial]:
     return {trial.id: trial for trial in fuzz_trials.trials(seed, faulty.card(), device)}
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Attention
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("device", "dtypes"), [("cuda", {"fp16", "bf16"}), ("cpu", {"fp32", "fp16", "bf16"})])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_combination_is_run_every_time(device: DeviceKind, dtypes: set[str], seed: int) -> None:
@@ -41,10 +36,6 @@ def test_a_seed_repeats_the_list_and_another_one_does_not() -> None:
     (alone,) = fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
     assert alone == attention(3, "cpu")["s512_b32_h8"], "alone it is the same as among all"
 
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Any card
-# ----------------------------------------------------------------------------------------------------------------------
 
 BODY = """
 cases = [dict(M=4, N=8, dtype="fp16"), dict(M=8, N=8, dtype="bf16", fast=True)]
@@ -72,11 +63,6 @@ def test_a_card_that_names_no_axes_is_fuzzed_on_the_cases_that_are_timed(tmp_pat
         ("m8_n8_bf16_fast", "m8_n8_bf16_fast"),
     ]
     assert len({trial.distribution for trial in trials}) == 2
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One value
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(-50, 3000), st.integers(1, 5000), st.integers(1, 7), st.integers(0, 99))

@@ -33,10 +33,6 @@ def scaled(library: Library, factor: float) -> list[float]:
     return out.tolist()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A card that does not fit
-# ----------------------------------------------------------------------------------------------------------------------
-
 CALL = "ops.scale(out, x, factor)"
 MISSING = "12: call: scale() is missing value for argument 'factor'."
 WORD = "call: scale() Expected a value of type 'float' for argument 'factor' but instead found type 'str'."
@@ -92,11 +88,6 @@ def test_a_library_that_registers_under_another_name(tree: Path) -> None:
     assert said.endswith("it registers: another_scale::scale")
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# A card that fits
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def test_overloads(tree: Path) -> None:
     """A call by the operator's name alone may mean any of them."""
     defined = 'm.def("scale(Tensor(a!) out, Tensor x, float factor) -> ()");'
@@ -143,10 +134,6 @@ def test_an_extension_of_one_cuda_source(tree: Path) -> None:
     assert [(kernel.name, kernel.target) for kernel in library.manifest.kernels] == [("kernel", "sm_89")]
     assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
 
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Libraries with a name of their own, and of torch's own headers
-# ----------------------------------------------------------------------------------------------------------------------
 
 CLASSIC = """\
 #include <torch/library.h>

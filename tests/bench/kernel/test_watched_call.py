@@ -59,10 +59,6 @@ def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# In turn
-# ----------------------------------------------------------------------------------------------------------------------
-
 TOOL = """#!/bin/sh
 for word; do last="$word"; done
 echo "$1 started" >> "$0.log"
@@ -107,13 +103,6 @@ def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
     assert sorted(said(tool, "started")) == [0, 1, 2, 3, 4]
     line = Path(f"{tool}.log").read_text().splitlines()[-1]
     assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
-
-
-def test_one_that_has_died_is_found_when_its_turn_comes(tool: Path) -> None:
-    with watched_call.warm(watching(tool, 2)) as processes:
-        processes.waiting[0][0].process.kill()
-        assert followed(processes.go(0)) != 0
-        assert followed(processes.go(1)) == 0
 
 
 def test_a_process_whose_leader_is_gone_ends(tmp_path: Path) -> None:
