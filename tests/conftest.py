@@ -200,8 +200,8 @@ def register_fake() -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any:
     """The operators `forward` and `forward_out` of the working tree, ready to be called and traced."""
-    from kernelgate.bench.kernel import calls  # here, because the tests of ci run without torch
+    from kernelgate.bench.kernel import operands  # here, because the tests of ci run without torch
 
-    operators = calls.load(kernel_library)
+    operators = operands.load(kernel_library)
     register_fake(kernel_library.manifest.namespace)
     return operators

@@ -17,7 +17,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
-from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, WorkerProcess, worker_pool

@@ -134,7 +134,7 @@ class Kernel:
         return self.oracle(case, **inputs)
 
     def tolerance(self, case: Any) -> tuple[float, float] | None:  # noqa: ARG002 - for cards to override
-        """(atol, rtol); None leaves it to the dtype of each output (kernelgate/bench/kernel/tolerance.py)."""
+        """(atol, rtol); None leaves it to the dtype of each output (kernelgate/bench/kernel/cards.py)."""
         return None
 
     def atol_scale(self, case: Any, expected: Any) -> float:  # noqa: ARG002 - for cards to override

@@ -20,7 +20,7 @@ from kernelgate.bench.build.library import Libraries, Library, Sides, build_reco
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
-from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus, fuzz_risk
+from kernelgate.bench.kernel import cards, commit, fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.fuzz_trials import Trial
@@ -136,7 +136,7 @@ class BuiltCommits:
         if name not in built.built:
             return why or f"it has no card {name}{self._brought(place)}"
         library = built.built[name]
-        if missing := compared.lacking(compared.own_card(library), self.card):
+        if missing := commit.lacking(commit.own_card(library), self.card):
             return f"its call() takes {', '.join(missing)}, which the card of this checkout does not give"
         self.libraries[place] = library
         return None
@@ -163,7 +163,7 @@ class BuiltCommits:
         """Beginnings of all paths that it is built from."""
         paths = set(cards.paths(Cards(self.card.file.parent, (self.card,))))
         for library in self.libraries.values():
-            own = compared.own_card(library)
+            own = commit.own_card(library)
             paths |= set(cards.paths(Cards(own.file.parent, (own,)))) if own else set()
             paths |= {file for files in library.manifest.sources.values() for file in files}
         return sorted(paths)

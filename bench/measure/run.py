@@ -31,10 +31,9 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus
+from kernelgate.bench.kernel import cards, commit, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
-from kernelgate.bench.kernel.commit import HowToBuild
-from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git, lock
 from kernelgate.bench.system.progress import say
@@ -168,7 +167,7 @@ def bench(
     machine = environment.describe()
     skeleton = begun(about, machine)
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
-    every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
     chosen = tuple(one for one in every if one.card.name not in left_out)
     seed = new_seed() if asked.seed is None else asked.seed
@@ -218,7 +217,7 @@ def accuracy_alone(
     Raises UsageError where there is no case for this machine, and where no card has two libraries.
     """
     machine = environment.describe()
-    chosen = compared.select(about, environment.kind(machine), suite, case_ids)
+    chosen = commit.select_cases(about, environment.kind(machine), suite, case_ids)
     if not accuracy.comparable(about, chosen):
         raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
     made = begun(about, machine).model_copy(update={"cases": tuple(one.recorded for one in chosen)})
@@ -434,7 +433,7 @@ def soak(
 def _heads(repo: Path, ref: str | None, folder: Path | None) -> tuple[Compared, ...]:
     """The cards and libraries of one commit. Raises NoKernelError where it has none."""
     heads = libraries(repo, ref, folder)
-    about = compared.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+    about = commit.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
     if not about:
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     return about
@@ -445,7 +444,7 @@ def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[s
 
     What keeps a check from being made is its reason, and no error.
     """
-    chosen = compared.select(about, "cuda", None, ids) if ids else ()
+    chosen = commit.select_cases(about, "cuda", None, ids) if ids else ()
     touched = [one for one in about if not one.same]
     done: list[record.Check] = []
     for one in touched:

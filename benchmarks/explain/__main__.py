@@ -26,7 +26,7 @@ from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.nsight import Profiler
-from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.record import Process, RunRecord, Timing
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say
@@ -112,7 +112,7 @@ def _started(cause: Cause, trees: dict[str, Planted], folder: Path, stack: ExitS
     card: str = cause.base.kernel
     before, after = (library.read_all(one.library).built[card] for one in (base, head))
     sides = {card: Sides(before, after)}
-    chosen = compared.select(compared.judged(cards.of_checkout(base.tree), sides), "cuda", None, (cause.case,))
+    chosen = commit.select_cases(commit.judged(cards.of_checkout(base.tree), sides), "cuda", None, (cause.case,))
     # With the variables that choose the code path: else the library would run, and ncu profile, another kernel.
     with mock.patch.dict(os.environ, planting.PATHS.get(cause.base.path, {})):
         ready = nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))

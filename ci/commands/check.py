@@ -13,7 +13,7 @@ from kernelgate.bench.check import fuzz as fuzzer
 from kernelgate.bench.check import sanitize as sanitizer
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, AskedSides, answers, both_sides, with_rules
@@ -138,7 +138,7 @@ def sanitize(
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    done = measuring.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
+    done = measuring.sanitize(commit.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
     if run is not None:
         measuring.put_into(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
     if as_json:
@@ -166,7 +166,7 @@ def accuracy(
     """
     judging = cards.of_checkout(Path.cwd())
     measuring.check_cases(judging, suite, case_ids)
-    about = compared.judged(judging, sides.built())
+    about = commit.judged(judging, sides.built())
     made = measuring.accuracy_alone(about, suite, case_ids, seed)
     click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules.accuracy))
     return accuracy_words.exit_code(made)

@@ -21,7 +21,7 @@ from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain import tile as calculator
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards as kernel_cards
-from kernelgate.bench.kernel import commit, compared
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
@@ -177,7 +177,7 @@ def bench(
         built = sides.built()
         if pinned_library:
             built = measuring.beside(built, measuring.libraries(Path.cwd(), None, pinned_library))
-        about = compared.judged(judging, built, "default branch" if gpu else None)
+        about = commit.judged(judging, built, "default branch" if gpu else None)
         workers.prepare(needed)
         measuring.bench(about, asked, output, open_cases, fuzzed, workers)
     if as_json:
@@ -222,9 +222,9 @@ def profile(
     files.try_folder(out)
     options = nsight.Options(out, only_gpu(), which, rules.profiling.clock_control, kernel=kernel)
     compiled = sides.built()
-    about = compared.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
+    about = commit.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
-    chosen = compared.select(about, "cuda", None, cases) if cases else targets
+    chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
         measuring.put_into(run, compiled, lambda _: {"profile": done.profiles})

@@ -223,7 +223,7 @@ def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
 def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRecord:
     """The record of a try: both sides are built, fuzzed, timed and profiled. Raises KernelgateError."""
     from kernelgate.bench.check import trials
-    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.kernel import commit
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system.worker import worker_pool
 
@@ -243,7 +243,7 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
         sides = verbs.against(verbs.libraries(root, asked.head, None), verbs.bases(root, asked.base))
         if card not in sides:
             raise KernelgateError(f"the change leaves no card {card}: {cards.FOLDER}/{card}.py is gone")
-        about = compared.judged(cards.read(tree / cards.FOLDER), {card: sides[card]})
+        about = commit.judged(cards.read(tree / cards.FOLDER), {card: sides[card]})
         return local.measured(about, processes, into / RECORD, rules)
 
 

@@ -12,7 +12,7 @@ from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
@@ -102,24 +102,24 @@ def _measure(
     repo: Path, base: str | None, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
-    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.kernel import cards, commit
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system import git
 
-    commit = git.resolve(repo, base) if base else git.default_base(repo)
-    sides = verbs.against(heads, verbs.bases(repo, commit))
-    with git.worktree(repo, commit, cards.FOLDER) as tree:
+    sha = git.resolve(repo, base) if base else git.default_base(repo)
+    sides = verbs.against(heads, verbs.bases(repo, sha))
+    with git.worktree(repo, sha, cards.FOLDER) as tree:
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:
             judging = replace(judging, mistakes=())  # its cards that can be used
-        return measured(compared.judged(judging, sides, "default branch"), workers, path, rules)
+        return measured(commit.judged(judging, sides, "default branch"), workers, path, rules)
 
 
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
     from kernelgate.bench.check import accuracy
     from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.kernel import commit
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import process
@@ -130,7 +130,7 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    chosen = compared.select(touched, environment.kind(machine), None, rules.cases)
+    chosen = commit.select_cases(touched, environment.kind(machine), None, rules.cases)
     profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.

@@ -43,7 +43,7 @@ def test_starting_a_worker_would_be_seen() -> None:
 def test_what_leads_a_measurement() -> None:
     modules = "kernelgate.bench.measure.run, kernelgate.bench.timing.paired, "
     modules += "kernelgate.bench.check.fuzz, kernelgate.ci.pipeline.local"
-    modules += ", kernelgate.bench.measure.list_cards, kernelgate.bench.kernel.compared"
+    modules += ", kernelgate.bench.measure.list_cards, kernelgate.bench.kernel.commit"
     assert not torch_after(f"import {modules}")[0]
 
 

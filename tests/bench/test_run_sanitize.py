@@ -13,7 +13,7 @@ from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.measure import run as verbs
 from kernelgate.ci.commands import cli

@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import accuracy, accuracy_worker
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
-from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
 from tests import faulty, registered
 from tests.accuracies import output, side

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import Cards
-from kernelgate.bench.kernel.compared import Compared, Source
+from kernelgate.bench.kernel.commit import Compared, Source
 from tests import registered
 
 BODY = """
@@ -46,7 +46,7 @@ def judged(
     source: Source | None = "default branch",
 ) -> Compared:
     sides = Sides(library(tmp_path / "base", base), library(tmp_path / "head", head))
-    (found,) = compared.judged(default_branch(tmp_path, judge), {"kind": sides}, source)
+    (found,) = commit.judged(default_branch(tmp_path, judge), {"kind": sides}, source)
     return found
 
 
@@ -105,10 +105,10 @@ def test_a_base_whose_call_does_not_fit_is_left_out(tmp_path: Path) -> None:
 
 def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
     sides = Sides(None, library(tmp_path / "head", BODY), "the base commit does not compile")
-    (found,) = compared.judged(default_branch(tmp_path), {"kind": sides}, "default branch")
+    (found,) = commit.judged(default_branch(tmp_path), {"kind": sides}, "default branch")
     assert [(note.code, note.card, note.text) for note in found.notes] == [
         ("head_alone", "kind", "the base commit does not compile")
     ]
     asked = Sides(None, library(tmp_path / "head", BODY))
-    (found,) = compared.judged(default_branch(tmp_path), {"kind": asked})
+    (found,) = commit.judged(default_branch(tmp_path), {"kind": asked})
     assert found.notes == (), "it was asked for"
