@@ -173,15 +173,6 @@ def test_a_card_that_ends_the_process_is_named(tmp_path: Path, code: str, how: s
     assert str(caught.value).startswith(f"{tmp_path / 'deadly.py'}: the card cannot be read: the process ")
 
 
-def test_a_card_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cards, "PATIENCE_S", 1.0)
-    (tmp_path / "endless.py").write_text("while True: pass\n")
-    with pytest.raises(
-        KernelgateError, match=r"endless\.py: the card cannot be read: the process did not answer for 1 s"
-    ):
-        cards.read(tmp_path)
-
-
 HEAVY = '''
 """A card as people write them."""
 import numpy as np
