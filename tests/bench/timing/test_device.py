@@ -17,7 +17,7 @@ from kernelgate.bench.timing import device
 from kernelgate.bench.timing.device import DeviceComparison
 
 ROOT = Path(__file__).parents[3]
-SOURCE = ROOT / "bench" / "timing" / "device.cu"
+SOURCE = device.PTX.with_name("device.cu")
 COMMAND = re.compile(r"^//\s+nvcc (.+) -o (\S+) (\S+)$", re.MULTILINE)
 RELEASE = re.compile(r"release [\d.]+, V[\d.]+")
 
@@ -46,7 +46,7 @@ def test_the_ptx_is_what_the_compiler_makes_of_the_source(tmp_path: Path) -> Non
     committed = device.PTX.read_text(encoding="ascii")
     command = COMMAND.search(SOURCE.read_text(encoding="utf-8"))
     assert command is not None
-    assert (ROOT / command[2], ROOT / command[3]) == (device.PTX.resolve(), SOURCE)
+    assert [(ROOT / file).resolve() for file in (command[2], command[3])] == [device.PTX.resolve(), SOURCE.resolve()]
     made = tmp_path / "device.ptx"
     compiler = nvcc(release(committed))
     subprocess.run([compiler, *command[1].split(), "-o", made, SOURCE], capture_output=True, check=True)
