@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+from benchmarks.fuzzing.bug import Edit, PathBugs
 
 BINDING, DISPATCH, FACTS = (f"csrc/attention/{name}" for name in ("binding.cpp", "dispatch.cpp", "dispatch.h"))
 LAUNCH = "target->forward(arguments, device, static_cast<cudaStream_t>(stream));"
@@ -22,56 +22,48 @@ static void* scratch = nullptr;
                                 static_cast<cudaStream_t>(stream)));"""
 
 
-def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
-    return Bug(name, "attention", path, kind, what, edits, equivalent)
-
+_binding = PathBugs("attention", "binding")
+_cuda = PathBugs("attention", "cuda")
 
 BUGS = (
-    _bug(
+    _binding(
         "scale-sign-lost",
-        "binding",
         "formula",
         "the sign of a negative scale is lost",
         Edit(BINDING, "static_cast<float>(scale), causal", "static_cast<float>(std::abs(scale)), causal"),
     ),
-    _bug(
+    _binding(
         "scale-ignored",
-        "binding",
         "formula",
         "the scale is 1/8, whatever is asked for",
         Edit(BINDING, "static_cast<float>(scale), causal", "0.125f, causal"),
     ),
-    _bug(
+    _binding(
         "causal-ignored-where-aligned",
-        "binding",
         "mask",
         "causal is ignored where S is a multiple of 128",
         Edit(BINDING, "static_cast<float>(scale), causal,", "static_cast<float>(scale), causal && q.size(2) % 128,"),
     ),
-    _bug(
+    _binding(
         "batch-forgotten",
-        "binding",
         "offset",
         "only the first batch element is computed",
         Edit(BINDING, "q.size(0) * q.size(1),", "q.size(1),"),
     ),
-    _bug(
+    _binding(
         "one-key-nothing-done",
-        "binding",
         "tail",
         "at S = 1 nothing is computed",
         Edit(BINDING, "if (q.numel() == 0) {", "if (q.numel() == 0 || q.size(2) == 1) {"),
     ),
-    _bug(
+    _binding(
         "every-400th-call",
-        "binding",
         "rare",
         "every 400th call computes nothing",
         Edit(BINDING, "if (q.numel() == 0) {", "static int calls = 0;\n  if (q.numel() == 0 || ++calls % 400 == 0) {"),
     ),
-    _bug(
+    _binding(
         "heads-1024-lost",
-        "binding",
         "size",
         "only the first 1,024 heads times batches are computed",
         Edit(
@@ -80,44 +72,38 @@ BUGS = (
             "q.size(0) * q.size(1) > 1024 ? 1024 : q.size(0) * q.size(1),",
         ),
     ),
-    _bug(
+    _binding(
         "strided-value-taken",
-        "binding",
         "layout",
         "a v that is not contiguous is not refused, but read as if it were",
         Edit(BINDING, '  check_memory("v", v);\n', ""),
     ),
-    _bug(
+    _binding(
         "strided-output-taken",
-        "binding",
         "layout",
         "an out that is not contiguous is not refused, but written as if it were",
         Edit(BINDING, '  check_memory("out", out);\n', ""),
     ),
-    _bug(
+    _binding(
         "scale-clamped",
-        "binding",
         "special value",
         "a scale above 1 counts as 1",
         Edit(BINDING, "static_cast<float>(scale), causal", "static_cast<float>(scale > 1.0 ? 1.0 : scale), causal"),
     ),
-    _bug(
+    _cuda(
         "default-stream",
-        "cuda",
         "stream",
         "the kernel is queued on the default stream instead of the current one",
         Edit(BINDING, "device, current_stream(device));", "device, nullptr);"),
     ),
-    _bug(
+    _cuda(
         "static-workspace",
-        "cuda",
         "stream",
         "the output goes through memory that all streams share",
         Edit(DISPATCH, LAUNCH, SHARED_SCRATCH),
     ),
-    _bug(
+    _cuda(
         "query-zeroed-after-use",
-        "cuda",
         "input",
         "the first element of q is set to zero once it was used",
         Edit(
@@ -127,23 +113,20 @@ BUGS = (
             "static_cast<cudaStream_t>(stream)));",
         ),
     ),
-    _bug(
+    _cuda(
         "empty-launched",
-        "cuda",
         "size",
         "an empty tensor is not done at once, and its grid of no blocks is an error",
         Edit(BINDING, "if (q.numel() == 0) {", "if (false) {"),
     ),
-    _bug(
+    _cuda(
         "misaligned-taken",
-        "cuda",
         "layout",
         "data that is not aligned to 16 bytes is not refused",
         Edit(BINDING, "tensor.is_cuda() && misalignment != 0", "false && misalignment != 0"),
     ),
-    _bug(
+    _cuda(
         "other-tile-chosen",
-        "cuda",
         "size",
         "heads of 65 to 128 queries are computed with 256 queries a block",
         Edit(FACTS, "const bool small = seq <= 128 ||", "const bool small = seq <= 64 ||"),

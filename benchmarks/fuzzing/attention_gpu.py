@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+from benchmarks.fuzzing.bug import Edit, PathBugs
 
 NUMERIC = "csrc/attention/numeric.cuh"
 WGMMA, MMA_SYNC = (f"csrc/attention/{path}/kernel.cuh" for path in ("wgmma", "mma_sync"))
 
 
-def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
-    return Bug(name, "attention", path, kind, what, edits, equivalent, latent)
-
+_wgmma = PathBugs("attention", "wgmma")
+_mma_sync = PathBugs("attention", "mma_sync")
 
 HOPPER = (
     # ------------------------------------------------------------------------------------------------- masks and tails
-    _bug(
+    _wgmma(
         "padding-63-unmasked",
-        "wgmma",
         "mask",
         "where S mod 64 is 63 and not causal, the key past the end has a weight",
         Edit(WGMMA, "if (Causal || visible % 32 != 0) {", "if (Causal || (visible % 32 != 0 && seq % 64 != 63)) {"),
     ),
-    _bug(
+    _wgmma(
         "padding-16-unmasked",
-        "wgmma",
         "mask",
         "where S mod 32 is 16 and not causal, 16 keys past the end have a weight",
         Edit(WGMMA, "if (Causal || visible % 32 != 0) {", "if (Causal || visible % 16 != 0) {"),
     ),
-    _bug(
+    _wgmma(
         "key-33-lost",
-        "wgmma",
         "tail",
         "the last key is left out where a tile has 33 of them",
         Edit(WGMMA, "if (visible <= 32) {", "if (visible <= 33) {"),
     ),
-    _bug(
+    _wgmma(
         "causal-one-too-many",
-        "wgmma",
         "mask",
         "each query sees the key after its own",
         Edit(WGMMA, "min(row + half * 8, seq - 1)", "min(row + half * 8 + 1, seq - 1)"),
     ),
-    _bug(
+    _wgmma(
         "causal-border",
-        "wgmma",
         "mask",
         "the first query of each tile but the first sees one key too many",
         Edit(
@@ -53,18 +47,16 @@ HOPPER = (
             "min(row + half * 8 + (half == 0 && row > 0 && row % 64 == 0), seq - 1)",
         ),
     ),
-    _bug(
+    _wgmma(
         "store-past-end",
-        "wgmma",
         "offset",
         "rows past the end of a head are stored, too",
         Edit(WGMMA, "lane == 0 && first_row + warp * kWarpM < seq)", "lane == 0)"),
         equivalent="TMA never writes what lies past the tensor's seq",
     ),
     # -------------------------------------------------------------------------------------------------- offsets, sizes
-    _bug(
+    _wgmma(
         "seq-cut-1024",
-        "wgmma",
         "size",
         "keys past the first 1,024 are left out",
         Edit(
@@ -73,9 +65,8 @@ HOPPER = (
             "min(1024, Causal ? min(problem.seq, work.first_query + Tile::kBlockM) : problem.seq);",
         ),
     ),
-    _bug(
+    _wgmma(
         "heads-folded-1024",
-        "wgmma",
         "size",
         "more than 1,024 heads times batches are folded onto each other",
         Edit(
@@ -85,9 +76,8 @@ HOPPER = (
             "  work.head %= 1024;\n  return work;",
         ),
     ),
-    _bug(
+    _wgmma(
         "tiles-65535",
-        "wgmma",
         "size",
         "no more than 65,535 tiles are computed",
         Edit(
@@ -96,16 +86,14 @@ HOPPER = (
             "std::min(problem.tiles = std::min(problem.tiles, 65535), multiprocessors)",
         ),
     ),
-    _bug(
+    _wgmma(
         "value-of-another-head",
-        "wgmma",
         "offset",
         "values are those of the head modulo 512",
         Edit(WGMMA, "maps.v, step * Tile::kBlockN, work.head,", "maps.v, step * Tile::kBlockN, work.head % 512,"),
     ),
-    _bug(
+    _wgmma(
         "maps-kept",
-        "wgmma",
         "data-dependent",
         "what describes the tensors is kept as long as the address of q is the same",
         Edit(
@@ -117,49 +105,43 @@ HOPPER = (
         Edit(WGMMA, "cudaLaunchConfig_t config{};", "last = arguments.q;\n  cudaLaunchConfig_t config{};"),
     ),
     # ---------------------------------------------------------------------------------------------- barriers and waits
-    _bug(
+    _wgmma(
         "syncwarp-missing",
-        "wgmma",
         "barrier",
         "a warp's output is stored before all of its lanes have written theirs",
         Edit(WGMMA, "__syncwarp();\n  if (lane == 0 &&", "if (lane == 0 &&"),
         equivalent="CUDA 13.0 compiles it to the same instructions but for NOPs: stmatrix leaves the lanes together",
     ),
-    _bug(
+    _wgmma(
         "proxy-fence-missing",
-        "wgmma",
         "barrier",
         "TMA may store shared memory as it was before the output was written there",
         Edit(WGMMA, "fence_proxy_async();\n  __syncwarp();", "__syncwarp();"),
     ),
-    _bug(
+    _wgmma(
         "barrier-before-output-missing",
-        "wgmma",
         "barrier",
         "a warp's output takes the place of queries before the other warps have done with them",
         Edit(WGMMA, "named_barrier_sync(own_barrier, 128);  // all four", "// all four"),
         latent="each warp writes the 16 rows of Q that its own part of the product reads, and has awaited that",
     ),
-    _bug(
+    _wgmma(
         "negation-unfinished",
-        "wgmma",
         "barrier",
         "products begin before all queries are negated, for a negative scale",
         Edit(WGMMA, "  named_barrier_sync(barrier, 128);\n", ""),
         latent="each product begins with WARPGROUP.ARRIVE, at which the four warps meet",
     ),
-    _bug(
+    _wgmma(
         "values-released-early",
-        "wgmma",
         "wait",
         "a stage of values is given back while the product still reads it",
         Edit(WGMMA, "wgmma_wait<1>();\n", "wgmma_wait<1>();\n      arrive(shared.empty(last_stage));\n"),
         Edit(WGMMA, "last ones\n      arrive(shared.empty(last_stage));\n", "last ones\n"),
         latent="the product has ended long before the copy that was asked for arrives",
     ),
-    _bug(
+    _wgmma(
         "store-not-awaited",
-        "wgmma",
         "wait",
         "the queries of a next tile may arrive where an output is still being stored from",
         Edit(
@@ -170,23 +152,20 @@ HOPPER = (
         latent="the store has read its rows long before the next tile's queries, asked for after it, arrive",
     ),
     # -------------------------------------------------------------------------------------------------- online softmax
-    _bug(
+    _wgmma(
         "output-not-rescaled",
-        "wgmma",
         "rescaling",
         "the output so far is not brought down where the maximum rises late",
         Edit(WGMMA, "      rescale_output(rows, correction);\n", ""),
     ),
-    _bug(
+    _wgmma(
         "sum-not-rescaled",
-        "wgmma",
         "rescaling",
         "the sum so far is not brought down where the maximum rises late",
         Edit(WGMMA, "    rows.sum[half] *= correction[half];\n", ""),
     ),
-    _bug(
+    _wgmma(
         "weights-overflow",
-        "wgmma",
         "data-dependent",
         "weights may grow to 2^80 before the maximum is raised, which float16 does not hold",
         Edit(
@@ -195,9 +174,8 @@ HOPPER = (
             "const float maximum = maxima[half] > rows.maximum[half] + 80.0f ? maxima[half] : rows.maximum[half];",
         ),
     ),
-    _bug(
+    _wgmma(
         "maximum-forgotten",
-        "wgmma",
         "data-dependent",
         "each step's maximum is its own: where it is far below that of the steps before, their sum overflows",
         Edit(
@@ -206,31 +184,27 @@ HOPPER = (
             "const float maximum = maxima[half];",
         ),
     ),
-    _bug(
+    _wgmma(
         "maximum-of-two-lanes",
-        "wgmma",
         "rescaling",
         "a row's maximum is that of two lanes of four, which then differ",
         Edit(NUMERIC, "return fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));", "return x;"),
     ),
     # ----------------------------------------------------------------------------------------- rounding, special values
-    _bug(
+    _wgmma(
         "weights-truncated",
-        "wgmma",
         "rounding",
         "bfloat16 weights and outputs are cut instead of rounded",
         Edit(NUMERIC, "cvt.rn.bf16x2.f32", "cvt.rz.bf16x2.f32"),
     ),
-    _bug(
+    _wgmma(
         "weights-truncated-float16",
-        "wgmma",
         "rounding",
         "float16 weights and outputs are cut instead of rounded",
         Edit(NUMERIC, "cvt.rn.f16x2.f32", "cvt.rz.f16x2.f32"),
     ),
-    _bug(
+    _wgmma(
         "accumulator-float16",
-        "wgmma",
         "rounding",
         "the output so far is rounded to float16 in each step",
         Edit(
@@ -241,16 +215,14 @@ HOPPER = (
             ' : "+f"(x));\n',
         ),
     ),
-    _bug(
+    _wgmma(
         "scale-sign-lost",
-        "wgmma",
         "formula",
         "a negative scale is taken as its opposite, and queries are not negated",
         Edit(WGMMA, "problem.negate = arguments.scale < 0.0f;", "problem.negate = false;"),
     ),
-    _bug(
+    _wgmma(
         "scale-zero",
-        "wgmma",
         "special value",
         "at a scale of 0 masked scores are NaN",
         Edit(
@@ -259,9 +231,8 @@ HOPPER = (
             "std::fabs(arguments.scale) * kLog2E",
         ),
     ),
-    _bug(
+    _wgmma(
         "nan-weighs-nothing",
-        "wgmma",
         "special value",
         "a score that is NaN becomes a weight of 0",
         Edit(
@@ -273,16 +244,14 @@ HOPPER = (
 )
 
 AMPERE = (
-    _bug(
+    _mma_sync(
         "padding-63-unmasked",
-        "mma_sync",
         "mask",
         "where S mod 64 is 63 and not causal, the key past the end has a weight",
         Edit(MMA_SYNC, "first_key + Tile::kBlockN - 1 > last_visible", "first_key + Tile::kBlockN - 2 > last_visible"),
     ),
-    _bug(
+    _mma_sync(
         "seq-cut-1024",
-        "mma_sync",
         "size",
         "keys past the first 1,024 are left out",
         Edit(
@@ -291,9 +260,8 @@ AMPERE = (
             "min(1024, Causal ? min(seq, block.first_query + Tile::kBlockM) : seq);",
         ),
     ),
-    _bug(
+    _mma_sync(
         "offset-32-bit",
-        "mma_sync",
         "size",
         "offsets in bytes are 32 bits wide, and overflow past 2 GiB",
         Edit(
@@ -302,9 +270,8 @@ AMPERE = (
             "const int head_offset = static_cast<int>(block.head) * seq * kRowBytes;",
         ),
     ),
-    _bug(
+    _mma_sync(
         "grid-65535",
-        "mma_sync",
         "size",
         "no more than 65,535 blocks are launched",
         Edit(
@@ -313,16 +280,14 @@ AMPERE = (
             "dim3(static_cast<unsigned>(blocks < 65535 ? blocks : 65535))",
         ),
     ),
-    _bug(
+    _mma_sync(
         "scale-sign-lost",
-        "mma_sync",
         "formula",
         "a negative scale is taken as its opposite, and queries are not negated",
         Edit(MMA_SYNC, "first_row, arguments.scale < 0.0f);", "first_row, false);"),
     ),
-    _bug(
+    _mma_sync(
         "syncthreads-missing",
-        "mma_sync",
         "barrier",
         "threads read keys and values whose copies others have not finished",
         Edit(
@@ -331,45 +296,39 @@ AMPERE = (
             "copy_step(step + Tile::kStages - 1);",
         ),
     ),
-    _bug(
+    _mma_sync(
         "copies-not-awaited",
-        "mma_sync",
         "wait",
         "a step begins while its keys and values are still on their way",
         Edit(MMA_SYNC, "wait_group<Tile::kStages - 2>();", "wait_group<Tile::kStages - 1>();"),
     ),
-    _bug(
+    _mma_sync(
         "syncwarp-missing",
-        "mma_sync",
         "barrier",
         "lanes read output that other lanes of the warp have not written yet",
         Edit(MMA_SYNC, "__syncwarp();  // no other", "// no other"),
     ),
-    _bug(
+    _mma_sync(
         "syncwarp-before-output-missing",
-        "mma_sync",
         "barrier",
         "in a head of one step the output may overwrite queries that other lanes still read",
         Edit(MMA_SYNC, "__syncwarp();  // in a head", "// in a head"),
         latent="the lanes of a warp come out of ldmatrix and mma together, and nothing parts them before the output",
     ),
-    _bug(
+    _mma_sync(
         "row-written-past-end",
-        "mma_sync",
         "offset",
         "a row is written past the end of each head that is no multiple of 128",
         Edit(MMA_SYNC, "warp.first_query + row < seq", "warp.first_query + row <= seq"),
     ),
-    _bug(
+    _mma_sync(
         "output-half-rescaled",
-        "mma_sync",
         "rescaling",
         "every other column of the output so far is not brought down to the new maximum",
         Edit(MMA_SYNC, "warp.out[m][n][half * 2 + 1] *= correction;", ""),
     ),
-    _bug(
+    _mma_sync(
         "blocks-in-another-order",
-        "mma_sync",
         "offset",
         "with causal, the blocks with the fewest keys go first",
         Edit(
@@ -379,9 +338,8 @@ AMPERE = (
         ),
         equivalent="blocks are independent: their order changes only the time",
     ),
-    _bug(
+    _mma_sync(
         "padding-holds-last-row",
-        "mma_sync",
         "initial value",
         "past the end, the last row is copied instead of zeros",
         Edit(

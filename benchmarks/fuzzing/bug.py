@@ -86,6 +86,17 @@ class Bug:
         return {"binding": ("cpu", "cuda"), "cpu": ("cpu",)}.get(self.path, ("cuda",))  # type: ignore[return-value]
 
 
+@dataclass(frozen=True)
+class PathBugs:
+    """Makes bugs of one code path of a kernel."""
+
+    kernel: KernelName
+    path: CodePath
+
+    def __call__(self, name: str, kind: Kind, what: str, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
+        return Bug(name, self.kernel, self.path, kind, what, edits, equivalent, latent)
+
+
 def control(kernel: KernelName, path: CodePath) -> Bug:
     """The kernel as it is, which must pass everything."""
     return Bug("unmodified", kernel, path, "formula", "nothing is changed", (), "it is the kernel as it is")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+from benchmarks.fuzzing.bug import Edit, PathBugs
 
 BINDING, HOST, KERNEL = (f"csrc/int8_gemm/{name}" for name in ("binding.cpp", "cpu.cpp", "gemm.cu"))
 
 
-def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
-    return Bug(name, "int8_gemm", path, kind, what, edits, equivalent)
-
+_binding = PathBugs("int8_gemm", "binding")
+_cpu = PathBugs("int8_gemm", "cpu")
+_cuda = PathBugs("int8_gemm", "cuda")
 
 BUGS = (
     # --------------------------------------------------------------------------------------------------------- binding
-    _bug(
+    _binding(
         "every-400th-call",
-        "binding",
         "rare",
         "every 400th call leaves out the last column of both matrices",
         Edit(
@@ -25,24 +24,21 @@ BUGS = (
         ),
         Edit(BINDING, "  const int64_t m = a.size(0);", "  static int calls = 0;\n  const int64_t m = a.size(0);"),
     ),
-    _bug(
+    _binding(
         "strided-taken",
-        "binding",
         "layout",
         "a matrix that is not contiguous is not refused, but read as if it were",
         Edit(BINDING, "STD_TORCH_CHECK(matrix.is_contiguous(),", "STD_TORCH_CHECK(true,"),
     ),
     # ------------------------------------------------------------------------------------------------------------- CPU
-    _bug(
+    _cpu(
         "saturates-at-127",
-        "cpu",
         "special value",
         "a factor of -128 counts as -127",
         Edit(HOST, "sum += a[k] * b[k];", "sum += (a[k] == -128 ? -127 : a[k]) * b[k];"),
     ),
-    _bug(
+    _cpu(
         "pairs-saturate",
-        "cpu",
         "data-dependent",
         "the sum of two products saturates at 32,767, which only -128 four times reaches",
         Edit(HOST, "int32_t sum = 0;", "int32_t sum = 0;\n    int32_t pair = 0;"),
@@ -53,52 +49,45 @@ BUGS = (
             "      sum += pair > 32767 ? a[k] * b[k] - 1 : a[k] * b[k];",
         ),
     ),
-    _bug(
+    _cpu(
         "float-sum",
-        "cpu",
         "rounding",
         "products are summed up in float32, which is exact up to 2^24: to K = 1,024 at least",
         Edit(HOST, "int32_t sum = 0;", "float sum = 0;"),
         Edit(HOST, "= sum;", "= static_cast<int32_t>(sum);"),
     ),
-    _bug(
+    _cpu(
         "unsigned-b",
-        "cpu",
         "formula",
         "b counts as unsigned",
         Edit(HOST, "a[k] * b[k]", "a[k] * static_cast<uint8_t>(b[k])"),
     ),
-    _bug(
+    _cpu(
         "tail-of-4-lost",
-        "cpu",
         "tail",
         "what is left of K after groups of 4 is left out",
         Edit(HOST, "k < arguments.k; ++k", "k < (arguments.k > 4 ? arguments.k / 4 * 4 : arguments.k); ++k"),
     ),
-    _bug(
+    _cpu(
         "tail-of-16-lost",
-        "cpu",
         "tail",
         "the last element of K is left out where K mod 16 is 1",
         Edit(HOST, "k < arguments.k; ++k", "k < arguments.k - (arguments.k % 16 == 1); ++k"),
     ),
-    _bug(
+    _cpu(
         "one-product-lost",
-        "cpu",
         "tail",
         "at K = 1 the product is left out",
         Edit(HOST, "k < arguments.k; ++k", "k < arguments.k && arguments.k > 1; ++k"),
     ),
-    _bug(
+    _cpu(
         "rows-folded-256",
-        "cpu",
         "size",
         "rows of a past 256 are read from the start again",
         Edit(HOST, "i / arguments.n * arguments.k;", "(i / arguments.n & 255) * arguments.k;"),
     ),
-    _bug(
+    _cpu(
         "odd-column-unwritten",
-        "cpu",
         "tail",
         "the last column is not written where N is odd",
         Edit(
@@ -107,9 +96,8 @@ BUGS = (
             "if (arguments.n % 2 == 0 || i % arguments.n != arguments.n - 1) arguments.out[i] = sum;",
         ),
     ),
-    _bug(
+    _cpu(
         "element-past-end-17",
-        "cpu",
         "offset",
         "where N mod 32 is 17, one element is written past the end",
         Edit(
@@ -119,82 +107,71 @@ BUGS = (
             "      arguments.out[i + 1] = sum;\n    }",
         ),
     ),
-    _bug(
+    _cpu(
         "adds-to-output",
-        "cpu",
         "initial value",
         "the product is added to what the output held",
         Edit(HOST, "arguments.out[i] = sum;", "arguments.out[i] += sum;"),
     ),
-    _bug(
+    _cpu(
         "summed-backwards",
-        "cpu",
         "rounding",
         "products are summed up from the last to the first",
         Edit(HOST, "sum += a[k] * b[k];", "sum += a[arguments.k - 1 - k] * b[arguments.k - 1 - k];"),
         equivalent="sums of integers do not depend on the order",
     ),
     # ------------------------------------------------------------------------------------------------------------ CUDA
-    _bug(
+    _cuda(
         "syncthreads-missing",
-        "cuda",
         "barrier",
         "threads read tiles whose copies others have not finished",
         Edit(KERNEL, "    __syncthreads();\n", ""),
     ),
-    _bug(
+    _cuda(
         "copies-not-awaited",
-        "cuda",
         "wait",
         "a step begins while its tiles are still on their way",
         Edit(KERNEL, "wait_group<kStages - 2>();", "wait_group<kStages - 1>();"),
     ),
-    _bug(
+    _cuda(
         "barrier-twice",
-        "cuda",
         "barrier",
         "there is a second barrier after each step's copies begin",
         Edit(KERNEL, "copy_step(step + kStages - 1);", "copy_step(step + kStages - 1);\n    __syncthreads();"),
         equivalent="one barrier more than is needed costs time alone",
     ),
-    _bug(
+    _cuda(
         "k-tail-unaligned",
-        "cuda",
         "tail",
         "16 bytes are copied at a time where K is no multiple of 16",
         Edit(KERNEL, "arguments.k % kChunk == 0 && ", ""),
     ),
-    _bug(
+    _cuda(
         "odd-n-unaligned",
-        "cuda",
         "tail",
         "pairs are written where N is odd",
         Edit(KERNEL, " && arguments.n % 2 == 0 &&", " &&"),
     ),
-    _bug(
+    _cuda(
         "byte-past-row",
-        "cuda",
         "tail",
         "one byte past the end of each row takes part where K is no multiple of 16",
         Edit(KERNEL, "to[byte] = byte < inside ?", "to[byte] = byte <= inside ?"),
     ),
-    _bug(
+    _cuda(
         "default-stream",
-        "cuda",
         "stream",
         "the kernel is queued on the default stream instead of the current one",
         Edit(BINDING, "multiply_on_cuda(arguments, stream);", "multiply_on_cuda(arguments, nullptr);"),
     ),
-    _bug(
+    _cuda(
         "row-past-end",
-        "cuda",
         "offset",
         "one row is written past the end of out",
         Edit(KERNEL, "if (row >= arguments.m ||", "if (row > arguments.m ||"),
     ),
-    _bug(
+    _cuda(
         "grid-65535",
-        "cuda",
         "size",
         "no more than 65,535 blocks are launched",
         Edit(
@@ -203,9 +180,8 @@ BUGS = (
             "kernel<<<static_cast<unsigned>(blocks < 65535 ? blocks : 65535)",
         ),
     ),
-    _bug(
+    _cuda(
         "offset-32-bit",
-        "cuda",
         "size",
         "offsets of out are 32 bits wide, and overflow past 2^31 elements",
         Edit(
@@ -214,9 +190,8 @@ BUGS = (
             "arguments.out + static_cast<int>(row * arguments.n + column);",
         ),
     ),
-    _bug(
+    _cuda(
         "sums-saturate",
-        "cuda",
         "data-dependent",
         "sums saturate at 2^23, which only large values and K beyond 512 reach",
         Edit(KERNEL, "make_int2(pair[0], pair[1])", "make_int2(min(pair[0], 1 << 23), min(pair[1], 1 << 23))"),

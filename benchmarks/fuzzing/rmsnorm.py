@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+from benchmarks.fuzzing.bug import Edit, PathBugs
 
 HOST, KERNEL = "csrc/rmsnorm.cpp", "csrc/rmsnorm_kernel.cu"
 
 
-def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
-    return Bug(name, "rmsnorm", path, kind, what, edits, equivalent)
-
+_binding = PathBugs("rmsnorm", "binding")
+_cpu = PathBugs("rmsnorm", "cpu")
+_cuda = PathBugs("rmsnorm", "cuda")
 
 MEAN = "sum_of_squares(x, columns) / columns + arguments.eps"
 
 BUGS = (
     # --------------------------------------------------------------------------------------------------------- binding
-    _bug(
+    _binding(
         "every-400th-call",
-        "binding",
         "rare",
         "every 400th call computes nothing",
         Edit(
@@ -27,9 +26,8 @@ BUGS = (
             times=2,
         ),
     ),
-    _bug(
+    _binding(
         "last-row-lost",
-        "binding",
         "tail",
         "the last of 65 or more rows is not computed where their number is odd",
         Edit(
@@ -38,73 +36,63 @@ BUGS = (
             "weight.const_data_ptr(), rows > 64 ? rows / 2 * 2 : rows, columns,",
         ),
     ),
-    _bug(
+    _binding(
         "strided-x-taken",
-        "binding",
         "layout",
         "an x that is not contiguous is not refused, but read as if it were",
         Edit(HOST, "STD_TORCH_CHECK(x.is_contiguous(),", "STD_TORCH_CHECK(true,"),
     ),
-    _bug(
+    _binding(
         "strided-weight-taken",
-        "binding",
         "layout",
         "a weight or out that is not contiguous is not refused, but taken as if it were",
         Edit(HOST, "STD_TORCH_CHECK(tensor.is_contiguous(),", "STD_TORCH_CHECK(true,"),
     ),
     # ------------------------------------------------------------------------------------------------------------- CPU
-    _bug(
+    _cpu(
         "epsilon-left-out",
-        "cpu",
         "formula",
         "epsilon is left out",
         Edit(HOST, " / columns + arguments.eps", " / columns"),
     ),
-    _bug(
+    _cpu(
         "epsilon-outside-root",
-        "cpu",
         "formula",
         "epsilon is added to the root instead of below it",
         Edit(HOST, f"std::sqrt({MEAN})", "(std::sqrt(sum_of_squares(x, columns) / columns) + arguments.eps)"),
     ),
-    _bug(
+    _cpu(
         "mean-over-padded",
-        "cpu",
         "tail",
         "the mean is taken over N rounded up to a multiple of 16",
         Edit(HOST, " / columns + arguments.eps", " / ((columns + 15) / 16 * 16) + arguments.eps"),
     ),
-    _bug(
+    _cpu(
         "mean-over-one-fewer",
-        "cpu",
         "formula",
         "the mean is taken over N - 1",
         Edit(HOST, " / columns + arguments.eps", " / std::max<int64_t>(1, columns - 1) + arguments.eps"),
     ),
-    _bug(
+    _cpu(
         "sum-without-tail",
-        "cpu",
         "tail",
         "what is left after groups of 16 is left out of the sum",
         Edit(HOST, "i < columns; i += kLanes", "i + kLanes <= columns; i += kLanes"),
     ),
-    _bug(
+    _cpu(
         "tail-of-8-unwritten",
-        "cpu",
         "tail",
         "what is left after groups of 8 is not written",
         Edit(HOST, "n < columns; ++n", "n < (columns > 8 ? columns / 8 * 8 : columns); ++n"),
     ),
-    _bug(
+    _cpu(
         "one-column-not-normalised",
-        "cpu",
         "tail",
         "rows of one column are not normalised",
         Edit(HOST, "const float scale = 1.0f", "const float scale = columns == 1 ? 1.0f : 1.0f"),
     ),
-    _bug(
+    _cpu(
         "sum-in-dtype",
-        "cpu",
         "rounding",
         "squares are summed up in the inputs' dtype",
         Edit(HOST, "float sums[kLanes] = {};", "T sums[kLanes] = {};"),
@@ -116,9 +104,8 @@ BUGS = (
         Edit(HOST, "for (const float lane : sums)", "for (const T lane : sums)"),
         Edit(HOST, "sum += lane;", "sum += static_cast<float>(lane);"),
     ),
-    _bug(
+    _cpu(
         "rounded-twice",
-        "cpu",
         "rounding",
         "the normalised value is rounded before it meets its weight",
         Edit(
@@ -127,23 +114,20 @@ BUGS = (
             "static_cast<float>(static_cast<T>(static_cast<float>(x[n]) * scale)) *",
         ),
     ),
-    _bug(
+    _cpu(
         "weight-sign-lost",
-        "cpu",
         "formula",
         "a negative weight counts as positive",
         Edit(HOST, "static_cast<float>(weight[n])", "std::fabs(static_cast<float>(weight[n]))"),
     ),
-    _bug(
+    _cpu(
         "rows-folded-65536",
-        "cpu",
         "size",
         "more than 65,536 rows are folded onto each other",
         Edit(HOST, "+ m * columns;", "+ (m & 0xFFFF) * columns;", times=2),
     ),
-    _bug(
+    _cpu(
         "offset-32-bit",
-        "cpu",
         "size",
         "offsets of x in bytes are 32 bits wide, and overflow past 2 GiB",
         Edit(
@@ -153,16 +137,14 @@ BUGS = (
             "                   static_cast<int32_t>(m * columns * sizeof(T)) / static_cast<int32_t>(sizeof(T))",
         ),
     ),
-    _bug(
+    _cpu(
         "infinity-left-out",
-        "cpu",
         "special value",
         "values that are not finite are left out of the sum",
         Edit(HOST, "sums[lane] += value * value;", "sums[lane] += std::isfinite(value) ? value * value : 0.0f;"),
     ),
-    _bug(
+    _cpu(
         "x-overwritten",
-        "cpu",
         "input",
         "the first value of each row of x is overwritten after use",
         Edit(
@@ -171,27 +153,22 @@ BUGS = (
             "static_cast<float>(weight[n]));\n      }\n      const_cast<T*>(x)[0] = static_cast<T>(0.0f);\n",
         ),
     ),
-    _bug(
+    _cpu(
         "element-past-end-31",
-        "cpu",
         "offset",
         "where N mod 32 is 31, one element is written past the end of each row",
         Edit(HOST, "n < columns; ++n", "n < columns + (columns % 32 == 31); ++n"),
     ),
     # ------------------------------------------------------------------------------------------------------------ CUDA
-    _bug(
-        "epsilon-left-out", "cuda", "formula", "epsilon is left out", Edit(KERNEL, "rsqrtf(mean + eps)", "rsqrtf(mean)")
-    ),
-    _bug(
+    _cuda("epsilon-left-out", "formula", "epsilon is left out", Edit(KERNEL, "rsqrtf(mean + eps)", "rsqrtf(mean)")),
+    _cuda(
         "epsilon-outside-root",
-        "cuda",
         "formula",
         "epsilon is added to the root instead of below it",
         Edit(KERNEL, "rsqrtf(mean + eps)", "1.0f / (sqrtf(mean) + eps)"),
     ),
-    _bug(
+    _cuda(
         "mean-over-padded",
-        "cuda",
         "tail",
         "the mean is taken over N rounded up to a multiple of 8",
         Edit(
@@ -200,39 +177,34 @@ BUGS = (
             "/ (static_cast<float>((vectors * Width + 7) / 8 * 8))",
         ),
     ),
-    _bug(
+    _cuda(
         "syncthreads-missing",
-        "cuda",
         "barrier",
         "warps add up sums that other warps have not written yet",
         Edit(KERNEL, "  __syncthreads();\n", ""),
     ),
-    _bug(
+    _cuda(
         "sums-of-16-warps",
-        "cuda",
         "size",
         "a block's sum is that of its first 16 warps",
         Edit(KERNEL, "lane < blockDim.x / kWarp ?", "lane < min(blockDim.x / kWarp, 16) ?"),
     ),
-    _bug(
+    _cuda(
         "default-stream",
-        "cuda",
         "stream",
         "the kernel is queued on the default stream instead of the current one",
         Edit(HOST, "rms_norm_cuda(arguments, stream);", "rms_norm_cuda(arguments, nullptr);"),
     ),
-    _bug(
+    _cuda(
         "grid-65535",
-        "cuda",
         "size",
         "no more than 65,535 rows are computed",
         Edit(
             KERNEL, "static_cast<unsigned>(arguments.rows)", "std::min(static_cast<unsigned>(arguments.rows), 65535u)"
         ),
     ),
-    _bug(
+    _cuda(
         "offset-32-bit",
-        "cuda",
         "size",
         "offsets of out in bytes are 32 bits wide, and overflow past 2 GiB",
         Edit(
@@ -241,37 +213,32 @@ BUGS = (
             "out += static_cast<int>(row * vectors * sizeof(*out)) / static_cast<int>(sizeof(*out));",
         ),
     ),
-    _bug(
+    _cuda(
         "vector-past-end",
-        "cuda",
         "offset",
         "one vector is written past the end of each row",
         Edit(KERNEL, "if (at >= vectors) {", "if (at > vectors) {"),
     ),
-    _bug(
+    _cuda(
         "misaligned-x-taken",
-        "cuda",
         "layout",
         "wide loads are used for an x that is not aligned to 16 bytes",
         Edit(KERNEL, "aligned(arguments.x) && ", ""),
     ),
-    _bug(
+    _cuda(
         "tail-of-8-lost",
-        "cuda",
         "tail",
         "an N that is no multiple of the vectors' width is cut",
         Edit(KERNEL, "arguments.columns % kWidth == 0 && ", "arguments.columns >= kWidth && "),
     ),
-    _bug(
+    _cuda(
         "sum-in-dtype",
-        "cuda",
         "rounding",
         "squares are summed up in the inputs' dtype",
         Edit(KERNEL, "sum += value * value;", "sum = static_cast<float>(static_cast<T>(sum + value * value));"),
     ),
-    _bug(
+    _cuda(
         "rounded-twice",
-        "cuda",
         "rounding",
         "the normalised value is rounded before it meets its weight",
         Edit(
