@@ -30,21 +30,7 @@ const same = asked.changed.filter((one) => JSON.stringify(said(one).found) === J
 console.log(JSON.stringify({ ...right, same }));
 """
 THREADS = (1, 33, 96, 128, 512, 1000)
-SHARED = (
-    0,
-    1,
-    1023,
-    8192,
-    32 << 10,
-    33_000,
-    45_670,
-    48 << 10,
-    99 << 10,
-    (99 << 10) + 1,
-    163 << 10,
-    227 << 10,
-    228 << 10,
-)
+SHARED = (0, 1, 1023, 8192, 33_000, 45_670, 48 << 10, 99 << 10, (99 << 10) + 1, 163 << 10, 227 << 10, 228 << 10)
 REGISTERS = (0, 1, 16, 32, 33, 64, 80, 128, 168, 254, 255)
 LEAST = (0, 15, 160, 204, 205, 206, 255, 256, 400)
 WORDS = ("48KiB", "49152", "100B", "0", "48MiB", "", "12x", "1234567890")
@@ -116,12 +102,9 @@ def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
     assert len(card["answers"]) == len(page.AXES["rows"]), "each different answer stands there once"
 
 
-def test_a_checkout_without_cards_has_a_calculator_of_bytes(tmp_path: Path) -> None:
+def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
     known = page.known(tmp_path)
     assert (known.cards, known.missing) == ((), "this checkout has no card")
-
-
-def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
     (tmp_path / ".ci/kernels").mkdir(parents=True)
     (tmp_path / ".ci/kernels/one.py").write_text("import nothing_of_this_name\n")
     known = page.known(tmp_path)

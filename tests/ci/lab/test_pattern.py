@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import click
@@ -64,11 +63,6 @@ def used_by(name: str) -> UsedBy:
         )
 
     return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
-
-
-def test_the_page_says_of_each_check_what_it_looks_at() -> None:
-    text = (FILES / patterns.INDEX).read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
 
 
 def test_the_files_name_the_recorded_sessions_that_name_them() -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kernelgate.ci.lab import folder, report
-from kernelgate.ci.lab.log import Closed, SessionNote, duration
+from kernelgate.ci.lab.log import Closed, SessionNote
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
@@ -59,10 +59,6 @@ def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
         drawn = ElementTree.fromstring(files[name])  # noqa: S314 - ours
         assert spoken in drawn.attrib["aria-label"]
     assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
-
-
-def test_less_than_a_minute_is_told_in_seconds() -> None:
-    assert [duration(minutes) for minutes in (0.0, 0.13, 2.0, 12.34)] == ["0 s", "8 s", "2 min", "12.3 min"]
 
 
 def test_an_expert_gets_the_questions_and_room_for_each_try() -> None:

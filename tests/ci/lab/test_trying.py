@@ -26,7 +26,6 @@ def verdict(status: Status, change_pct: float) -> RecordVerdict:
         (Status.FASTER, -2.0, True, "keep"),
         (Status.UNDECIDED, -50.0, True, "revert"),
         (Status.SLOWER, 2.0, True, "revert"),
-        (Status.UNCHANGED, -0.1, True, "revert"),
     ],
 )
 def test_what_is_kept_by_default(

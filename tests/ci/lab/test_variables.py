@@ -23,7 +23,6 @@ OTHER_KERNEL = patch("csrc/b/k.cu", "-  x += y;", "+  x = fma(y, z, x);")
 BLOCKS = ("-    BLOCK_M = 64", "+    BLOCK_M = 128", "-    num_warps=4", "+    num_warps=8")
 SAME_WARPS = ("-launch(kBlockM, 4);", "-const int kWarps = 4;", "+launch(kBlockM, 8);", "+const int kWarps = 4;")
 
-BOUNDS = ("launch bounds",)
 REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float4{});", "+  sum = mma(swizzle(a), b);")
 
 
@@ -31,25 +30,17 @@ REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float
     ("text", "found"),
     [
         (TILE, ("tile",)),
-        (WARPS, ("threads",)),
         (OTHER_KERNEL, ("code",)),
         (patch("csrc/a/k.cu", "+  #pragma unroll 4"), ("unroll",)),
         (patch("csrc/a/k.cu", "-  __launch_bounds__(128)", "+  __launch_bounds__(128, 4)"), ("launch bounds",)),
-        (patch("csrc/a/k.cu", "-constexpr int kStages = 2;", "+constexpr int kStages = 3;"), ("stages",)),
         (patch("csrc/a/k.cu", "-  // kStages of old", "+  // kWarps of old"), ()),
         (patch(".ci/kernels/toy.py", '-    flags = ["-O2"]', '+    flags = ["-O3"]'), ("flags",)),
         (patch("pkg/k.py", *BLOCKS), ("tile", "threads")),
         (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
         (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
-        (patch("csrc/a/k.cu", "-  f<<<88, threads>>>(x);", "+  f<<<min(n, 132), threads>>>(x);"), ("grid",)),
-        (patch("csrc/a/k.cu", "-__launch_bounds__(kThreads, 2) f()", "+__launch_bounds__(kThreads, 1) f()"), BOUNDS),
         (patch("csrc/a/k.cu", "-  using Tile = MmaTile<64, 4>;", "+  using Tile = MmaTile<128, 4>;"), ("tile",)),
-        (patch("csrc/a/k.cpp", "-  int threads = 4;", "+  int threads = 8;"), ("threads",)),
-        (patch("csrc/a/k.cpp", "-#define BLOCK_ROWS 4", "+#define BLOCK_ROWS 8", "+int n;"), ("tile", "code")),
         (patch("csrc/a/k.cu", "-constexpr int kLoads = 2;", "+constexpr int kLoads = 4;"), ("kLoads",)),
         (patch("pkg/k.py", "-    f[(n,)](x, block=B)", "+    f[(n,)](x, block=B, num_warps=8)"), ("threads", "code")),
-        (patch("pkg/k.py", "-    f[(n,)](x)  # BLOCK_M = 4", "+    f[(n,)](x)  # BLOCK_M = 8"), ()),
-        (patch("csrc/a/k.cu", "-  y = expf(x);", "+  y = __expf(x);"), ("code", "fast maths")),
         (patch("csrc/a/k.cu", *REWRITTEN), ("code",)),
         (
             patch("csrc/a/k.cu", "-constexpr int kTile = 8;") + patch("csrc/a/t.h", "+constexpr int kTile = 8;"),
@@ -72,8 +63,6 @@ def test_one_thing_is_no_warning_and_two_are() -> None:
     "lines",
     [
         ("-    Config({'BLOCK_M': 64}, num_warps=4),", "+    Config({'BLOCK_M': 128}, num_warps=8),"),
-        ("-    f[(n,)](x, block=64, num_warps=4)", "+    f[(n,)](x, block=128, num_warps=8)"),
-        ("-BLOCK_M: tl.constexpr = 64", "-num_warps = 4", "+BLOCK_M: tl.constexpr = 128", "+num_warps = 8"),
         ("-constexpr int kTileM = 64, kWarps = 4;", "+constexpr int kTileM = 128, kWarps = 8;"),
         ("-  f<Tile<64>><<<n, 128>>>(x);", "+  f<Tile<128>><<<n, 256>>>(x);"),
     ],
@@ -91,10 +80,8 @@ CARDS = {"a": ["csrc/a"], "norm": ["csrc/norm.cu", "csrc/common.h"], "sum": ["cs
     [
         (("csrc/a/k.cu", "csrc/b/k.cu"), "sources of csrc/a and csrc/b"),
         (("csrc/norm.cu", "csrc/sum.cu"), "sources of norm and sum"),  # two cards' in one folder
-        (("csrc/norm.cu", "csrc/a/k.cu"), "sources of norm and a"),
         (("csrc/a/one/k.cu", "csrc/a/two/k.cu"), "sources of csrc/a/one and csrc/a/two"),  # two kernels of one card
         (("csrc/a/one/k.cu", "csrc/a/launch.h"), None),
-        (("csrc/norm.cu", "csrc/common.h"), None),
         (("csrc/norm.cu", ".ci/kernels/norm.py"), None),
     ],
 )
