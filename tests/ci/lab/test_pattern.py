@@ -11,7 +11,6 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.patterns import UsedBy
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 ROOT = Path(__file__).parents[3]
@@ -50,26 +49,6 @@ def index_table() -> str:
 
 def test_the_table_is_what_the_files_say() -> None:
     assert index_table() in (FILES / patterns.INDEX).read_text(encoding="utf-8")
-
-
-def used_by(name: str) -> UsedBy:
-    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
-
-    def those(how: str) -> tuple[str, ...]:
-        return tuple(
-            session
-            for session, events in sorted(RECORDED.items())
-            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
-        )
-
-    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
-
-
-def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
-    for one in PATTERNS:
-        assert used_by(one.name) == one.sessions, one.name
-    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
-    assert used <= {one.name for one in PATTERNS} | {"new"}
 
 
 def test_their_commands_are_commands() -> None:
