@@ -16,8 +16,6 @@ from kernelgate.ci.lab.signals import SIGNALS, Seen
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / patterns.FOLDER
 PATTERNS = patterns.read_all(FILES)
-LOGS = {one.name: one.events for one in folder.every(ROOT)}
-RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
 
 
 def test_the_twelve_the_seven_and_the_one_are_there() -> None:
