@@ -247,10 +247,7 @@ def test_a_kernel_that_raises_is_named_with_process_and_case(built: Build, tmp_p
 
 
 def is_named(built: Build, tmp_path: Path, fault: str, says: str) -> None:
-    # What the base prints does no harm.
-    planned = plan(
-        built("prints"), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60
-    )
+    planned = plan(built(), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60)
     with pytest.raises(ProcessError) as raised:
         run(planned, tmp_path / "run.json")
     message = str(raised.value)
