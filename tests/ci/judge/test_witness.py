@@ -270,3 +270,18 @@ def test_turns_that_lie_apart_are_judged_by_that() -> None:
     assert quiet.error == pytest.approx(math.log1p(witness.CPU_SPREAD_PCT / 100) / math.sqrt(3), rel=0.3)
     assert noisy.error > 3 * quiet.error
     assert witness.apart(near[:1], [], [], TOLERANCE).error < 0.001
+
+
+def test_turns_that_scatter_by_their_own_error_are_averaged() -> None:
+    """Three turns of ±2% each know the change to about 1%."""
+    rng = np.random.default_rng(17)
+    turns = [rng.normal(0, 0.05, 8) for _ in range(3)]
+    assert witness.apart(turns, [], [], TOLERANCE).error < min(stats.median_of(turn).error for turn in turns)
+
+
+def test_a_contradiction_names_what_the_compared_processes_are() -> None:
+    compared, seen = Pooled(0.0, 1e-4, 30), Pooled(0.3, 1e-4, 30)
+    for paired, where in ((True, "in one process"), (False, "where they take turns")):
+        found = witness.contradiction(compared, paired, seen, 0.01, 0.05)
+        assert found is not None
+        assert found.message.startswith(f"{where} head is as fast as base; ")
