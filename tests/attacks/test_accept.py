@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.github import accept, assemble, command
-from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github import accept, assemble
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.check_run import ACCEPTED_NAME as NAME
-from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.policy.policy import Policy
@@ -49,29 +46,16 @@ def slower(worse: float = 0.1) -> bytes:
     return changed(measured(0.0, worse=worse))
 
 
-def said(pull: PullRequestRuns, body: str = ONE, login: str = "ada", at: str = ASKED_AT, **comment: Any) -> bool:
+def said(pull: PullRequestRuns, body: str = ONE, login: str = "ada", **comment: Any) -> bool:
     """A comment, and what answer-command.yml does with it; whether something was accepted."""
-    github, event_file = pull.desk.github, pull.folder / "event.json"
-    written = github.comment(1, body, author=login)
-    user = {"login": login, "type": "User"}
-    shown = {"id": written["id"], "body": body, "created_at": at, "user": user} | comment
-    event = {"action": "created", "comment": shown, "issue": {"number": 1, "pull_request": {"url": "x"}}}
-    event_file.write_text(json.dumps(event), "utf-8")
-    pull.desk.outputs_file.unlink(missing_ok=True)
-    step = Step({**pull.desk.bot.step.environment, "GITHUB_EVENT_PATH": str(event_file)})
-    bot = connect(step, sleep=pull.desk.slept.append, pause_s=0)
-    try:
-        command.answer(step, bot, Policy().measure)
-        if pull.desk.outputs.get("accept") != "true":
-            return False
-        handed = pull.desk.outputs
-        subject = Run(head_sha=handed["head_sha"], base_sha=handed["base_sha"], pull_request=1)
-        into, trusted = pull.folder / f"accept{written['id']}", Trusted(pull.plan)
-        if not accept.accept(bot, subject, into, Policy(), trusted):
-            return False
-        assert post(bot, into, Policy(), trusted=trusted) == 0
-    finally:
-        bot.repository.requester.close()
+    bot, handed = pull.desk.bot, pull.desk.asked(comment.pop("body", body), login=login, **comment)
+    if handed.get("accept") != "true":
+        return False
+    subject = Run(head_sha=handed["head_sha"], base_sha=handed["base_sha"], pull_request=1)
+    into, trusted = pull.folder / f"accept{pull.desk.github.next_id()}", Trusted(pull.plan)
+    if not accept.accept(bot, subject, into, Policy(), trusted):
+        return False
+    assert post(bot, into, Policy(), trusted=trusted) == 0
     return True
 
 

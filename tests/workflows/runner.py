@@ -66,10 +66,9 @@ class Done:
 
 @dataclass
 class WorkflowRun:
-    """One attempt of a workflow run: what happened, by job name."""
+    """What happened, by job name."""
 
     id: int
-    attempt: int
     path: str
     event: str
     head_sha: str
@@ -128,8 +127,6 @@ class Platform:
         self.variables: dict[str, str] = {}
         """Of the repository's settings."""
         self._artifacts: dict[int, dict[str, Path]] = {}
-        self._uploaded: set[tuple[int, int, str]] = set()
-        """(run, attempt, name)"""
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -143,17 +140,15 @@ class Platform:
         ref: str,
         head_sha: str = "",
         fork: bool = False,
-        again: WorkflowRun | None = None,
         only: Collection[str] | None = None,
     ) -> WorkflowRun:
         """Runs the workflow file `name` of commit `sha` for an event.
 
-        `fork`: the token can only read. `again`: all jobs of that run are run once more, as its next attempt. `only`:
-        these jobs alone; the others count as having succeeded.
+        `fork`: the token can only read. `only`: these jobs alone; the others count as having succeeded.
         """
         path = f".github/workflows/{name}"
-        shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path, ref)
-        run = WorkflowRun(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
+        shown = self._new_run(event, head_sha or sha, path, ref)
+        run = WorkflowRun(shown["id"], path, event, head_sha or sha)
         workflow = self._workflow(self.server.repository, path, sha)
         assert starts(workflow, event, payload), f"{path} is not started by {event} {payload.get('action', '')}"
         if event == "workflow_dispatch":
@@ -173,13 +168,6 @@ class Platform:
             facts["head_branch"] = ref.removeprefix("refs/heads/")
         shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
         self._artifacts[shown["id"]] = {}
-        return shown
-
-    def _attempt(self, run: WorkflowRun) -> Json:
-        """The same run: its artifacts stay, and its jobs are those of the latest attempt."""
-        shown = self.server.runs[run.id]
-        shown["run_attempt"] += 1
-        self.server.jobs[run.id] = []
         return shown
 
     def _dispatch_inputs(self, workflow: Workflow, payload: dict[str, Any]) -> dict[str, str]:
@@ -204,7 +192,7 @@ class Platform:
             "ref": ref,
             "ref_name": ref.removeprefix("refs/heads/"),
             "run_id": str(run.id),
-            "run_attempt": str(run.attempt),
+            "run_attempt": "1",
             "actor": "octocat",
             "api_url": self.server.url,
             "server_url": "https://github.com",
@@ -330,14 +318,13 @@ class Platform:
         return self._artifacts[run_id]
 
     def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
-        """A new artifact, as the server has it; None where this attempt of the run has one of that name already.
+        """A new artifact, as the server has it; None where the run has one of that name already.
 
         Not to `archive` it: its one file as it is, instead of a zip file.
         """
-        if (run.id, run.attempt, name) in self._uploaded:
+        if name in self._artifacts[run.id]:
             return None
-        self._uploaded.add((run.id, run.attempt, name))
-        folder = self.folder / "artifacts" / str(run.id) / str(run.attempt) / name
+        folder = self.folder / "artifacts" / str(run.id) / name
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
@@ -354,7 +341,7 @@ class WorkflowJob:
     ) -> None:
         self.platform, self.run, self.call, self.job, self.shown = platform, run, call, job, shown
         self.hosted = job["runs-on"] == "ubuntu-24.04"
-        place = platform.folder / "runners" / str(run.id) / str(run.attempt) / re.sub(r"\W+", "-", shown)
+        place = platform.folder / "runners" / str(run.id) / re.sub(r"\W+", "-", shown)
         self.workspace, self.temp = place / "workspace", place / "temp"
         self.workspace.mkdir(parents=True)
         self.temp.mkdir()

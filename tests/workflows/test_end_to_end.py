@@ -336,23 +336,6 @@ def ask_for_a_write_token(workflow: Json) -> None:
     }
 
 
-def forge_a_record(workflow: Json) -> None:
-    """Uploads its own record of a great improvement."""
-    workflow["jobs"]["mine"] = {
-        "runs-on": "ubuntu-24.04",
-        "permissions": {},
-        "steps": [
-            {"run": 'mkdir out && echo \'{"schema": "kernelgate.run/2"}\' > out/run.json'},
-            {
-                "uses": "actions/upload-artifact@cf430e030ddbb5b0abf93d22962f4752f3646cd9",
-                "with": {"name": "kernelgate-record-l4", "path": "out/run.json", "if-no-files-found": "error"},
-            },
-        ],
-    }
-    for name in ("plan", "build", "measure"):
-        del workflow["jobs"][name]
-
-
 @pytest.mark.slow
 def test_a_forks_edited_workflow_never_reaches_the_gpu(project: Project) -> None:
     project.platform.approved.add("kernelgate-forks")

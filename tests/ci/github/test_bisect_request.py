@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.bisect import BisectRequest
-from kernelgate.ci.github.client import Bot, connect
-from kernelgate.ci.github.command import Command, answer, parse
-from kernelgate.ci.policy.pull_request_rules import Measure
+from kernelgate.ci.github.command import Command, parse
 from tests.ci.desk import Desk
 
 HEAD, BASE, GOOD, STRANGE, MAIN = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40
 ISSUE = 2
-
-
-def asked(desk: Desk, folder: Path, words: str, login: str = "ada", number: int = 1) -> dict[str, str]:
-    """Gives `/kernelgate bisect WORDS` to the bot, in pull request 1 or in the issue; what is handed on."""
-    body = f"/kernelgate bisect {words}"
-    placed = desk.github.comment(number, body, author=login)
-    issue: dict[str, Any] = {"number": number} | ({"pull_request": {"url": "x"}} if number == 1 else {})
-    user = {"login": login, "type": "User"}
-    comment = {"id": placed["id"], "body": body, "created_at": "2026-11-20T10:00:00Z", "user": user}
-    (folder / "event.json").write_text(json.dumps({"action": "created", "issue": issue, "comment": comment}), "utf-8")
-    step = Step({**desk.bot.step.environment, "GITHUB_EVENT_PATH": str(folder / "event.json")})
-    bot: Bot = connect(step, sleep=desk.slept.append, pause_s=0)
-    answer(step, bot, Measure())
-    bot.repository.requester.close()
-    return desk.outputs
-
-
-def replies(desk: Desk) -> list[str]:
-    return [one["body"] for one in desk.github.comments.values() if one["user"]["login"] == desk.github.login]
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +58,8 @@ def test_what_cannot_be_read_is_named(words: str, why: str) -> None:
     assert why in said.fault
 
 
-def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk: Desk, tmp_path: Path) -> None:
-    outputs = asked(desk, tmp_path, "v1.4 --fuzz --case norm/a")
+def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk: Desk) -> None:
+    outputs = desk.asked("/kernelgate bisect v1.4 --fuzz --case norm/a")
     assert outputs == {
         "run": "false",
         "bisect": "true",
@@ -96,21 +70,21 @@ def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk
         "kind": "fuzz",
         "gpu": "l4",
     }
-    [said] = replies(desk)
+    [said] = desk.replies
     assert "searches the commits after `cccccccccccc` up to `aaaaaaaaaaaa`. The answer comes here." in said
 
 
-def test_in_an_issue_the_default_branch_is_the_bad_end(desk: Desk, tmp_path: Path) -> None:
-    outputs = asked(desk, tmp_path, "v1.4", number=ISSUE)
+def test_in_an_issue_the_default_branch_is_the_bad_end(desk: Desk) -> None:
+    outputs = desk.asked("/kernelgate bisect v1.4", number=ISSUE)
     assert (outputs["good"], outputs["bad"], outputs["number"]) == (GOOD, MAIN, str(ISSUE))
     assert len(desk.github.bodies(ISSUE)) == 2
 
 
 @pytest.mark.parametrize("number", [1, ISSUE], ids=["pull request", "issue"])
-def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Desk, tmp_path: Path, number: int) -> None:
+def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Desk, number: int) -> None:
     for words in ("v1.4", "$(id)", "v1.4 --nope"):
-        assert asked(desk, tmp_path, words, login="mallory", number=number) == {"run": "false"}
-    [said] = replies(desk)
+        assert desk.asked(f"/kernelgate bisect {words}", login="mallory", number=number) == {"run": "false"}
+    [said] = desk.replies
     assert said.startswith("`mallory`, this was not searched: the GPU is for people with write access")
 
 
@@ -128,14 +102,12 @@ def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Des
         ("v1.4 --gpu h100", 1, "the policy has no GPU"),
     ],
 )
-def test_other_commits_and_shell_text_are_refused(
-    desk: Desk, tmp_path: Path, words: str, number: int, why: str
-) -> None:
-    assert asked(desk, tmp_path, words, number=number) == {"run": "false"}
-    assert why in replies(desk)[0].replace("`", "")
+def test_other_commits_and_shell_text_are_refused(desk: Desk, words: str, number: int, why: str) -> None:
+    assert desk.asked(f"/kernelgate bisect {words}", number=number) == {"run": "false"}
+    assert why in desk.replies[0].replace("`", "")
 
 
-def test_what_was_pushed_since_is_not_searched(desk: Desk, tmp_path: Path) -> None:
+def test_what_was_pushed_since_is_not_searched(desk: Desk) -> None:
     desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
-    assert asked(desk, tmp_path, "v1.4") == {"run": "false"}
-    assert "something was pushed since you asked" in replies(desk)[0]
+    assert desk.asked("/kernelgate bisect v1.4") == {"run": "false"}
+    assert "something was pushed since you asked" in desk.replies[0]

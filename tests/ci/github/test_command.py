@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelgate.ci.github.command import Command, answer, parse
+from kernelgate.ci.github.command import Command, parse
 from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk
-from tests.fakes.github_server import Pull, event
+from tests.fakes.github_server import Pull
 
 HEAD, BASE = "a" * 40, "b" * 40
-ASKED_AT = "2026-11-20T10:00:00Z"
-
-
-def asked(
-    desk: Desk, tmp_path: Path, body: str = "/kernelgate bench", login: str = "ada", **comment: Any
-) -> dict[str, str]:
-    """Gives a comment on pull request 1 to the bot; what was handed on to later steps."""
-    placed = desk.github.comment(1, body, author=login)
-    payload = event("issue_comment.created")
-    payload["issue"] |= {"number": 1, "pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}}
-    payload["comment"] |= {"id": placed["id"], "body": body, "created_at": ASKED_AT}
-    payload["comment"]["user"] |= {"login": login, "type": "User"}
-    rules = comment.pop("rules", Measure())
-    payload["comment"] |= comment.pop("comment", {})
-    payload |= comment
-    path = tmp_path / "event.json"
-    path.write_text(json.dumps(payload), encoding="utf-8")
-    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
-    answer(desk.bot.step, desk.bot, rules)
-    return desk.outputs
-
-
-def replies(desk: Desk) -> list[str]:
-    return [
-        comment["body"] for comment in desk.github.comments.values() if comment["user"]["login"] == desk.github.login
-    ]
 
 
 @pytest.fixture(autouse=True)
@@ -52,101 +25,101 @@ def pull(desk: Desk) -> Pull:
 
 
 @pytest.mark.parametrize("role", ["admin", "maintain", "write"])
-def test_people_with_write_access_are_served(desk: Desk, tmp_path: Path, role: str) -> None:
+def test_people_with_write_access_are_served(desk: Desk, role: str) -> None:
     desk.github.collaborators["ada"] = role
-    outputs = asked(desk, tmp_path, "/kernelgate bench s512_b32_h8_d64_fp16 s1_b1_h1_d64_bf16_causal")
+    outputs = desk.asked("/kernelgate bench s512_b32_h8_d64_fp16 s1_b1_h1_d64_bf16_causal")
     assert outputs["run"] == "true"
     assert (outputs["verb"], outputs["head_sha"], outputs["base_sha"]) == ("bench", HEAD, BASE)
     assert outputs["cases"] == "s512_b32_h8_d64_fp16 s1_b1_h1_d64_bf16_causal"
     assert [gpu["label"] for gpu in json.loads(outputs["gpus"])] == ["l4"]
     assert [content for _, content in desk.github.reactions] == ["rocket"]
-    [reply] = replies(desk)
+    [reply] = desk.replies
     assert reply.startswith("[This run](https://github.com/octo-org/kernels/actions/runs/77) does `bench s512_b32")
 
 
 @pytest.mark.parametrize("role", ["none", "read", "triage"])
-def test_a_stranger_is_refused_politely(desk: Desk, tmp_path: Path, role: str) -> None:
+def test_a_stranger_is_refused_politely(desk: Desk, role: str) -> None:
     desk.github.collaborators["mallory"] = role
-    assert asked(desk, tmp_path, login="mallory") == {"run": "false"}
+    assert desk.asked(login="mallory") == {"run": "false"}
     assert [content for _, content in desk.github.reactions] == ["confused"]
-    [reply] = replies(desk)
+    [reply] = desk.replies
     assert reply.startswith("`mallory`, this was not run: the GPU is for people with write access; one of them can ask")
 
 
-def test_who_is_no_collaborator_at_all_is_refused(desk: Desk, tmp_path: Path) -> None:
+def test_who_is_no_collaborator_at_all_is_refused(desk: Desk) -> None:
     desk.github.fault("GET", "/collaborators/.*", status=404, message="Not Found")
-    assert asked(desk, tmp_path, login="mallory") == {"run": "false"}
+    assert desk.asked(login="mallory") == {"run": "false"}
 
 
-def test_a_stranger_learns_no_more_from_a_bad_command(desk: Desk, tmp_path: Path) -> None:
-    asked(desk, tmp_path, "/kernelgate bench $(id)", login="mallory")
-    assert "write access" in replies(desk)[0]
+def test_a_stranger_learns_no_more_from_a_bad_command(desk: Desk) -> None:
+    desk.asked("/kernelgate bench $(id)", login="mallory")
+    assert "write access" in desk.replies[0]
 
 
-def test_many_refusals_are_one_comment(desk: Desk, tmp_path: Path) -> None:
+def test_many_refusals_are_one_comment(desk: Desk) -> None:
     for _ in range(3):
-        asked(desk, tmp_path, login="mallory")
-    assert len(replies(desk)) == 1
+        desk.asked(login="mallory")
+    assert len(desk.replies) == 1
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"action": "edited"},
-        {"comment": {"user": {"login": "ada", "type": "Bot"}}},
-        {"issue": {"number": 1, "title": "an issue, no pull request"}},
-        {"comment": {"body": "I would try /kernelgate bench"}},
+        {"event": {"action": "edited"}},
+        {"user": {"login": "ada", "type": "Bot"}},
+        {"event": {"issue": {"number": 1, "title": "an issue, no pull request"}}},
+        {"body": "I would try /kernelgate bench"},
     ],
 )
-def test_what_is_no_command_is_ignored(desk: Desk, tmp_path: Path, change: dict[str, Any]) -> None:
-    assert asked(desk, tmp_path, **change) == {"run": "false"}
+def test_what_is_no_command_is_ignored(desk: Desk, change: dict[str, Any]) -> None:
+    assert desk.asked(**change) == {"run": "false"}
     assert (desk.github.reactions, desk.github.writes()) == ([], [])
 
 
 # Which commit --------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_pushed_since_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_what_was_pushed_since_is_not_measured(desk: Desk, pull: Pull) -> None:
     pull.pushed_at = "2026-11-20T10:00:01Z"
-    assert asked(desk, tmp_path) == {"run": "false"}
-    assert "something was pushed since you asked" in replies(desk)[0]
+    assert desk.asked() == {"run": "false"}
+    assert "something was pushed since you asked" in desk.replies[0]
 
 
-def test_a_push_elsewhere_in_the_repository_is_no_matter(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_a_push_elsewhere_in_the_repository_is_no_matter(desk: Desk, pull: Pull) -> None:
     pull.pushed_at = "2026-11-20T10:00:01Z"
     desk.github.add_run(pull, created_at="2026-11-20T09:58:00Z")
-    assert asked(desk, tmp_path)["head_sha"] == HEAD
+    assert desk.asked()["head_sha"] == HEAD
 
 
-def test_a_commit_that_a_fork_took_back_and_put_back_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_a_commit_that_a_fork_took_back_and_put_back_is_not_measured(desk: Desk, pull: Pull) -> None:
     """It has an older run, from when it was head before; while the command was given another commit was."""
     pull.head_repository = "mallory/kernels"
     desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
     pull.pushed_at = "2026-11-20T10:00:01Z"
-    assert asked(desk, tmp_path) == {"run": "false"}
-    assert "something was pushed since you asked" in replies(desk)[0]
+    assert desk.asked() == {"run": "false"}
+    assert "something was pushed since you asked" in desk.replies[0]
 
 
-def test_a_fork_that_is_gone_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_a_fork_that_is_gone_is_not_measured(desk: Desk, pull: Pull) -> None:
     pull.head_repository = None
     desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
-    assert asked(desk, tmp_path) == {"run": "false"}
+    assert desk.asked() == {"run": "false"}
     # GitHub sends null for its repository, though its description knows no such case.
     desk.github.problems.clear()
 
 
-def test_a_closed_pull_request_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_a_closed_pull_request_is_not_measured(desk: Desk, pull: Pull) -> None:
     pull.state = "closed"
-    assert asked(desk, tmp_path) == {"run": "false"}
+    assert desk.asked() == {"run": "false"}
 
 
-def test_without_a_card_nothing_is_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+def test_without_a_card_nothing_is_measured(desk: Desk, pull: Pull) -> None:
     """It would be built, and block for the card that it lacks; one that brings the first card is measured."""
     rules = Measure(paths=(".ci/kernels/",))
-    assert asked(desk, tmp_path, rules=rules) == {"run": "false"}
-    assert "the default branch describes no kernel yet: a card, " in replies(desk)[0]
+    assert desk.asked(rules=rules) == {"run": "false"}
+    assert "the default branch describes no kernel yet: a card, " in desk.replies[0]
     pull.files = [{"filename": ".ci/kernels/norm.py"}]
-    assert asked(desk, tmp_path, rules=rules)["run"] == "true"
+    assert desk.asked(rules=rules)["run"] == "true"
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
@@ -177,9 +150,9 @@ def test_other_comments_are_not(body: str) -> None:
     assert parse(body) is None
 
 
-def test_an_acceptance_is_handed_on(desk: Desk, tmp_path: Path) -> None:
+def test_an_acceptance_is_handed_on(desk: Desk) -> None:
     """Another job may change the check; this one builds and measures nothing."""
-    outputs = asked(desk, tmp_path, "/kernelgate accept a because so")
+    outputs = desk.asked("/kernelgate accept a because so")
     assert outputs == {"run": "false", "accept": "true", "pull_request": "1", "head_sha": HEAD, "base_sha": BASE}
     assert desk.github.reactions == []
 
@@ -221,11 +194,11 @@ SHELL = [
 
 
 @pytest.mark.parametrize("word", SHELL)
-def test_shell_text_is_no_case(desk: Desk, tmp_path: Path, word: str) -> None:
+def test_shell_text_is_no_case(desk: Desk, word: str) -> None:
     said = parse(f"/kernelgate bench {word}")
     assert said is None or said.fault
-    assert asked(desk, tmp_path, f"/kernelgate bench {word}") == {"run": "false"}
-    assert "@octocat " not in "".join(reply.replace("`", "") for reply in replies(desk) if "`" not in reply)
+    assert desk.asked(f"/kernelgate bench {word}") == {"run": "false"}
+    assert "@octocat " not in "".join(reply.replace("`", "") for reply in desk.replies if "`" not in reply)
 
 
 def test_too_many_cases_are_refused() -> None:
@@ -237,8 +210,8 @@ def test_too_many_cases_are_refused() -> None:
 # Bad days ------------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_right_to_comment_the_run_goes_on(desk: Desk, tmp_path: Path) -> None:
+def test_without_the_right_to_comment_the_run_goes_on(desk: Desk) -> None:
     desk.github.permissions |= {"pull-requests": "read", "issues": "read"}
-    outputs = asked(desk, tmp_path)
+    outputs = desk.asked()
     assert outputs["run"] == "true"
     assert "does `bench` of `aaaaaaa`" in desk.summary
