@@ -142,7 +142,7 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
     centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(base, head) else 1.0), "reference": 330.0}
     if base is None:
         del centres["base"]
-    centres |= {side: 321.0 for side in part.libraries if side.startswith("commit:")}
+    centres |= {side: 321.0 for side in part.sides.named if side.startswith("commit:")}
     return record.Timing(
         card=part.card.name,
         case=case,
@@ -151,8 +151,8 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
             for side, centre in centres.items()
         },
         inner_repeats=4,
-        calls={side: record.Calls(compared=3, failed=0) for side in part.libraries},
-        errors={side: record.OutputErrors(maximum=5e-4) for side in part.libraries},
+        calls={side: record.Calls(compared=3, failed=0) for side in part.sides.named},
+        errors={side: record.OutputErrors(maximum=5e-4) for side in part.sides.named},
         telemetry=record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0),
     )
 
