@@ -17,7 +17,7 @@ from kernelgate.ci.commands.options import PATH, answers, with_rules
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.pipeline import default_branch, nightly, prior
+from kernelgate.ci.pipeline import default_branch, prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, compared_report, reported
 from kernelgate.ci.report.links import NO_LINKS
@@ -112,7 +112,7 @@ def report(
         from kernelgate.ci.github import assemble, client, fetch, publish
         from kernelgate.ci.github.actions import Step
 
-        trusted = assemble.Trusted(default_branch.expected(rules), past, nights=nightly.nights(progress.say))
+        trusted = assemble.Trusted(default_branch.expected(rules), past, nights=prior.nights(progress.say))
         if post:
             return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
         info = fetch.read_run_info(folder)

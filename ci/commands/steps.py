@@ -31,7 +31,7 @@ from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.pipeline import artifacts as libraries
-from kernelgate.ci.pipeline import default_branch, nightly, prior
+from kernelgate.ci.pipeline import default_branch, prior
 from kernelgate.ci.policy.policy import Policy
 
 
@@ -141,7 +141,7 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
     """
     step = Step().with_token(token)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
-    past, nights = prior.past(progress.say), nightly.nights(progress.say)
+    past, nights = prior.past(progress.say), prior.nights(progress.say)
     trusted = Trusted(default_branch.expected(rules), past, nights=nights)
     done = accept.accept(client.connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0

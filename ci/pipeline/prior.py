@@ -1,4 +1,5 @@
-"""What the judge is told of earlier measurements: from the history that this process's environment names, if it does.
+"""What the judge is told of earlier measurements, and how cases moved on the default branch: from the history that this
+process's environment names, if it does.
 
 Nothing else can name one: no record, no pull request and no file of a checkout.
 """
@@ -13,12 +14,15 @@ from typing import TYPE_CHECKING
 
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document.escape import is_address
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
+from kernelgate.ci.report.gpu import CaseNights, NightsByCase, no_nights
 
 if TYPE_CHECKING:
     from kernelgate.ci.history.past import AskedCases
 
 DATABASE, STORE = "KERNELGATE_HISTORY_DATABASE", "KERNELGATE_HISTORY_STORE"
+SITE = "KERNELGATE_DASHBOARD"
 INDEX = "index.sqlite"
 """The index of a store that is a folder."""
 
@@ -59,10 +63,54 @@ def _reader(where: str, say: Callable[[str], None]) -> Past:
             wanted = past.asked(record)
             return known(wanted) if wanted else NO_HISTORY
         except ModuleNotFoundError as error:
-            broken.append(f"the history needs {error.name}, which is not installed: pip install 'kernelgate[history]'")
+            broken.append(_lacks(error))
         except (KernelgateError, ValueError) as error:
             broken.append(first_line(error))
         say(f"{broken[0]}; judged without a history, which takes more processes")
         return NO_HISTORY
 
     return ask
+
+
+def _lacks(error: ModuleNotFoundError) -> str:
+    return f"the history needs {error.name}, which is not installed: pip install 'kernelgate[history]'"
+
+
+def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
+    """Asks the index, where there is one that is a file; each case with its page, where the dashboard's address is
+    known."""
+    where, site = os.environ.get(DATABASE), os.environ.get(SITE, "").rstrip("/")
+    if not where or "://" in where or not Path(where).exists():
+        return no_nights
+    page = site if is_address(site) else ""
+
+    def asked(record: RunRecord) -> NightsByCase:
+        try:
+            return _nights(Path(where), record, page)
+        except ModuleNotFoundError as error:
+            say(_lacks(error))
+        except (KernelgateError, OSError) as error:
+            say(f"the history is not shown: {first_line(error)}")
+        return {}
+
+    return asked
+
+
+def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
+    from kernelgate.ci.history import database, past
+    from kernelgate.ci.report.dashboard import page_id
+
+    opened = database.at(index)
+    found = {}
+    try:
+        with database.reading(opened) as connection:
+            for case in record.cases:
+                gpu = record.environment.device.name or ""
+                names = (record.run.repository or "", case.key.card, case.key.id, gpu)
+                known = past.last_times(connection, names)
+                if known is not None:
+                    address = f"{site}/series/{page_id(names)}.html" if site else None
+                    found[case.key] = CaseNights(known.times_us, known.first_day, known.last_day, address)
+    finally:
+        opened.engine.dispose()
+    return found

@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.history import database, index
 from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry
-from kernelgate.ci.pipeline import nightly
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.report.gpu import NightsByCase
 from tests.ci.history.entries import H200, an_entry
 from tests.runs import case, run_record
@@ -45,11 +45,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def known(monkeypatch: pytest.MonkeyPatch, said: list[str], record: RunRecord = PULL, **named: str) -> NightsByCase:
-    for name in (nightly.DATABASE, nightly.SITE):
+    for name in (prior.DATABASE, prior.SITE):
         monkeypatch.delenv(name, raising=False)
     for name, value in named.items():
-        monkeypatch.setenv({"DATABASE": nightly.DATABASE, "SITE": nightly.SITE}[name], value)
-    return nightly.nights(said.append)(record)
+        monkeypatch.setenv({"DATABASE": prior.DATABASE, "SITE": prior.SITE}[name], value)
+    return prior.nights(said.append)(record)
 
 
 def test_the_last_twenty_of_the_default_branch_and_the_page(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
