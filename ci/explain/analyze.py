@@ -14,7 +14,6 @@ from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, budget, recommend
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, Bottleneck, Diagnosis
-from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
 
 
@@ -304,9 +303,9 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         old = against.kernel.figures
         for key, change in changes(against, analysis).items():
             pct = "" if change["change_pct"] is None else f"  {change['change_pct']:+.1f}%"
-            yield f"    {metrics.label(key)}: {show(key, old[key])} → {show(key, figures[key])}{pct}"
+            yield f"    {metrics.label(key)}: {metrics.show(key, old[key])} → {metrics.show(key, figures[key])}{pct}"
     else:
-        shown = [f"{metrics.label(key)} {show(key, figures[key])}" for key in _shown(figures) if key in figures]
+        shown = [f"{metrics.label(key)} {metrics.show(key, figures[key])}" for key in _shown(figures) if key in figures]
         if shown:
             yield f"  {', '.join(shown)}"
         stalls = [f"{metrics.label(key)} {value:.1f}" for key, value in top_stalls(figures)]

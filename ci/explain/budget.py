@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.document import formatting
 from kernelgate.ci.explain import split
-from kernelgate.ci.explain.figures import pair
 from kernelgate.ci.explain.split import LogPart, Profiles
 
 WORTH_A_WORD = 0.08
@@ -225,7 +224,7 @@ def _moved(one: Contribution) -> str:
         words = f"{'longer' if costs else 'shorter'} waits {waits}, {{sides}} an instruction"
     percent = f"{100 * abs(ratio - 1):.1f}% {'more' if ratio > 1 else 'fewer'}"
     return _MOVED.get(key, words).format(
-        sides=pair(key, one.before, one.after),
+        sides=metrics.pair(key, one.before, one.after),
         ratio=f"{ratio:.1f} times as many" if ratio >= 2 else percent,
         more="more" if more else "fewer",
         more_of="more" if more else "less",

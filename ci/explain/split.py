@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.explain.metrics import STALL_PREFIX
+from kernelgate.bench.explain.metrics import STALL_PREFIX, pair
 from kernelgate.ci.explain.diagnosis import SATURATED_PCT, TENSOR_UNUSED_PCT
-from kernelgate.ci.explain.figures import pair
 
 EVENTS = {
     "memory": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),

@@ -31,7 +31,7 @@ from kernelgate.ci.document.drawing import (
 )
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.explain import analyze, figures
+from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Roofline
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.moved_samples import MovedLine, SampleShare, moved_lines
@@ -55,7 +55,7 @@ def waterfall(budget: Budget) -> Markup | None:
     at = 0.0
     for one in budget.contributions:
         label = visible(metrics.label(one.metric).partition(" (")[0], MAX_LABEL)
-        pair = figures.pair(one.metric, one.before, one.after)
+        pair = metrics.pair(one.metric, one.before, one.after)
         stairs.append((label, pair, at, at + one.share_pct, "grew" if one.share_pct > 0 else "shrank"))
         at += one.share_pct
     if abs(budget.unexplained_pct) >= SMALL:

@@ -29,7 +29,7 @@ from kernelgate.ci.document.model import (
     Strong,
     table,
 )
-from kernelgate.ci.explain import analyze, budget, figures
+from kernelgate.ci.explain import analyze, budget
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import SURE
@@ -249,7 +249,7 @@ def _is_known(key: str) -> bool:
 
 
 def _shown(key: str, value: float | None) -> str:
-    return formatting.MISSING if value is None else figures.show(key, value)
+    return formatting.MISSING if value is None else metrics.show(key, value)
 
 
 def _moved(old: float | None, new: float | None) -> str:

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.explain.metrics import STALL_PREFIX
+from kernelgate.bench.explain.metrics import STALL_PREFIX, pair
 from kernelgate.ci.explain import split
 from kernelgate.ci.explain.budget import Budget, budget, sentences
-from kernelgate.ci.explain.figures import pair
 from kernelgate.ci.explain.split import Profiles
 
 KERNEL: dict[str, float] = {
