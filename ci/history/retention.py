@@ -7,7 +7,6 @@ killed between the two has lost nothing, and the next run goes on; several at on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any, Final
@@ -43,26 +42,19 @@ def condense(archive: Archive, released: Collection[str], today: datetime) -> Co
     with database.reading(archive.database) as connection:
         kept = needed(connection, released, today)
         rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
-    done = CondensedRecords()
+    sizes: list[tuple[int, int]] = []
     left: list[str] = []
     for name, was in rows:
         if was is not None:
             _remove(archive, name)  # as after one that was killed
-        elif name in kept:
-            done = replace(done, with_every_sample=done.with_every_sample + 1)
-        else:
+        elif name not in kept:
             try:
-                before, after = _condense(archive, name)
+                sizes.append(_condense(archive, name))
             except KernelgateError as error:
                 left.append(f"left as it is: {error}")
-                continue
-            done = replace(
-                done,
-                condensed=done.condensed + 1,
-                bytes_before=done.bytes_before + before,
-                bytes_after=done.bytes_after + after,
-            )
-    return replace(done, left=tuple(left))
+    before, after = (sum(one[at] for one in sizes) for at in (0, 1))
+    raw = sum(was is None and name in kept for name, was in rows)
+    return CondensedRecords(len(sizes), before, after, raw, tuple(left))
 
 
 def _condense(archive: Archive, name: str) -> tuple[int, int]:
@@ -99,18 +91,14 @@ def needed(connection: sa.Connection, released: Collection[str], today: datetime
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
     kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())
     kept |= set(_regressed(connection))
-    for case in nights.of_index(connection, Wanted()) if _any(connection) else ():
-        kept |= set(_suspected(connection, case))
     rows = connection.execute(sa.select(SERIES)).all()
+    for case in nights.of_index(connection, Wanted()) if rows else ():
+        kept |= set(_suspected(connection, case))
     ordered = sorted(rows, key=lambda row: (row.newest, row.id))
     newest = {(row.repository, row.card, row.case, row.gpu): row.id for row in ordered}.values()
     for row in rows:
         kept |= set(_measures(connection, row.id, released, row.id in newest))
     return kept
-
-
-def _any(connection: sa.Connection) -> bool:
-    return connection.execute(sa.select(SERIES.c.id).limit(1)).first() is not None
 
 
 def _regressed(connection: sa.Connection) -> Iterator[str]:
