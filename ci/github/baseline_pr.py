@@ -48,8 +48,7 @@ from kernelgate.ci.judge.gate import Acceptance, Label
 from kernelgate.ci.judge.prior import Past, no_past
 from kernelgate.ci.judge.stats import bootstrap
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.build import of_verdict
 

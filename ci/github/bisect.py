@@ -29,7 +29,7 @@ from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, 
 from kernelgate.ci.github import plan, untrusted_artifact, upsert
 from kernelgate.ci.github.client import Bot, merge_base, patiently, read_pull
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
-from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.policy import Measure, RunnerGpu
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
 

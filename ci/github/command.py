@@ -23,7 +23,7 @@ from kernelgate.ci.github.bisect import BISECT, BisectRequest, put_search
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull, unless_gone
 from kernelgate.ci.github.plan import NO_CARD, case_fault, gpu_outputs, skipped, watches_no_kernel
 from kernelgate.ci.github.upsert import Stamp, put_comment
-from kernelgate.ci.policy.pull_request_rules import Measure
+from kernelgate.ci.policy.policy import Measure
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)

@@ -18,7 +18,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, Effect, plain, read_claims
 from kernelgate.ci.github.client import changed_names, connect, patiently
-from kernelgate.ci.policy.pull_request_rules import Template
+from kernelgate.ci.policy.policy import Template
 
 MAX_BODY = 262_144
 """Characters read of a description; GitHub keeps 65,536."""

@@ -15,7 +15,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Event, EventPull, Step
 from kernelgate.ci.github.client import Bot, changed_names, default_branch, merge_base, patiently, read_pull, request
-from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.policy import Measure, RunnerGpu
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
 CASE = re.compile(rf"{_NAME}(?:/{_NAME})?", re.ASCII)

@@ -37,8 +37,7 @@ from kernelgate.ci.history.store import Store
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import POWER
-from kernelgate.ci.policy.policy import TO_DIRECT, Policy
-from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+from kernelgate.ci.policy.policy import TO_DIRECT, Policy, RunnerGpu
 
 LONGEST = 300
 """Characters of a name or a reason that is told."""

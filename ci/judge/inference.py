@@ -112,16 +112,14 @@ def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference
     before the one that needs the most for it may have any."""
     rules = policy.processes
     processes = max(case.processes for case in cases)
-    first = max(_first_look(case, rules.minimum) for case in cases)
+    # The processes that a direction takes: fewer where a history excludes that placement is a lottery.
+    free = [
+        case.against_baseline or (case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases
+    ]
+    first = rules.minimum if all(free) else max(rules.minimum, TO_DIRECT)
     direction = BASELINE_ALPHA if cases[0].against_baseline else policy.certainty.alpha
     alpha, equivalence_alpha = (
         stats.look_alpha(level, processes, since, rules.limit, SPENDING_SHAPE)
         for level, since in ((direction, first), (EQUIVALENCE_ALPHA, rules.minimum))
     )
     return Inference(change, None, alpha, equivalence_alpha, processes < first)
-
-
-def _first_look(case: Evidence, minimum: int) -> int:
-    """The processes that a direction takes: fewer where a history excludes that placement is a lottery."""
-    known = case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF
-    return minimum if case.against_baseline or known else max(minimum, TO_DIRECT)

@@ -48,7 +48,11 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     if case.status is Status.UNCHANGED:
         return f"{size}: certain, and within {margin(policy.gates)}{would}"
     if case.status in (Status.UNCONFIRMED, Status.SLOWER, Status.FASTER):
-        return f"{size}: certain, but {short_of_gate(case, policy.gates)}{_unconfirmed(case, policy)}{would}"
+        why = ""
+        if _is_past(case, policy.gates):
+            overlap = "single times of base and head overlap too much"
+            why = f" ({_to_block(policy) if case.status is Status.UNCONFIRMED else overlap})"
+        return f"{size}: certain, but {short_of_gate(case, policy.gates)}{why}{would}"
     return f"{size}{would}"
 
 
@@ -72,15 +76,6 @@ def short_of_gate(case: CaseVerdict, gates: Gates) -> str:
     gate, consequence = _gate(case, gates)
     relation = "not confirmed as more than" if _is_past(case, gates) else "below"
     return f"{relation} the {formatting.threshold(gate)} {consequence}"
-
-
-def _unconfirmed(case: CaseVerdict, policy: Policy) -> str:
-    """Why a difference larger than its gate does not pass it."""
-    if not _is_past(case, policy.gates):
-        return ""
-    if case.status is Status.UNCONFIRMED:
-        return f" ({_to_block(policy)})"
-    return " (single times of base and head overlap too much)"
 
 
 def _to_block(policy: Policy) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.correctness import checks
 from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
 from kernelgate.ci.policy.policy import Gates
@@ -45,14 +46,10 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
 
     It may have been wrong for every case of the card, whichever it was found in.
     """
-    failed = [
-        check
-        for check in record.checks
-        if check.kind == "witness" and check.status == "failed" and check.card in ("", card)
-    ]
-    texts = [found.text for check in failed for found in check.findings]
+    failed = [one for one in checks(record, "witness") if one.status == "failed" and one.card in ("", card)]
     if not failed:
         return []
+    texts = [found.text for check in failed for found in check.findings]
     said = formatting.sentence(texts[0]) if texts else "the record does not say how"
     return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
 
@@ -121,18 +118,13 @@ def unconfirmed(compared: Pooled, alone: Pooled, gates: Gates) -> Finding | None
     least = alone.change + alone.half_width(2 * MISS)
     if not shown or least <= compared.change / 2:
         return None
+    # What is sure of a gain, where that is another word than the gain itself.
+    sure = f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
     text = (
         f"head is {_size(compared.change, ' than base')}; timed alone, each in a process of its own, it is "
-        f"{_size(alone.change)}{_at_least(alone.change, least)}: that confirms no improvement"
+        f"{_size(alone.change)}{sure if alone.change < 0 else ''}: that confirms no improvement"
     )
     return Finding(UNCONFIRMED, text, True)
-
-
-def _at_least(change: float, least: float) -> str:
-    """What is sure of a change, where that is another word than the change itself."""
-    if change >= 0:
-        return ""
-    return f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
 
 
 def _size(change: float, than: str = "", as_: str = "") -> str:

@@ -30,12 +30,7 @@ Improbable = Annotated[float, between(1e-12, 0.5)]
 """The probability of an error."""
 Chance = Annotated[float, between(1e-300, 0.999)]
 """Below it, chance does not explain something: as good as never at its lowest."""
-Probable = Annotated[float, between(0.5, 0.9999)]
 Share = Annotated[float, between(0.0, 1.0)]
-PartialShare = Annotated[float, between(1e-3, 0.999)]
-"""Neither none nor all."""
-PartialPercent = Annotated[float, between(0.1, 99.9)]
-"""The same in percent."""
 Positive = Annotated[int, between(1, 1000)]
 DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
 MOST_PROCESSES = 32

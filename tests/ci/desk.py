@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelgate.ci.github import command
 from kernelgate.ci.github.client import Bot
-from kernelgate.ci.policy.pull_request_rules import Measure
+from kernelgate.ci.policy.policy import Measure
 from tests.fakes.github_server import FakeGitHub
 
 

@@ -22,7 +22,7 @@ from kernelgate.ci.github.plan import commit
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
-from kernelgate.ci.policy.pull_request_rules import Measure
+from kernelgate.ci.policy.policy import Measure
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import FakeGitHub

@@ -29,8 +29,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
 from kernelgate.ci.github.fetch import RunInfo
 from kernelgate.ci.policy import policy
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.policy.pull_request_rules import Measure, Template
+from kernelgate.ci.policy.policy import Measure, Policy, Template
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.page import write as write_page
 

@@ -12,8 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
 from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
 from tests.runs import on, process, run_record

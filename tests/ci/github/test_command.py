@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.github.command import Command, parse
-from kernelgate.ci.policy.pull_request_rules import Measure
+from kernelgate.ci.policy.policy import Measure
 from tests.ci.desk import Desk
 from tests.fakes.github_server import Pull
 

@@ -10,7 +10,7 @@ import pytest
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.claims import Claim, Effect, read_claims
 from kernelgate.ci.github.description import Part, describe
-from kernelgate.ci.policy.pull_request_rules import Template
+from kernelgate.ci.policy.policy import Template
 from tests.ci.desk import Desk
 
 RULES = Template()

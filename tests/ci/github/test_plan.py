@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github.plan import Plan, announce, plan
-from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.policy import Measure, RunnerGpu
 from tests.ci.desk import Desk
 from tests.fakes.github_server import event
 

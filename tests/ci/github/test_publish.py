@@ -13,8 +13,7 @@ from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.fetch import fetch, read_run_info
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.upsert import shown_stamp
-from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from kernelgate.ci.report.links import DOCS
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
