@@ -222,6 +222,5 @@ def worst_first(cases: Iterable[CaseVerdict]) -> list[CaseVerdict]:
 
 
 def severity(case: CaseVerdict) -> tuple[Status, float]:
-    """Sorts cases of one record, or of several, the worst first."""
     change = case.change_pct or 0.0
     return case.status, change if case.status.is_faster else -change

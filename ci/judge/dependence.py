@@ -92,8 +92,6 @@ def _shown(effect: Pooled, p: float) -> bool:
 
 @dataclass(frozen=True)
 class Dependence:
-    """What was found in the processes of one case."""
-
     left_out: frozenset[int] = frozenset()
     """The processes that are no measure of the change, by index."""
     moved: tuple[Moved, ...] = ()
@@ -193,7 +191,6 @@ def carry_over(process: TimedProcess) -> CarryOver | None:
 
 
 def _log_ratios(process: TimedProcess) -> Array:
-    """Of each round, head over base."""
     times = process.samples_us
     base, head = (np.log(np.array(times.get(side, ()), dtype=float)) for side in ("base", "head"))
     return head - base if len(base) == len(head) else np.array([])

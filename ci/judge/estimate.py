@@ -105,7 +105,6 @@ class Evidence:
 
     @property
     def disqualified(self) -> Finding | None:
-        """The first finding that forbids a verdict."""
         return next((finding for finding in self.findings if finding.disqualifies), None)
 
     @property

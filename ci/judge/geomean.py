@@ -69,7 +69,6 @@ def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], pol
 def verdicts(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> tuple[MeanVerdict, ...]:
-    """The verdict on the mean of each card."""
     found = []
     for mean in means(evidences, claims, policy):
         low, high = mean.claim.interval(INTERVAL_LEVEL)

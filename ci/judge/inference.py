@@ -44,7 +44,6 @@ class Inference:
         return self.p is not None and self.p <= self.alpha and not self.early
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Interval of the log change, for this case alone."""
         return self._around(self.pooled.half_width(1 - level))
 
     def within(self, margin: float) -> bool:

@@ -82,7 +82,6 @@ class KnownSpread(PolicySection):
     """Degrees of freedom that it rests on."""
     comparisons: Annotated[int, bounds.between(1, 10**9)]
     last_seen: str | None = None
-    """When the last of them was measured."""
 
 
 @dataclass(frozen=True, eq=False)

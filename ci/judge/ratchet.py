@@ -100,7 +100,6 @@ def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunReco
 
 
 def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
-    """The record with these cases alone."""
     cases = tuple(case for case in record.cases if case.key in keys)
     if len(cases) == len(record.cases):
         return record

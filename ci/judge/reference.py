@@ -72,7 +72,6 @@ class CaseMemory:
 
 
 def memory(record: RunRecord) -> tuple[CaseMemory, ...]:
-    """Every case of which some side's memory was measured."""
     found = map(_of_case, timed_cases(record))
     return tuple(one for one in found if one.base or one.head or one.reference)
 

@@ -57,7 +57,6 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
 
 
 def _undecided(case: CaseVerdict, digits: int) -> str:
-    """Where the change lies, and what it would take to be sure of it."""
     low, high = case.interval_pct or (0.0, 0.0)
     between, seen = formatting.between((low, high), digits), case.minimum_detectable_pct
     why = f"it takes {TO_DIRECT} processes to show a direction" if seen is None else unseen(seen, digits)
@@ -137,7 +136,6 @@ def _size(smallest_pct: float, digits: int | None) -> str:
 
 
 def _smallest_visible(cases: Sequence[CaseVerdict]) -> float | None:
-    """The smallest change that every case would have shown."""
     seen = [case.minimum_detectable_pct for case in cases if case.minimum_detectable_pct is not None]
     return max(seen) if len(seen) == len(cases) > 0 else None
 

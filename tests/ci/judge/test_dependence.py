@@ -52,7 +52,6 @@ def swapped(process: TimedProcess) -> TimedProcess:
 def test_carry_over_is_measured_on_both_sides(seed: int) -> None:
     for process in drawn(seed, replace(STEADY, carry_over=0.02)):
         found = dependence.carry_over(process)
-        assert found is not None
         assert found.base.change == pytest.approx(np.log(1.02), abs=0.003)
         assert found.head.change == pytest.approx(np.log(1.02), abs=0.003)
         assert found.moved == pytest.approx(-1.5 * np.log(1.02), abs=0.004)
@@ -63,8 +62,6 @@ def test_carry_over_is_measured_on_both_sides(seed: int) -> None:
 def test_swapping_the_sides_only_changes_the_sign(seed: int, carry_over: float) -> None:
     (process,) = drawn(seed, replace(STEADY, carry_over=carry_over), 1)
     one, other = dependence.carry_over(process), dependence.carry_over(swapped(process))
-    assert one is not None
-    assert other is not None
     assert other.base.change == pytest.approx(-one.head.change, abs=1e-9)
     assert other.head.change == pytest.approx(-one.base.change, abs=1e-9)
     assert other.moved == pytest.approx(-one.moved, abs=1e-9)
@@ -93,7 +90,6 @@ def test_a_small_one_is_kept_and_widens_the_interval() -> None:
     assert "than after itself, which can make 0." in message
     assert 0.0045 < sum(moved.bias for moved in found.moved) < 0.008
     (case,) = judge(power.record(np.random.default_rng(3), gpu, 5), FAST).cases
-    assert case.interval_pct is not None
     assert case.interval_pct[0] < 0.3 < case.interval_pct[1], "the change of each after itself"
     assert not case.disqualifying
 
@@ -111,7 +107,6 @@ def test_a_large_one_in_every_process_forbids_a_verdict() -> None:
 def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
     processes = drawn(5, Gpu(head_bound=0.8, wander=0.03), 5)
     found = dependence.on_clock(processes)
-    assert found is not None
     assert found.slope == pytest.approx(0.2, abs=0.07), "head over base: the head gains less from a faster clock"
     low, high = found.clocks_mhz
     assert 1190 < low < high < 2010

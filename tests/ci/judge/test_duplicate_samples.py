@@ -41,7 +41,6 @@ def test_a_stretch_is_found_wherever_it_stands(seed: int, length: int, here: int
     base, head = stepped(noise(np.random.default_rng(seed), processes=2), 0.032)
     base[1][there : there + length] = base[0][here : here + length]
     said = found(base, head)
-    assert said is not None
     assert f"hold the same {length} times of the base" in said or length > 90
 
 
@@ -77,5 +76,4 @@ def test_a_baseline_with_copies_is_refused() -> None:
     base, head = noise(np.random.default_rng(7), processes=3)
     stored = paired_record([base[0], base[0]], [head[0], head[0]])
     verdict = judge(paired_record(base, head), FAST, stored, against="old.json")
-    assert verdict.refused is not None
     assert verdict.refused.startswith("the baseline's processes 1 and 2 hold the same times")

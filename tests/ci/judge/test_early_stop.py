@@ -74,7 +74,6 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
         group = replace(slower.groups[0], spread=prior.prior(prior.CHANGE_PCT, known))
         slower = replace(slower, groups=(group,), known=known)
         (claim,) = claims([slower], POLICY)
-        assert claim is not None
         assert claim.certain
         assert verdict.settled(slower, claim, POLICY) is answered
 
@@ -166,8 +165,6 @@ def test_each_case_is_held_against_the_level_of_its_own_looks(monkeypatch: pytes
     """With O'Brien and Fleming's shape, a p between the levels of four and of seven looks is certain at seven alone."""
     monkeypatch.setattr(inference, "SPENDING_SHAPE", 0.0)
     few, many = claims([evidence("4", np.zeros(4)), evidence("7", np.zeros(7))], LOOSE)
-    assert few is not None
-    assert many is not None
     assert few.alpha < many.alpha
     between = (few.alpha + many.alpha) / 2
     assert [replace(claim, p=between).certain for claim in (few, many)] == [False, True]

@@ -53,7 +53,6 @@ def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(validity, "MODE_DISTANCE_PCT", 1.0)
         found = validity.two_modes([np.log(samples)])
-    assert found is not None
     exact = validity.percent(found.high - found.low)
     limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
     assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]

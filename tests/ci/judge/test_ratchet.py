@@ -63,7 +63,6 @@ def test_only_what_is_certainly_faster_moves() -> None:
     assert keys == {ONE}
     after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, before), keys)))
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
-    assert after.summary is not None
     assert {name: one.measured for name, one in after.summary.cases.items()} == {
         "one": "2026-08-09",
         "two": "2026-08-01",
@@ -153,7 +152,6 @@ def lines(measured: RunRecord, beside: Path, known: History = NO_HISTORY) -> lis
 
 def test_ten_steps_below_the_gate_are_seen_together(tmp_path: Path) -> None:
     release = stored(1, {"one": 0})
-    assert release.summary is not None
     named = release.model_copy(update={"summary": release.summary.model_copy(update={"release": "v1.4"})})
     record.write(named, tmp_path / "release_l4.json")
     record.write(stored(1, {"one": 0.2}), tmp_path / "best_l4.json")

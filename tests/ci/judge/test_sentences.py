@@ -72,28 +72,6 @@ def of(case: CaseVerdict) -> str:
     return sentences.of_case(case, POLICY)
 
 
-def test_one_sentence_for_each_status() -> None:
-    few = replace(below_gate(ONE, 4.0), processes=2, status=Status.UNCONFIRMED)
-    assert of(slower(ONE, 5.0)) == "5.0% slower, between 4.9% and 5.1%; a change of 0.3% would have been seen"
-    assert of(faster(ONE, -12.0)) == "12.0% faster, between 11.9% and 12.1%; a change of 0.3% would have been seen"
-    assert of(below_gate(ONE, 2.0)) == (
-        "2.0% slower, between 1.8% and 2.2%: certain, but below the 3% that blocks; "
-        "a change of 0.5% would have been seen"
-    )
-    assert "(it takes 3 processes to block)" in of(few)
-    assert "(single times of base and head overlap too much)" in of(replace(few, status=Status.SLOWER))
-    assert of(same(ONE, 0.0)) == (
-        "no change: within ±1%, between 0.1% faster and 0.1% slower; a change of 0.3% would have been seen"
-    )
-    certain = of(same(ONE, 0.5, 0.04, Direction.SLOWER))
-    assert certain == (
-        "0.50% slower, between 0.46% and 0.54%: certain, and within ±1%; a change of 0.30% would have been seen"
-    )
-    assert of(noisy(ONE, 0.2, 2.0)) == (
-        "cannot tell: between 1.8% faster and 2.2% slower; a change below 2.4% could not be seen"
-    )
-
-
 def test_what_disqualifies_is_the_sentence() -> None:
     finding = Finding("drift", "the base drifted", disqualifies=True)
     warning = Finding("hot", "the GPU was hot", disqualifies=False)

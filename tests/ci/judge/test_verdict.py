@@ -136,7 +136,6 @@ def test_processes_that_take_turns_are_trusted_least() -> None:
     widths = []
     for role in ("paired", "block", "alternating"):
         one = judged(base, head, role=role)
-        assert one.interval_pct is not None
         widths.append(one.interval_pct[1] - one.interval_pct[0])
     assert widths == sorted(widths)
     assert widths[2] > 2 * witness.ALTERNATING_BIAS_PCT
@@ -161,7 +160,6 @@ def test_a_baseline_from_another_device_is_refused_by_name() -> None:
     base, head = noise(np.random.default_rng(10))
     verdict = judge(heads(head, device="NVIDIA H200"), FAST, heads(base, device="NVIDIA L4"))
     assert exit_code(verdict) == 3
-    assert verdict.refused is not None
     assert "NVIDIA L4" in verdict.refused
     assert "NVIDIA H200" in verdict.refused
     unknown = judge(heads(head, device="NVIDIA H200"), FAST, heads(base))
@@ -172,7 +170,6 @@ def test_a_baseline_from_another_device_is_refused_by_name() -> None:
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
     base, head = noise(np.random.default_rng(11))
     verdict = judge(heads(head, id_="new"), FAST, heads(base, id_="old"))
-    assert verdict.refused is not None
     assert "old" in verdict.refused
     assert "new" in verdict.refused
     both = run_record([one for id_ in ("new", "old") for one in timed_cases(heads(head, id_=id_))])
@@ -311,7 +308,6 @@ def test_processes_that_disagree_are_judged_by_their_own_scatter() -> None:
     one = judged(base, scattered)
     assert "processes_disagree" in codes(one)
     assert one.direction is Direction.NONE
-    assert one.minimum_detectable_pct is not None
     assert one.minimum_detectable_pct > 1
 
 
@@ -359,25 +355,6 @@ def test_a_gpu_throttled_throughout_gives_no_verdict_where_the_sides_had_their_c
     verdict = judge(record, FAST)
     assert only(verdict).sentence == "cannot tell: the GPU was throttled in 4 of 5 processes"
     assert exit_code(verdict) == 3
-
-
-def test_clocks_that_differ_between_processes_matter_where_rounds_are_not_paired() -> None:
-    base, head = noise(np.random.default_rng(20))
-    readings = [Telemetry(sm_mhz=clock) for clock in (1980, 1980, 1755, 1980, 1980)]
-    paired = only(judge(with_telemetry(paired_record(base, head), *readings), FAST))
-    assert (paired.verdict, codes(paired)) == (Outcome.EQUIVALENT, {"clock_change"})
-    apart = only(judge(with_telemetry(paired_record(base, head, role="block"), *readings), FAST))
-    assert apart.sentence == (
-        "cannot tell: the SM clock was between 1755 and 1980 MHz from process to process, "
-        "and base and head were not timed in the same rounds"
-    )
-
-
-def test_heat_and_noise_are_said_and_no_more() -> None:
-    base, head = draw(np.random.default_rng(21), "contended_copy_inter", 1)
-    one = only(judge(with_telemetry(paired_record(base, head), *5 * [Telemetry(temperature_c=84)]), FAST))
-    assert one.verdict is Outcome.EQUIVALENT
-    assert codes(one) == {"hot", "noisy"}
 
 
 @pytest.mark.parametrize(
@@ -482,24 +459,9 @@ def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
         assert not undecided(made, FAST)
 
 
-def test_a_card_with_one_library_leaves_the_verdict_to_the_others() -> None:
-    fast = replace(case(*noise(np.random.default_rng(28), change=-0.2)))
-    made = run_record((runs.case("untimed", card="norm"), fast), builds=built())
-    verdict = judge(made, FAST)
-    assert ([one.id for one in verdict.cases], verdict.verdict) == (["one"], Outcome.IMPROVED)
-    assert undecided(made, FAST) == undecided(run_record((fast,)), FAST)
-
-
 def test_a_wrong_result_of_one_library_is_a_wrong_result() -> None:
     failed = Check(kind="fuzz", card="norm", status="failed")
     assert refusal(run_record(builds=built(), checks=(failed,))).startswith("wrong result")
-
-
-def test_one_library_against_a_baseline_is_refused() -> None:
-    stored = heads(noise(np.random.default_rng(30))[1])
-    verdict = judge(run_record((runs.case("one", card="norm"),), builds=built()), FAST, stored)
-    assert verdict.refused is not None
-    assert "this record holds none" in verdict.refused
 
 
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
@@ -632,8 +594,6 @@ def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
     assert swapped.p == pytest.approx(one.p, abs=1e-9)
     assert swapped.cliffs_delta == pytest.approx(-(one.cliffs_delta or 0.0))
     for there, back in ((one.interval_pct, swapped.interval_pct), (one.bootstrap_pct, swapped.bootstrap_pct)):
-        assert there is not None
-        assert back is not None
         assert (1 + there[0] / 100) * (1 + back[1] / 100) == pytest.approx(1)
         assert (1 + there[1] / 100) * (1 + back[0] / 100) == pytest.approx(1)
 
@@ -649,22 +609,6 @@ def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     assert numbers(turned) == pytest.approx(numbers(one), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=12)
-@given(PLAN, st.sampled_from(["processes", "rounds"]))
-def test_more_of_the_same_never_widens_the_interval_by_an_order_of_magnitude(plan: Any, more: str) -> None:
-    base, head = planned(plan)
-    one = judged(base, head)
-    if more == "processes":  # all but copied: copies are refused
-        shifted = [np.nextafter(samples, np.inf) for samples in (*base, *head)]
-        many = judged([*base, *shifted[: len(base)]], [*head, *shifted[len(base) :]])
-    else:
-        many = judged([np.tile(b, 2) for b in base], [np.tile(h, 2) for h in head])
-    assert one.interval_pct is not None
-    assert many.interval_pct is not None
-    # Copied rounds scatter less than they should, so processes may be found to disagree: that widens, within bounds.
-    assert many.interval_pct[1] - many.interval_pct[0] < 10 * (one.interval_pct[1] - one.interval_pct[0])
-
-
 @settings(max_examples=15)
 @given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
 def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int, spread: float, step: float) -> None:
@@ -674,16 +618,6 @@ def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int
         base, head = ([np.maximum(step, np.round(s / step) * step) for s in side] for side in (base, head))
     for role in ("paired", "block"):
         verdict = judge(paired_record(base, head, role=role), FAST)
-        assert exit_code(verdict) in (0, 1, 2, 3)
-        assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
-
-
-@settings(max_examples=15)
-@given(SEEDS, st.lists(st.tuples(st.sampled_from([1, 20, 21, 300]), st.floats(1e-6, 1.0)), min_size=1, max_size=5))
-def test_processes_of_any_length_and_noise_get_a_verdict(seed: int, processes: list[tuple[int, float]]) -> None:
-    rng = np.random.default_rng(seed)
-    base, head = ([100 * np.exp(rng.normal(0, spread, rounds)) for rounds, spread in processes] for _ in range(2))
-    for verdict in (judge(paired_record(base, head), FAST), judge(heads(head), FAST, heads(base))):
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
 

@@ -83,7 +83,6 @@ def test_more_than_regression_pct_blocks() -> None:
 
 def test_improvement_pct_counts_as_an_improvement() -> None:
     change = only(FAST_HEAD, policy()).change_pct
-    assert change is not None
     statuses = outcomes(FAST_HEAD, before_at_after(-change), lambda limit: policy(gates={"improvement_pct": limit}))
     assert statuses == (IMPROVED, IMPROVED, FASTER)
 
@@ -93,7 +92,6 @@ def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, shor
     record = differing(change, spread=0.2)
     rules = {"limits": {"warn_cv_pct": 50}, "certainty": {"alpha": 0.4}}
     delta = only(record, policy(**rules)).cliffs_delta
-    assert delta is not None
     assert 0.05 < abs(delta) < 0.95
     gates = {"p": 0.9, "regression_pct": 1, "improvement_pct": 1}
     statuses = outcomes(
@@ -105,7 +103,6 @@ def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, shor
 @pytest.mark.parametrize(("record", "passed", "short"), [(SLOW, REGRESSED, SLOWER), (FAST_HEAD, IMPROVED, FASTER)])
 def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, short: Status) -> None:
     p = only(record, policy()).p
-    assert p is not None
     assert p > 0
     statuses = outcomes(record, before_at_after(p), lambda limit: policy(gates={"p": limit}))
     assert statuses == (short, short, passed)
@@ -131,7 +128,6 @@ def test_within_the_margin_is_unchanged() -> None:
     record = differing(0.5, spread=0.002)
     rules = {"certainty": {"equivalence_alpha": 0.025}, "processes": {"minimum": 4, "to_block": 4, "limit": 4}}
     verdict = only(record, policy(**rules))
-    assert verdict.interval_pct is not None
     assert verdict.interval_pct[0] > 0
     statuses = outcomes(
         record, before_at_after(verdict.interval_pct[1]), lambda limit: policy(**rules, gates={"margin_pct": limit})
@@ -147,7 +143,6 @@ def test_an_improvement_needs_medians_that_lie_apart() -> None:
     assert only(paired_record(base, head), rules).status is IMPROVED
     base[0], head[0], base[1], head[1] = base[0] * 2, head[0] * 2, base[1] * 2, head[1] * 2
     verdict = only(paired_record(base, head), rules)
-    assert verdict.cliffs_delta is not None
     assert -verdict.cliffs_delta >= 0.3
     assert verdict.status is FASTER
 
@@ -165,7 +160,6 @@ def test_a_time_at_the_limit_is_believed_and_one_beyond_is_not(side: str, end: s
     beyond = extreme * (1 + LITTLE) if end == "shortest_us" else extreme * (1 - LITTLE)
     assert judge(record, policy(limits={end: extreme})).refused is None
     refused = judge(record, policy(limits={end: beyond})).refused
-    assert refused is not None
     assert refused.startswith(f"x holds a time of {extreme:.3g} µs; times lie between ")
 
 
@@ -174,7 +168,6 @@ def test_a_baseline_with_a_time_beyond_the_limits_is_refused() -> None:
     odd = [samples.copy() for samples in steady]
     odd[0][0] = 200.0
     verdict = judge(heads(steady), policy(limits={"longest_us": 150.0}), heads(odd))
-    assert verdict.refused is not None
     assert verdict.refused.startswith("the baseline's one holds a time of 200 µs")
 
 
@@ -281,7 +274,6 @@ def test_no_direction_is_settled_once_a_resolution_would_have_shown(monkeypatch:
     record = differing(0.0, 4, spread=0.004)
     rules = {"processes": looks, "certainty": {"miss": 0.025}}
     verdict = only(record, policy(**rules))
-    assert verdict.interval_pct is not None
     assert verdict.direction is Direction.NONE
     low, high = verdict.interval_pct
     reach = max(high, percent(-math.log1p(low / 100)))
@@ -297,7 +289,6 @@ def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> Non
     rules = {"processes": looks, "certainty": {"miss": 0.025}}
     record = differing(change, 4, spread=0.004)
     verdict = only(record, policy(**rules))
-    assert verdict.interval_pct is not None
     low, high = verdict.interval_pct
     key = "regression_pct" if change > 0 else "improvement_pct"
     for end, outward in ((low, -1), (high, 1)):
