@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 
 from markupsafe import Markup
 
@@ -30,7 +28,7 @@ from kernelgate.ci.document.drawing import (
     text,
 )
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.document.model import Code
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Roofline
 from kernelgate.ci.explain.budget import Budget
@@ -212,24 +210,6 @@ SMALL_PCT = 0.5
 """Of the samples; what has less on both sides is not shown."""
 
 
-@dataclass(frozen=True)
-class ShownShare:
-    """One side of a line or an instruction."""
-
-    bar: Markup
-    share: str
-    stall: str
-
-
-@dataclass(frozen=True)
-class ShownSource:
-    text: Line
-    where: str
-    base: ShownShare | None
-    head: ShownShare
-    change: Line = ()
-
-
 def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
     """What both sides' samples show; of the head alone where the base has none; else the command that takes them."""
     known = {side: spots for side in ("base", "head") if (spots := sides_.get(side)) is not None}
@@ -238,44 +218,44 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
         render.html("kernelgate.ci.report")
         .get_template("samples.html.jinja")
         .render(
-            lines=list(_lines(base, head)) if head else [],
+            lines=_moved(base, head) if head else [],
             both=base is not None,
             counts=", ".join(f"{side} {spots.samples:,}" for side, spots in known.items()),
-            instructions={side: list(_instructions(spots, side)) for side, spots in known.items()},
+            instructions={side: spots.instructions[:MAX_INSTRUCTIONS] for side, spots in known.items()},
+            samples={side: spots.samples for side, spots in known.items()},
             missing=[side for side, spots in sides_.items() if spots is None],
             command=(Code(command, most=len(command)),),
+            code=Code,
+            share=_share,
+            whole=lambda part: SampleShare(part, part),
+            change=_change,
+            lines_of=_lines_of,
         )
     )
 
 
-def _lines(base: HotSpots | None, head: HotSpots) -> Iterator[ShownSource]:
+def _moved(base: HotSpots | None, head: HotSpots) -> list[MovedLine]:
     moved = [one for one in moved_lines(base or head, head) if max(one.base.high, one.head.high) >= SMALL_PCT]
     most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -max(one.head.low, one.base.low)))[:MAX_ROWS]
-    for one in moved:
-        if one not in most:
-            continue
-        # "12", or "12 → 14" where it is another one on the base.
-        before, after = (", ".join(map(str, numbers)) for numbers in (one.base_lines, one.head_lines))
-        numbers = f"{before} → {after}" if base and before and after and before != after else after or before
-        yield ShownSource(
-            text=(Code(one.text, most=120),) if one.text else (),
-            where=f"{one.file}:{numbers}",
-            base=_share(one.base, one.base_stall, "base") if base else None,
-            head=_share(one.head, one.head_stall, "head"),
-            change=_change(one) if base else (),
-        )
+    return [one for one in moved if one in most]
 
 
-def _change(one: MovedLine) -> Line:
+def _lines_of(one: MovedLine, both: bool) -> str:
+    """ "12", or "12 → 14" where it is another one on the base."""
+    before, after = (", ".join(map(str, numbers)) for numbers in (one.base_lines, one.head_lines))
+    return f"{before} → {after}" if both and before and after and before != after else after or before
+
+
+def _change(one: MovedLine) -> str:
     if not one.is_sure:
-        return ("about the same",)
+        return "about the same"
     least = "at least " if one.base.low < one.base.high or one.head.low < one.head.high else ""
     verb = "gained" if one.gain_pct > 0 else "lost"
-    return (f"{verb} {least}{abs(one.gain_pct):.1f} points",)
+    return f"{verb} {least}{abs(one.gain_pct):.1f} points"
 
 
-def _share(share: SampleShare, stall: str | None, side: str) -> ShownShare:
-    """With what most samples waited for, in the words of the profile where it knows them."""
+def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, str, str]:
+    """As a bar, in words, and with what most samples waited for, in the words of the profile where it knows them."""
     if share == SampleShare(0.0, 100.0):
         shown = formatting.MISSING
     elif share.low < share.high:
@@ -285,15 +265,4 @@ def _share(share: SampleShare, stall: str | None, side: str) -> ShownShare:
     filled = tag("rect", width=max(share.low, 0.0), height=8.0, class_=side)
     bar = tag("svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
     words = metrics.STALLS.get(stall, stall.replace("_", " ")).partition(" (")[0] if stall is not None else ""
-    return ShownShare(bar, shown, visible(words, 40))
-
-
-def _instructions(spots: HotSpots, side: str) -> Iterator[ShownSource]:
-    for one in spots.instructions[:MAX_INSTRUCTIONS]:
-        share = 100 * one.samples / spots.samples
-        yield ShownSource(
-            text=(Code(one.sass, most=60),),
-            where=f"{PurePosixPath(one.file).name}:{one.line}" if one.file and one.line else "",
-            base=None,
-            head=_share(SampleShare(share, share), one.stall, side),
-        )
+    return bar, shown, visible(words, 40)
