@@ -10,7 +10,6 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.policy.policy import AccuracyRules, Policy
 from kernelgate.ci.report import accuracy
-from kernelgate.ci.report.build import reported
 from tests.accuracies import check, output, side
 
 WARN = AccuracyRules()
@@ -138,9 +137,3 @@ def test_what_the_heads_own_card_says_of_accuracy_blocks_nothing() -> None:
     own = (Card(name="norm", source="head"),)
     made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm")).model_copy(update={"cards": own})
     assert not gate.decide([gate.evidence("l4", made, None, Policy(accuracy=FAIL))]).blocks
-
-
-def test_a_block_says_which_case_lost_accuracy() -> None:
-    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
-    headline = plain_line(reported(made, Policy(accuracy=FAIL)).report.headline)
-    assert headline.startswith("⛔ Blocked by a loss of accuracy in m0")

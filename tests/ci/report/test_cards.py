@@ -12,12 +12,10 @@ import pytest
 
 from kernelgate.bench.record import KernelFacts, Note
 from kernelgate.ci.document.render import comment, plain_line
-from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge as really_judged
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import build, reported
-from kernelgate.ci.report.gpu import of_record
+from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
 from tests.ci.report.test_build import expect
 from tests.ci.report_examples import Example, judge, report, same
@@ -75,21 +73,6 @@ def test_spills_of_the_heads_own_card_do_not_block(source: Literal["default bran
     card = NORM.model_copy(update={"source": source})
     made = Example(cards_record((case,), card, builds=(spilling,)), judge(Outcome.EQUIVALENT, same(case, 0.0)))
     assert any("Blocks: _kernel for sm_89: 64 bytes" in line for line in lines(made)) == blocks
-
-
-def test_two_gpus_name_a_head_without_a_base_in_its_row() -> None:
-    examples = {"l4": CARD_EXAMPLES["base_does_not_compile"](), "h100": CARD_EXAMPLES["timed_against_itself"]()}
-    evidence = [gate.evidence(label, one.record, one.verdict, Policy()) for label, one in examples.items()]
-    parts = [of_record(label, one.record, one.verdict) for label, one in examples.items()]
-    made = build(parts, gate.decide(evidence), Policy())
-    assert made.cases is not None
-    rows = [[plain_line(cell) for cell in row] for row in made.cases.rows]
-    assert rows[0] == ["✅", "0.0%", "400.0 → 400.0 µs", "h100 M=4096"]
-    assert rows[1] == ["➖", "—", "409.6 µs", "l4 M=4096"]
-    assert plain_line(made.headline).startswith(
-        "➖ Nothing to compare with: the head was measured alone, 2 cases on l4"
-    )
-    assert "No change: M=4096 N=4096 fp16 within ±1% on h100." in plain_line(made.summary)
 
 
 def test_the_reference_has_the_name_that_the_card_gives_it() -> None:

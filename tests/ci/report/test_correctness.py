@@ -15,7 +15,6 @@ from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness
 from kernelgate.ci.report.build import reported
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES
 
 # ---- the fuzz list ---------------------------------------------------------------------------------------------------
@@ -64,14 +63,6 @@ def test_what_was_not_measured_is_not_called_small() -> None:
     assert said() == ""
     assert said(result(1, 0.0)).endswith("worst 0%")
     assert correctness.fuzzing(GpuReport("l4", RunRecord(checks=(check(),)))) is None
-
-
-def test_each_card_has_a_row() -> None:
-    made = RunRecord(checks=(check(result(1, 0.25), card="one"), check(result(2, None), card="two")))
-    assert cells(correctness.fuzzing(GpuReport("l4", made))) == [
-        ["one", "1 of 1", "100%", "25%", "25%", "25%", "S=1 distribution=peaked"],
-        ["two", "1 of 1", "100%", "—", "—", "—", "—"],
-    ]
 
 
 def test_the_speed_is_that_of_what_was_timed_beside_the_reference() -> None:
@@ -146,13 +137,6 @@ def test_of_many_findings_the_authors_come_first_and_the_rest_is_counted() -> No
     assert len(lines) == 1 + correctness.MAX_FINDINGS
     assert "csrc/k.cu:9" in lines[0]
     assert lines[-1] == "⚠ compute-sanitizer: 4 other findings, in the run record"
-
-
-def test_of_several_cards_each_line_names_its_own() -> None:
-    made = CARD_EXAMPLES["improved_beside_unchanged"]().record
-    checks = (*made.checks, sanitized(RACE, card="swiglu"), sanitized(card="rmsnorm"))
-    lines = [plain_line(line) for line in correctness.sanitizer(made.model_copy(update={"checks": checks}), Gates())]
-    assert [line.split(" compute")[0] for line in lines] == ["🛑 SwiGLU:", "✅ RMSNorm:"]
 
 
 def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> None:

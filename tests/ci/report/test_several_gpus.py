@@ -47,10 +47,6 @@ def test_a_gpu_that_measured_nothing_opens_and_hides_no_other() -> None:
     assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
 
 
-def test_gpus_that_measured_nothing_have_no_table() -> None:
-    assert together(lost("l4"), lost("h100")).cases is None
-
-
 def test_a_wrong_result_on_one_gpu_says_so_first_and_keeps_the_others() -> None:
     text = render.comment(together(on("l4", "equivalent"), on("h100", "wrong_result")))
     assert text.startswith("### 🛑 Wrong result in 3 of 38 fuzz cases on `h100`: blocks merge\n")

@@ -82,7 +82,6 @@ def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
         (Fault.BUILD, "**Now:** fix that error; `kernelgate build` compiles without a GPU."),
         (Fault.OUTPUT, "**Now:** `kernelgate fuzz` compares every output with the oracle on your machine and look at "),
         (Fault.DISPUTED, "**Now:** somebody with write access has it measured again: `/kernelgate bench`"),
-        (Fault.RUNNER, "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again. Lost again? "),
         (Fault.OURS, "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again."),
     ],
 )
@@ -111,13 +110,6 @@ def test_nothing_is_promised_that_is_not_there() -> None:
     assert f"[The page]({ON_GITHUB.page}) has all of this. [The run]({ON_GITHUB.run}#artifacts) has its logs." in failed
     assert f"has all of this with plots. [The run]({ON_GITHUB.run}#artifacts) has its record." in measured
     assert "profiler" not in measured.splitlines()[-3], "nothing was profiled"
-
-
-def test_only_known_commits_are_linked() -> None:
-    text = comment("minimal_opaque_ids")
-    assert "The working tree vs an unnamed base" in text
-    assert "/commit/" not in text
-    assert "/compare/" not in text
 
 
 # ---- two speeds ------------------------------------------------------------------------------------------------------
