@@ -860,11 +860,6 @@ ENVIRONMENT = Chapter(
             "what ends any command",
             "its code and one sentence",
             "ci/commands/test_exit_codes.py::test_each_error_has_its_code",
-            ids(
-                "a machine that lacks something; sources that do not compile; wrong words; words that click refuses; "
-                "a read-only file system; a source that may not be read; memory that Python lacks; memory that the "
-                "system lacks; too few descriptors; too few processes; an interrupt; a usual end"
-            ),
         ),
     ),
 )

@@ -136,10 +136,11 @@ def replies(desk: Desk) -> list[str]:
 PATTERN = "/kernelgate pattern warm-up: measure twice"
 
 
-def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", ["open", "closed"])
+def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path, state: str) -> None:
     """Also on a pull request that is merged: reviews come after that."""
     desk.github.collaborators |= {"ada": "write", "bob": "read"}
-    desk.github.open_pull(head_sha="a" * 40, state="closed")
+    desk.github.open_pull(head_sha="a" * 40, state=state)
 
     for login in ("mallory", "bob", "mallory"):
         assert answered(desk, tmp_path, PATTERN, login) is None
