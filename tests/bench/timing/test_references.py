@@ -272,3 +272,12 @@ def test_a_tally_counts_and_keeps_the_largest_error() -> None:
     tally.add(CallError(True, None))
     assert tally.errors().maximum is None
     assert tally.errors().mean == pytest.approx(0.2)
+
+
+def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_path: Path) -> None:
+    """Which is the same for one entry and for hundreds."""
+    body = "asked = []\n" + ROWS.replace("return x + y", "self.asked.append(len(x))\n    return x + y")
+    with verified.opened(verified.write(tmp_path, body), {**AXES, "M": 1}) as case:
+        asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
+        assert min(asked[:-1]) >= 100
+        assert case.verifier.references.complete

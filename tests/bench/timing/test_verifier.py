@@ -260,3 +260,12 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
                 asked.answer(CloseCase())
     finally:
         os.close(fd)
+
+
+def test_more_calls_than_sets_in_one_batch_are_counted(tmp_path: Path) -> None:
+    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
+        sets = case.pool.shape.windows
+        for _ in range(2):
+            assert sorted(case.plan(3 * sets).windows) == sorted(list(range(sets)) * 3)
+            case.check(("head",) * 3 * sets)
+        assert case.verifier.close().calls["head"].repeated == 2 * 2 * sets

@@ -179,3 +179,10 @@ def test_what_lingers_is_said_of_the_side_that_shows_it_more_surely() -> None:
     assert dependence.CarryOver(unsure, sure, sure).sentence() == (
         "after the base, the head is 2.0% faster than after itself"
     )
+
+
+def test_an_order_that_never_changes_shows_nothing() -> None:
+    (process,) = drawn(1, replace(STEADY, carry_over=0.1), 1)
+    rounds = len(process.samples_us["base"])
+    fixed = changed(process, previous={"base": ("head",) * rounds, "head": ("base",) * rounds})
+    assert dependence.carry_over(fixed) is None

@@ -303,3 +303,10 @@ def test_at_the_ends_it_is_still_a_number_or_beyond_all(alpha: float) -> None:
         found = stats.Pooled(0.0, 1.0, df).detectable(alpha, 0.95)
         assert found > 1.0
         assert not math.isnan(found)
+
+
+def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:
+    values = np.random.default_rng(6).normal(0, 1, 8)
+    spoilt = np.where(values == values.max(), 1e6, values)
+    with_it, without = stats.median_of(spoilt), stats.median_of(values)
+    assert (with_it.change, with_it.error, with_it.df) == (without.change, without.error, without.df)

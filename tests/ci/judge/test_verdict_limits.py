@@ -295,3 +295,16 @@ def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> Non
         inside, outside = (abs(end + outward * step) for step in (-1e-6, 1e-6))
         assert undecided(record, policy(**rules, gates={key: inside}))
         assert not undecided(record, policy(**rules, gates={key: outside}))
+
+
+def test_a_difference_is_certain_at_alpha() -> None:
+    """Of the last look alone, the level of which is all of alpha."""
+    looks = {"minimum": 4, "to_block": 4, "limit": 4}
+    record = differing(0.2, spread=0.004)
+    p = only(record, policy(processes=looks)).p
+    assert p is not None
+    assert 1e-12 < p < 0.5
+    directions = [
+        only(record, policy(processes=looks, certainty={"alpha": limit})).direction for limit in (p * 0.999, p * 1.001)
+    ]
+    assert directions == [Direction.NONE, Direction.SLOWER]

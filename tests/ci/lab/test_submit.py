@@ -182,3 +182,16 @@ def test_the_verb(
     shown = validated("session submit", capsys.readouterr().out)
     assert shown["address"] == "https://github.com/octo-org/kernels/issues/1"
     assert "## Questions" in shown["text"]
+
+
+def test_an_answer_that_was_lost_begins_no_second_issue(desk: Desk) -> None:
+    lost = desk.github.fault("POST", "/issues", drop="after")
+    submit(desk.bot, given(), None)
+    assert (lost.times, len(desk.github.issues)) == (0, 1)
+
+
+def test_a_label_that_github_drops_leaves_no_issue_that_is_never_found(desk: Desk) -> None:
+    desk.github.drops_labels = True
+    with pytest.raises(GitHubError, match="may not set the label"):
+        submit(desk.bot, given(), None)
+    assert [one["state"] for one in desk.github.issues.values()] == ["closed"]
