@@ -131,6 +131,7 @@ def test_the_heads_own_card_needs_no_acceptance() -> None:
     assert decide([own], accepted=[taken]) == decide([own])
 
 
+@pytest.mark.slow
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.data())
 def test_an_acceptance_only_ever_takes_a_regression_from_what_blocks(
     mixes: list[Mix], described: bool, refused: bool, data: st.DataObject

@@ -194,6 +194,7 @@ def test_the_l4_reference_judges_an_l4_and_refuses_others(
 # ---- size ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_judging_holds_no_more_than_a_few_copies_of_the_record(tmp_path: Path) -> None:
     """27 cases × 5 processes × 100 rounds, in a fresh process: the peak stays far below the 500 MB that are allowed."""
     rng = np.random.default_rng(4)

@@ -62,6 +62,7 @@ def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
     assert sum(one.rounds for one in found) < 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["AR(0.95), head alone", "1/f", "ramps"])
 def test_intervals_of_correlated_rounds_hold(name: str) -> None:
     found = coverage(*CORRELATED[name], Setting(processes=5, rounds=100), draws=80)

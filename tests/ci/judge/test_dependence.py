@@ -146,6 +146,7 @@ def test_clocks_that_cannot_be_are_not_used() -> None:
 # ---- how often, over records -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clocks", [True, False])
 def test_on_a_capped_gpu_identical_code_is_equivalent_and_one_percent_is_seen(clocks: bool) -> None:
     same = power.counted(Gpu(clocks=clocks), 8, policy=FAST)
@@ -156,6 +157,7 @@ def test_on_a_capped_gpu_identical_code_is_equivalent_and_one_percent_is_seen(cl
     assert slower.refused == 0
 
 
+@pytest.mark.slow
 def test_a_head_that_slows_what_follows_never_looks_faster() -> None:
     found = power.counted(Gpu(carry_over=0.03), 8, policy=FAST)
     assert (found.faster, found.equivalent) == (0, 0)

@@ -152,6 +152,7 @@ def test_choosing_what_is_timed_again_raises_no_more_false_alarms(again: Again) 
         assert uneven > len(records) / 2, "cases of one record have different numbers of processes"
 
 
+@pytest.mark.slow
 def test_only_undecided_cases_cost_processes() -> None:
     rng = np.random.default_rng(5)
     spent = {

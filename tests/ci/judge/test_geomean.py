@@ -67,6 +67,7 @@ def drawn(rng: np.random.Generator, counts: Sequence[int], correlation: float, c
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("counts", [(2, 5), (3,) * 9, (2,) * 27], ids=str)
 def test_the_interval_holds_the_truth_whatever_cases_share(counts: tuple[int, ...], correlation: float) -> None:

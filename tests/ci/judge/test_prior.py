@@ -117,6 +117,7 @@ def measured(spread_pct: float) -> spreads.Sureness:
     return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, POLICY, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread_pct", [0.05, 0.5, 2.0])
 def test_identical_code_gets_no_direction_whatever_the_spread(spread_pct: float) -> None:
     """Believing in 0.05%, worth ten processes, 15% of records of 0.5% had one."""
@@ -124,6 +125,7 @@ def test_identical_code_gets_no_direction_whatever_the_spread(spread_pct: float)
     assert measured(spread_pct).equivalent.value <= 2 / RECORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread_pct", [0.05, 0.3, 2.0])
 def test_two_processes_have_an_interval_that_holds(spread_pct: float) -> None:
     rng = np.random.default_rng(8)
@@ -150,6 +152,7 @@ def test_a_lottery_of_placement_gives_no_direction(
     assert spreads.measured(scene, RECORDS, POLICY, 10).direction.value <= 2 / RECORDS
 
 
+@pytest.mark.slow
 def test_one_wild_case_among_ten_quiet_ones_gets_no_direction() -> None:
     assert spreads.measured(spreads.beside(0.5, 10, 0.03), 12, POLICY, 11).direction.value == 0
 

@@ -198,6 +198,7 @@ def two_peaks(rng: np.random.Generator, share: float, rounds: int = 100) -> Arra
     return rng.normal(0, 0.005, rounds) + np.where(rng.random(rounds) < share, 0.02, 0.0)
 
 
+@pytest.mark.slow
 def test_aligning_the_shapes_needs_far_fewer_rounds() -> None:
     rng = np.random.default_rng(6)
     plain, aligned = [], []
@@ -218,6 +219,7 @@ def test_a_change_of_shape_is_not_taken_for_no_change() -> None:
     assert found == pytest.approx(0.4 * 0.02, rel=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quiet_fma", "contended_copy"])
 def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
     rng = np.random.default_rng(8)

@@ -68,6 +68,7 @@ def codes(verdict: CaseVerdict) -> set[str]:
 # ---- the table: recorded noise, known truth --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None:
     rng = np.random.default_rng(1)
@@ -99,6 +100,7 @@ def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) ->
         assert {one.verdict for one in found} == {Outcome.REGRESSED}
 
 
+@pytest.mark.slow
 def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
     rng = np.random.default_rng(4)
     for _ in range(2):
@@ -118,6 +120,7 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
     assert exit_code(verdict) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> None:
     rng, detectable = np.random.default_rng(6), []
@@ -634,6 +637,7 @@ def measured(base: Samples, head: Samples) -> RunRecord:
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [SETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SETS[1:])])
 def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) -> None:
     rng = np.random.default_rng(35)
