@@ -12,7 +12,7 @@ from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state
-from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
+from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange, duration
 from kernelgate.ci.policy import policy
 from tests import docs_code
 
@@ -69,6 +69,13 @@ def test_the_loop_tells_what_the_log_says() -> None:
 
 def test_the_times_of_the_steps_are_those_of_the_sessions() -> None:
     told = (DOCS / "systematic.md").read_text(encoding="utf-8")
+    seconds = {event.gate: event.seconds or 0.0 for event in SESSION.events if isinstance(event, GateAttempt)}
+    took = {
+        "environment": seconds["environment"],
+        "measure": seconds["build"] + seconds["correctness"] + seconds["performance"],
+        "one change after the other": sum(one.seconds or 0.0 for one in SESSION.events if isinstance(one, TriedChange)),
+    }
+    spent = 0.0
     for name, minutes in {
         "environment": state.ENVIRONMENT_MINUTES,
         "measure": state.MEASUREMENT_MINUTES,
@@ -77,8 +84,10 @@ def test_the_times_of_the_steps_are_those_of_the_sessions() -> None:
         "measure again": state.AGAIN_MINUTES,
         "document": state.DOCUMENT_MINUTES,
     }.items():
-        assert f"| {name} | {minutes:g} |" in told
-    assert f"| document | {state.DOCUMENT_MINUTES:g} | {state.OPTIMISE_MINUTES:g} |" in told
+        spent += minutes
+        measured = duration(took[name] / 60) if name in took else "–"
+        assert f"| {name} | {minutes:g} | {spent:g} | {measured} |" in told
+    assert spent == state.OPTIMISE_MINUTES
     assert f"(`--template baseline`) takes {state.BASELINE_MINUTES:g} minutes" in told
     for gate in state.gate_states((Opened(name="", objective=""),)):
         assert f"| {gate.name} | {gate.limit_minutes:g} | {gate.passes} | {gate.on_failure} |" in told
