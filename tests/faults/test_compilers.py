@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -58,7 +59,8 @@ def test_a_compiler_that_breaks_down(
         compiled(tree)
     assert says in str(caught.value)
     assert caught.value.exit_code == 3
-    assert untrusted_artifact._fault(caught.value, "build") == "runner"
+    untrusted_artifact.note(caught.value, "build", {"KERNELGATE_FAILURE": str(tree / "failure.json")})
+    assert json.loads((tree / "failure.json").read_text("utf-8"))["fault"] == "runner"
     assert not list((cache / "building").iterdir())
 
 
