@@ -24,7 +24,7 @@ from tests.workflows.documents import ROOT, workflows
 from tests.workflows.repository import AUTHOR, Change, Repository
 from tests.workflows.runner import HOME_REPOSITORY
 
-pytestmark = pytest.mark.xdist_group("install page")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install page")]
 """One process does what the page says, once."""
 
 PAGE = (ROOT / "docs/install.md").read_text("utf-8")
@@ -123,7 +123,7 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     return CommandDone(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
 
 
-@pytest.fixture(scope="module", params=[OWN, pytest.param(FORK, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[OWN, FORK])
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CommandDone:
     return walk(tmp_path_factory.mktemp("install"), request.param)
 
