@@ -32,9 +32,8 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
-from kernelgate.ci.report.headline import with_consequence
+from kernelgate.ci.report.headline import NOW, with_consequence
 from kernelgate.ci.report.links import Links
-from kernelgate.ci.report.summary import NOW
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""

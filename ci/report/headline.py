@@ -7,18 +7,19 @@ conclusion come from one `Decision` and cannot contradict each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.document.model import Code, Line, Mark, Strong
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import correctness, remarks
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
+from kernelgate.ci.report.links import docs
 
 OWN_WORDS = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
 """What blocks and is itself the verdict: the words of the GPU where it was found say it."""
@@ -166,6 +167,38 @@ def cause(blocker: Blocker, named_: bool) -> Line:
             return ("the description",)
         case BlockCode.SHARED_COMMIT:
             return ("another pull request that has the same commit",)
+
+
+NOW = Strong("Now:")
+PROFILE: Line = (
+    *(NOW, " ", Code("kernelgate profile"), " says what takes the time ("),
+    *(docs("how to read it", "CUDA_COOKBOOK.md"), ")."),
+)
+UNBLOCK: Mapping[BlockCode, Line] = {
+    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
+    BlockCode.SANITIZER: (
+        *(NOW, " fix what it names; ", Code("kernelgate sanitize"), " looks again on your GPU ("),
+        *(docs("what it watches", "fuzzing.md#compute-sanitizer"), ")."),
+    ),
+    BlockCode.LESS_ACCURATE: (
+        *(NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again ("),
+        *(docs("how it is measured", "statistics.md#accuracy"), ")."),
+    ),
+    BlockCode.BELOW_REFERENCE: PROFILE,
+    BlockCode.MEMORY: (
+        *(NOW, " free or reuse the workspace of a call; see ", docs("what is counted", "comment.md#memory"), "."),
+    ),
+    BlockCode.NEW_SPILLS: (
+        *(NOW, " use fewer registers: ", docs("what helps", "CUDA_COOKBOOK.md#register-spills"), "; "),
+        *(Code("kernelgate resources"), " shows them without a GPU."),
+    ),
+    BlockCode.OCCUPANCY_LOSS: (
+        *(NOW, " win occupancy back: ", docs("what helps", "CUDA_COOKBOOK.md#occupancy"), "; "),
+        *(Code("kernelgate resources"), " shows it without a GPU."),
+    ),
+    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
+}
+"""How to get rid of what blocks, where it is the same for all; the others depend on what was found."""
 
 
 def _beside(words: Words) -> Line:

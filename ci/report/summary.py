@@ -5,7 +5,7 @@ Nobody should have to look for the next command, whatever was found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
@@ -17,6 +17,7 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.headline import NOW, PROFILE, UNBLOCK
 from kernelgate.ci.report.links import Links, docs
 
 
@@ -143,38 +144,8 @@ def _compared(gpu: GpuReport, places: Links) -> Line:
 
 # What to do now -------------------------------------------------------------------------------------------------------
 
-NOW = Strong("Now:")
 MAX_CASES = 2
 """Cases that a command names; of more it names none, which means all."""
-PROFILE: Line = (
-    *(NOW, " ", Code("kernelgate profile"), " says what takes the time ("),
-    *(docs("how to read it", "CUDA_COOKBOOK.md"), ")."),
-)
-UNBLOCK: Mapping[BlockCode, Line] = {
-    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
-    BlockCode.SANITIZER: (
-        *(NOW, " fix what it names; ", Code("kernelgate sanitize"), " looks again on your GPU ("),
-        *(docs("what it watches", "fuzzing.md#compute-sanitizer"), ")."),
-    ),
-    BlockCode.LESS_ACCURATE: (
-        *(NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again ("),
-        *(docs("how it is measured", "statistics.md#accuracy"), ")."),
-    ),
-    BlockCode.BELOW_REFERENCE: PROFILE,
-    BlockCode.MEMORY: (
-        *(NOW, " free or reuse the workspace of a call; see ", docs("what is counted", "comment.md#memory"), "."),
-    ),
-    BlockCode.NEW_SPILLS: (
-        *(NOW, " use fewer registers: ", docs("what helps", "CUDA_COOKBOOK.md#register-spills"), "; "),
-        *(Code("kernelgate resources"), " shows them without a GPU."),
-    ),
-    BlockCode.OCCUPANCY_LOSS: (
-        *(NOW, " win occupancy back: ", docs("what helps", "CUDA_COOKBOOK.md#occupancy"), "; "),
-        *(Code("kernelgate resources"), " shows it without a GPU."),
-    ),
-    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
-}
-"""How to get rid of what blocks, where it is the same for all; the others depend on what was found."""
 
 
 def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS, far_below: bool = False) -> Line:
@@ -190,7 +161,13 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
     if worst.failure is not None:
         check = docs("Check the runner", "runner.md#5-check-the-machine")
         machine: Line = (" Lost again? ", check, ".") if worst.failure.fault is Fault.RUNNER else ()
-        return (NOW, " nothing in your change to fix; ", *_again(worst, (), places), " measures it again.", *machine)
+        return (
+            NOW,
+            " nothing in your change to fix; ",
+            *_again(worst, (), places),
+            " measures it again.",
+            *machine,
+        )
     if decision.open:
         return (NOW, " ", *_again(worst, (), places), " measures what is missing.")
     return _of_verdict(worst, places, far_below)

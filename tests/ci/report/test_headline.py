@@ -132,3 +132,8 @@ def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not(
     """What the pull request's own card calls wrong decides nothing."""
     line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
     assert (line, conclusion) == ("❌ 4.9% slower in 1 of 9 cases on gpu1: blocks merge", "failure")
+
+
+def test_whatever_blocks_says_how_to_get_rid_of_it() -> None:
+    by_what_was_found = {BlockCode.WRONG_OUTPUT, BlockCode.SLOWER, BlockCode.CONTRADICTED_CLAIM, BlockCode.DESCRIPTION}
+    assert headline.UNBLOCK.keys() == set(BlockCode) - by_what_was_found
