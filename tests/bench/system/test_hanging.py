@@ -78,7 +78,7 @@ def test_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys, time\nprint('almost done', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
     (tmp_path / "hanging_worker.py").write_text(code, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    says = r"did not answer for 10 s .*almost done"
+    says = r"did not answer for 5 s .*almost done"
     with WorkerProcess("hanging_worker:run") as worker, pytest.raises(WorkerError, match=says):
         worker.receive(Message, 5.0)
 
