@@ -82,20 +82,28 @@ def changed_files(since: str, root: Path = ROOT) -> list[str]:
     return [line for done in run for line in done.stdout.splitlines()]
 
 
+SHARED = (".ci/", "benchmarks/", "constraints.txt", "csrc/", "pyproject.toml", "tests/conftest.py", "tests/runs.py")
+"""What any test may rest on: where one of these changed, every test that guards something runs."""
+
+
 def guarded(item: pytest.Item) -> list[str]:
     """What a test is about: what it names, else of a slow one its package and what that uses; empty: it always runs."""
     if named := [path for mark in item.iter_markers("guards") for path in mark.args]:
-        return named
-    folder = item.path.parent.relative_to(ROOT / "tests").as_posix()
-    slow = item.get_closest_marker("slow")
-    return folders_below(folder.replace("/", ".")) if slow and folder.replace("/", ".") in MAY_IMPORT else []
+        return [*SHARED, *named]
+    package = item.path.parent.relative_to(ROOT / "tests").as_posix().replace("/", ".")
+    return folders_below(package) if item.get_closest_marker("slow") else []
 
 
 def folders_below(package: str) -> list[str]:
-    """The folders of a package, of its tests and of all that it may import."""
+    """What the slow tests of a package rest on: it and all that it may import; empty for a folder that is none.
+
+    What lies directly in tests/bench or tests/ci is about several packages.
+    """
+    if package not in MAY_IMPORT or "." not in package:
+        return []
     crossing = {name for name in CROSSING & MAY_IMPORT.keys() if package.startswith("ci.") and "." in name}
     names = {package, *MAY_IMPORT[package], *crossing}
-    return [f"tests/{package.replace('.', '/')}/", "csrc/", *sorted(f"{name.replace('.', '/')}/" for name in names)]
+    return [*SHARED, f"tests/{package.replace('.', '/')}/", *sorted(f"{name.replace('.', '/')}/" for name in names)]
 
 
 def is_touched(guarded: Iterable[str], changed: Iterable[str]) -> bool:

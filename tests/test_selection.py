@@ -46,3 +46,5 @@ def test_a_slow_test_of_a_package_runs_where_that_or_what_it_uses_changed() -> N
     assert is_touched(folders_below("ci.judge"), ["bench/record/record.py"])
     assert not is_touched(folders_below("ci.judge"), ["ci/github/client.py"])
     assert is_touched(folders_below("ci.commands"), ["ci/github/client.py"])
+    assert is_touched(timing, ["constraints.txt"]), "another version of what it computes with"
+    assert folders_below("ci") == folders_below("workflows") == [], "of several packages: such tests always run"
