@@ -1,13 +1,17 @@
 """A table of what was tried against kernelgate: each case, what must come of it, and the test that tries it.
 
-`python -m tests.tried` writes the tables into the documentation.
+`python -m tests.tried` writes the tables into the documentation, with the parameters of the tests that sweep several.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -23,12 +27,8 @@ class Tried:
     """What must come of it; of what is not prevented, what it can do."""
     test: str
     """Of a file below tests/, such as `ci/github/test_fetch.py::test_a_run_of_a_fork`."""
-    cases: tuple[str, ...] = ()
-    """The ids of the test's parameters, where it sweeps several; each is a case."""
-
-    def __post_init__(self) -> None:
-        if len(set(self.cases)) < len(self.cases):
-            raise ValueError(f"{self.what}: a case is named twice")
+    swept: str = ""
+    """Which of the test's parameters are a case each, as a pattern of their ids."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,31 @@ class Chapter:
     rows: tuple[Tried, ...]
 
 
-def ids(text: str) -> tuple[str, ...]:
-    return tuple(text.split("; "))
-
-
-def crossed(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
-    """Each case of the one with each of the other."""
-    return tuple(f"{one}-{other}" for one in first for other in second)
-
-
 Table = Sequence[Chapter]
 SHOWN = 5
 """Cases of one row that the documentation names."""
+_TEST = re.compile(r" {4}([\w/]+\.py::test_\w+)(?:\[(.+)\])?")
+
+
+def chapter(title: str, text: str) -> Chapter:
+    """Of rows that say what was tried, an arrow, and what must come of it; the last line of each names the test."""
+    found: list[Tried] = []
+    words: list[str] = []
+    for line in text.strip("\n").rstrip().split("\n"):
+        if test := _TEST.fullmatch(line):
+            what, _, expected = " ".join(words).partition(" → ")
+            found.append(Tried(what, expected, test[1], test[2] or ""))
+            words = []
+        else:
+            words.append(line.strip())
+    if words or not all(row.expected for row in found):
+        raise ValueError(f"{title}: a row lacks its outcome or its test: {words}")
+    return Chapter(title, tuple(found))
 
 
 def rows(table: Table) -> Iterator[Tried]:
     for chapter in table:
         yield from chapter.rows
-
-
-def count(table: Table) -> int:
-    """The number of cases: a test that sweeps several counts as many."""
-    return sum(len(row.cases) or 1 for row in rows(table))
 
 
 @cache
@@ -70,25 +73,21 @@ def named_in(path: Path) -> frozenset[str]:
     )
 
 
-def markdown(table: Table) -> str:
-    """A heading and a table for each chapter."""
-    return "\n\n".join(_chapter(chapter) for chapter in table)
+class Collected:
+    """The parameters of the tests that sweep several, as pytest finds them."""
 
+    def __init__(self, table: Table) -> None:
+        files = sorted({f"tests/{row.test.partition('::')[0]}" for row in rows(table) if row.swept})
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *files]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ValueError(done.stdout[-2000:])
+        self.names = done.stdout.splitlines()
 
-def _chapter(chapter: Chapter) -> str:
-    lines = [f"### {chapter.title}", "", "| tried | what must come of it | test |", "| --- | --- | --- |"]
-    return "\n".join([*lines, *map(_row, chapter.rows)])
-
-
-def _row(row: Tried) -> str:
-    shown = ", ".join(row.cases[:SHOWN]) + (", …" if len(row.cases) > SHOWN else "")
-    several = f" ({len(row.cases)}: {shown})" if row.cases else ""
-    name = row.test.rpartition("::")[2]
-    what, expected = (
-        " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
-        for text in (f"{row.what}{several}", row.expected)
-    )
-    return f"| {what} | {expected} | `{name}` |"
+    def cases(self, row: Tried) -> list[str]:
+        test = f"tests/{row.test}["
+        found = (name.removeprefix(test)[:-1] for name in self.names if name.startswith(test))
+        return [case for case in found if row.swept and fnmatchcase(case, row.swept)]
 
 
 def document(text: str, table: Table, source: str) -> str:
@@ -98,17 +97,32 @@ def document(text: str, table: Table, source: str) -> str:
     _, found, after = rest.partition(end)
     if not found:
         raise ValueError(f"the document lacks the comments {begin} and {end}")
-    return f"{before}{begin}\n{count(table)} cases.\n\n{markdown(table)}\n{end}{after}"
+    collected = Collected(table)
+    count = sum(len(collected.cases(row)) or 1 for row in rows(table))
+    chapters = "\n\n".join(_chapter(chapter, collected) for chapter in table)
+    return f"{before}{begin}\n{count} cases.\n\n{chapters}\n{end}{after}"
+
+
+def _chapter(chapter: Chapter, collected: Collected) -> str:
+    lines = [f"### {chapter.title}", "", "| tried | what must come of it | test |", "| --- | --- | --- |"]
+    return "\n".join([*lines, *(written(row, collected.cases(row)) for row in chapter.rows)])
+
+
+def written(row: Tried, cases: Sequence[str] = ()) -> str:
+    """The row of the document's table."""
+    shown = ", ".join(cases[:SHOWN]) + (", …" if len(cases) > SHOWN else "")
+    several = f" ({len(cases)}: {shown})" if cases else ""
+    what, expected = (
+        " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+        for text in (f"{row.what}{several}", row.expected)
+    )
+    return f"| {what} | {expected} | `{row.test.rpartition('::')[2]}` |"
 
 
 def main() -> None:
-    from tests.attacks.table import ATTACKS
-    from tests.faults.table import FAULTS
+    from tests.test_tried import PAGES
 
-    for name, table, source in (
-        ("security.md", ATTACKS, "tests/attacks/table.py"),
-        ("reliability.md", FAULTS, "tests/faults/table.py"),
-    ):
+    for name, table, source in PAGES:
         path = ROOT / "docs" / name
         path.write_text(document(path.read_text(encoding="utf-8"), table, source), encoding="utf-8")
 
