@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ from kernelgate.ci.document.drawing import (
     text,
 )
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.explain.next_step import Ladder, SizedCase
+from kernelgate.ci.explain.next_step import Ladder
 from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
 from kernelgate.ci.policy.policy import Gates
 
@@ -145,34 +145,23 @@ UNITS = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 Samples = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class TimeAxis:
-    unit: str
-    us: float
-    """One unit, in microseconds."""
-    scale: Scale
-    beyond: str
-    """In words, which samples lie beyond it."""
-
-
 def _samples(timed: TimedCase) -> dict[str, Samples]:
     """Each side's times of all processes, in microseconds."""
     every = {side: [one.samples_us[side] for one in timed.processes if one.samples_us.get(side)] for side in SIDES}
     return {side: np.concatenate([np.asarray(one, float) for one in each]) for side, each in every.items() if each}
 
 
-def _time_axis(samples: Mapping[str, Samples], start: float, end: float) -> TimeAxis:
-    """An axis that a few far samples do not decide."""
+def _time_axis(samples: Mapping[str, Samples], start: float, end: float) -> tuple[Scale, str, str]:
+    """An axis in microseconds that a few far samples do not decide; the unit that its numbers are written in; and in
+    words, how many samples lie beyond it."""
     every = np.concatenate(list(samples.values()))
-    median = float(np.median(every))
-    unit = next((unit for unit, us in UNITS.items() if median >= us), "ns")
+    unit = next((unit for unit, us in UNITS.items() if np.median(every) >= us), "ns")
     low, high = (float(value) for value in np.quantile(every, (BEYOND, 1 - BEYOND)))
     room = (high - low) * FAR + 1e-9 * high
     first, last = max(float(every.min()), high - room), min(float(every.max()), low + room)
     out = int(np.sum((every < first) | (every > last)))
     words = f"; {formatting.counted(out, 'sample')} of {len(every):,} beyond" if out else ""
-    us = UNITS[unit]
-    return TimeAxis(unit, us, Scale.over([first / us, last / us], start, end, 0.03), words)
+    return Scale.over([first, last], start, end, 0.03), unit, words
 
 
 def distribution(timed: TimedCase) -> Markup | None:
@@ -180,40 +169,39 @@ def distribution(timed: TimedCase) -> Markup | None:
     samples = _samples(timed)
     if not samples:
         return None
-    axis, bottom = _time_axis(samples, LEFT, RIGHT), TOP + FRAME
-    across, up = axis.scale, Scale(0.0, 1.0, bottom, TOP)
+    across, unit, beyond = _time_axis(samples, LEFT, RIGHT)
+    bottom = TOP + FRAME
+    up = Scale(0.0, 1.0, bottom, TOP)
     described, curves, medians = [], Markup(""), {}
     for side, values in samples.items():
         low, middle, high = (float(one) for one in np.quantile(values, (0.05, 0.5, 0.95)))
         least, half, most = formatting.durations(low, middle, high)
         described.append(f"{side}: half within {half}, 90% from {least} to {most}")
-        points = [(across.at(x), up.at(y)) for x, y in _steps(values / axis.us)]
-        curves += path(points, f"curve {side}")
-        medians[side] = (across.at(float(np.median(values)) / axis.us), up.at(0.5))
+        curves += path([(across.at(x), up.at(y)) for x, y in _steps(values)], f"curve {side}")
+        medians[side] = (across.at(middle), up.at(0.5))
     return figure(
         "How the times are distributed",
         f"Share of the samples that took at most so long. {'; '.join(described)}.",
         bottom + AXIS,
         levels([(up.at(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)], LEFT, RIGHT),
-        axis_below([(across.at(value), f"{value:,.6g}") for value in across.ticks(5)], TOP, bottom,
-                   f"time of one call, {axis.unit}"),
+        axis_below(_numbers(across, 5, unit), TOP, bottom, f"time of one call, {unit}"),
         curves,
         sides(medians, LEFT, RIGHT),
-        note=f"share of the samples that took at most so long{axis.beyond}",
-    )  # fmt: skip
+        note=f"share of the samples that took at most so long{beyond}",
+    )
+
+
+def _numbers(times: Scale, most: int, unit: str) -> list[tuple[float, str]]:
+    return [(times.at(us), f"{us / UNITS[unit]:,.6g}") for us in times.ticks(most)]
 
 
 def _steps(values: Samples) -> list[tuple[float, float]]:
     """The distribution function: each sample of a few, else its quantiles."""
     if len(values) < QUANTILES:
-        ordered = np.sort(values)
-        return [
-            (float(value), share / len(ordered))
-            for index, value in enumerate(ordered)
-            for share in (index, index + 1)
-        ]  # fmt: skip
+        ordered, ends = np.repeat(np.sort(values), 2), np.arange(1, 2 * len(values) + 1) // 2 / len(values)
+        return list(zip(ordered.tolist(), ends.tolist(), strict=True))
     shares = np.linspace(0, 1, QUANTILES + 1)
-    return [(float(x), float(y)) for x, y in zip(np.quantile(values, shares), shares, strict=True)]
+    return list(zip(np.quantile(values, shares).tolist(), shares.tolist(), strict=True))
 
 
 # In the order of the run ----------------------------------------------------------------------------------------------
@@ -243,10 +231,10 @@ def in_order(timed: TimedCase) -> Markup | None:
     width = (RIGHT - LEFT - gap * (len(processes) - 1)) / len(processes)
     starts = [LEFT + index * (width + gap) for index in range(len(processes))]
     spans = [Span(one, start, start + width) for one, start in zip(processes, starts, strict=True)]
-    axis = _time_axis(samples, TOP + FRAME, TOP)
+    up, unit, beyond = _time_axis(samples, TOP + FRAME, TOP)
     bins = max(2, BINS // len(spans))
     drawn = joined(
-        _series(side, np.asarray(span.one.samples_us[side]) / axis.us, span, axis.scale, bins)
+        _series(side, np.asarray(span.one.samples_us[side]), span, up, bins)
         for span in spans
         for side in SIDES
         if span.one.samples_us.get(side)
@@ -261,13 +249,13 @@ def in_order(timed: TimedCase) -> Markup | None:
         "In the order of the run",
         " ".join(f"Process {index}: {_state(span)}." for index, span in enumerate(spans, 1)),
         height + AXIS,
-        text(LEFT, TOP - 4, axis.unit),
-        levels([(axis.scale.at(value), f"{value:,.6g}") for value in axis.scale.ticks(4)], LEFT, RIGHT),
+        text(LEFT, TOP - 4, unit),
+        levels(_numbers(up, 4, unit), LEFT, RIGHT),
         drawn,
         strips,
         numbers,
         text(WIDTH, height + 26, "process", "title", END),
-        note=f"medians of a few rounds; 80% lie in the band{axis.beyond}",
+        note=f"medians of a few rounds; 80% lie in the band{beyond}",
     )
 
 
@@ -362,9 +350,6 @@ MAX_DOTS = 24
 MAX_NAME = 20
 """Characters of the reference's name beside its line."""
 
-Sized = Callable[[SizedCase], float | None]
-"""The height of a curve at one size, in drawing units; None where that was not measured."""
-
 
 def ladder(found: Ladder, reference: str, title: str) -> tuple[Markup, Markup]:
     """Time over size, both axes logarithmic, and times as fast as the reference over size; `title`: of the ladder."""
@@ -372,13 +357,12 @@ def ladder(found: Ladder, reference: str, title: str) -> tuple[Markup, Markup]:
 
 
 def _times(found: Ladder, reference: str, title: str) -> Markup:
-    every = [us for rung in found.rungs for us in (rung.base_us, rung.head_us, rung.reference_us) if us is not None]
-    up = Logarithmic.over(every, LADDER_BOTTOM, LADDER_TOP)
-    curves: dict[str, Sized] = {
-        "reference": lambda rung: up.at(rung.reference_us),
-        "base": lambda rung: None if rung.base_us is None else up.at(rung.base_us),
-        "head": lambda rung: up.at(rung.head_us),
+    curves = {
+        "reference": [(rung.size, rung.reference_us) for rung in found.rungs],
+        "base": [(rung.size, rung.base_us) for rung in found.rungs if rung.base_us is not None],
+        "head": [(rung.size, rung.head_us) for rung in found.rungs],
     }
+    up = Logarithmic.over([us for points in curves.values() for _, us in points], LADDER_BOTTOM, LADDER_TOP)
     said = []
     for rung in found.rungs:
         times = formatting.durations(rung.base_us, rung.head_us, rung.reference_us)
@@ -388,32 +372,36 @@ def _times(found: Ladder, reference: str, title: str) -> Markup:
     ticks = []
     for us in up.ticks(LEVELS):
         number, _, unit = formatting.durations(us)[0].partition(" ")
-        ticks.append((up.at(us), f"{float(number.replace(',', '')):g} {unit}"))
+        ticks.append((us, f"{float(number.replace(',', '')):g} {unit}"))
     described = f"Time of one call by {found.axis}. {'; '.join(said)}."
-    content = _content(found, reference, curves, ticks)
+    content = _content(found, reference, curves, up, ticks)
     return figure(f"{title}: time of one call", described, LADDER_BOTTOM + AXIS, *content, note="both axes logarithmic")
 
 
 def _speedups(found: Ladder, reference: str, title: str) -> Markup:
-    ratios = [rung.reference_us / us for rung in found.rungs for us in (rung.base_us, rung.head_us) if us is not None]
-    up = Scale(0.0, 1.08 * max(1.0, *ratios), LADDER_BOTTOM, LADDER_TOP)
-    curves: dict[str, Sized] = {
-        "reference": lambda rung: up.at(1.0),  # noqa: ARG005 (as fast as itself)
-        "base": lambda rung: None if rung.base_us is None else up.at(rung.reference_us / rung.base_us),
-        "head": lambda rung: up.at(rung.speedup),
+    curves = {
+        "reference": [(rung.size, 1.0) for rung in found.rungs],
+        "base": [(rung.size, rung.reference_us / rung.base_us) for rung in found.rungs if rung.base_us is not None],
+        "head": [(rung.size, rung.speedup) for rung in found.rungs],
     }
+    most = max(ratio for points in curves.values() for _, ratio in points)
+    up = Scale(0.0, 1.08 * most, LADDER_BOTTOM, LADDER_TOP)
     said = "; ".join(f"{found.axis}={rung.size}: {rung.speedup:.2f}×" for rung in found.rungs)
     return figure(
         f"{title}: × {visible(reference, MAX_NAME)}",
         f"How many times as fast as {reference} the head is, by {found.axis}. {said}.",
         LADDER_BOTTOM + AXIS,
-        *_content(found, reference, curves, [(up.at(value), f"{value:g}×") for value in up.ticks(LEVELS)]),
+        *_content(found, reference, curves, up, [(value, f"{value:g}×") for value in up.ticks(LEVELS)]),
         note="its time over the kernel's: higher is faster",
     )
 
 
 def _content(
-    found: Ladder, reference: str, curves: dict[str, Sized], ticks: Iterable[tuple[float, str]]
+    found: Ladder,
+    reference: str,
+    curves: Mapping[str, Sequence[Point]],
+    up: Scale | Logarithmic,
+    ticks: Iterable[tuple[float, str]],
 ) -> Sequence[Markup]:
     """Base is dashed with open squares, head whole with dots, the reference dotted and bare."""
     axis = Logarithmic.over([rung.size for rung in found.rungs], LADDER_LEFT, LADDER_RIGHT)
@@ -424,21 +412,22 @@ def _content(
             sizes.append((x, f"{rung.size:,}"))
             last = x
     drawn = Markup("")
-    for side, height in curves.items():
-        points: list[Point] = [(axis.at(rung.size), y) for rung in found.rungs if (y := height(rung)) is not None]
-        if points:
-            drawn += path(points, f"curve {side}")
-        if side != "reference" and len(points) <= MAX_DOTS:
-            drawn += joined(dot(x, y, side, 2.8) for x, y in points)
     # Above the frame: the curves lie too near each other to be named where they are.
     key, x = Markup(""), LADDER_LEFT
-    for side in ("base", "head") if any(rung.base_us is not None for rung in found.rungs) else ("head",):
+    for side, points in curves.items():
+        places = [(axis.at(size), up.at(value)) for size, value in points]
+        if places:
+            drawn += path(places, f"curve {side}")
+        if side != "reference" and len(places) <= MAX_DOTS:
+            drawn += joined(dot(*place, side, 2.8) for place in places)
+    for side in ("base", "head") if curves["base"] else ("head",):
         key += path([(x, 10.0), (x + 20, 10.0)], f"curve {side}") + dot(x + 10, 10.0, side, 2.8)
         key += text(x + 25, 14, side, f"side {side}")
         x += 66.0
     key += path([(x, 10.0), (x + 20, 10.0)], "curve reference") + text(x + 25, 14, visible(reference, MAX_NAME))
     across = axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
-    return levels(ticks, LADDER_LEFT, LADDER_RIGHT), across, drawn, key
+    at_height = [(up.at(value), label) for value, label in ticks]
+    return levels(at_height, LADDER_LEFT, LADDER_RIGHT), across, drawn, key
 
 
 # Errors of the fuzz list ----------------------------------------------------------------------------------------------
