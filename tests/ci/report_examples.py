@@ -51,6 +51,7 @@ L4 = Device(
     sm_count=58,
     l2_bytes=50_331_648,
 )
+H200 = Environment(device=Device(name="NVIDIA H200"))
 EPYC = Device(name="AMD EPYC 7B13 64-Core Processor", sm_count=2, memory_bytes=25_769_803_776)
 
 PROCESSES = 5
@@ -403,7 +404,7 @@ def _other_gpu() -> Example:
         against="baseline_s512.json",
         refused="The baseline is of an NVIDIA H200, the record of an NVIDIA L4.",
     )
-    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), Baseline(stored))
+    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), Baseline(stored, environment=H200))
 
 
 def _certain_below_gate() -> Example:

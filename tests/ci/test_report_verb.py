@@ -19,10 +19,20 @@ def slower(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_comment_is_printed_as_markdown(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", str(slower)]) == 0
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("slower", "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n"),
+        ("wrong_result", "### 🛑 Wrong result in 3 of 38 fuzz cases: blocks merge\n"),
+    ],
+)
+def test_the_comment_is_printed_as_markdown(
+    name: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record.write(EXAMPLES[name]().record, tmp_path / "run.json")
+    assert run(["report", str(tmp_path / "run.json")]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
+    assert printed.startswith(first)
     assert printed.endswith(f"\n{MARKER}\n")
 
 
@@ -54,13 +64,6 @@ def test_the_preset_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith("### ❌ ")
 
 
-def test_a_wrong_result_renders_and_exits_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "run.json"
-    record.write(EXAMPLES["wrong_result"]().record, path)
-    assert run(["report", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("### 🛑 Wrong result in 3 of 38 fuzz cases: blocks merge\n")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "cannot be read"), ("{", "is not a kernelgate.run/2 record"), ('{"surprise": 1}', "surprise")],
@@ -82,8 +85,3 @@ def test_a_file_that_cannot_be_written_is_named(slower: Path, capsys: pytest.Cap
     blocked = slower / "comment.md"
     assert run(["report", str(slower), "-o", str(blocked)]) == 74
     assert f"{blocked} cannot be written: " in capsys.readouterr().err
-
-
-def test_wrong_words_are_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report"]) == 64
-    assert "Missing argument" in capsys.readouterr().err

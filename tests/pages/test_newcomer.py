@@ -53,9 +53,3 @@ def test_a_newcomer_comes_to_the_end_of_the_page(page: str, tries: int, tmp_path
     assert [(one.failed, bool(one.outcomes)) for one in tried] == [(None, True)] * tries
     assert isinstance(session.events[-1], Closed)
     assert (session.folder / "report.md").exists()
-
-
-def test_what_the_environment_is_made_with_stands_first() -> None:
-    for page in ("onboarding", "quick-reference"):
-        first, *_ = docs_code.blocks(ROOT / "docs" / f"{page}.md", "sh")
-        assert first.startswith("make env"), page

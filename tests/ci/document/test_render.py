@@ -31,14 +31,13 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Link, Mark, Report
+from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.gpu import Baseline, Failure
 from kernelgate.ci.report.links import DOCS
-from kernelgate.ci.report.page import write
 from tests import runs
 from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, report, reports, same, slower
 from tests.runs import process, run_record
@@ -159,9 +158,9 @@ def harmless_skeleton(kind: str) -> list[str]:
 
 
 @given(HOSTILE)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
-    """Nor hides anything there or on the page; and the marker stands once, at the end."""
+    """Nor hides anything there; and the marker stands once, at the end."""
     for kind, made in hostile_reported(text).items():
         written = render.comment(made.report)
         tokens = PARSER.parse(written)
@@ -176,9 +175,13 @@ def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
                 assert child.type != "text" or not ALIVE.search(child.content), child.content
         assert written.count("<!--") == 1
         assert written.endswith(f"\n{render.MARKER}\n")
-        for character in set(written + write(made, Gates())) - {"\n", "\ufe0f"}:
-            assert unicodedata.category(character)[0] not in "CM"
-            assert unicodedata.bidirectional(character) not in ("R", "AL")
+        nothing_is_hidden(written)
+
+
+def nothing_is_hidden(written: str) -> None:
+    for character in set(written) - {"\n", "\ufe0f"}:
+        assert unicodedata.category(character)[0] not in "CM"
+        assert unicodedata.bidirectional(character) not in ("R", "AL")
 
 
 # ---- length ----------------------------------------------------------------------------------------------------------
@@ -191,18 +194,8 @@ def large(count: int, unchanged: bool = False) -> Report:
     return report(record(made), judge(Outcome.EQUIVALENT if unchanged else Outcome.REGRESSED, *verdicts), Gates())
 
 
-@pytest.mark.parametrize(
-    ("address", "markdown"),
-    [("https://x.test/a#b", "[the run](https://x.test/a#b)"), ('https://x.test/"><script>', "\nthe run\n")],
-)
-def test_a_link_is_one_in_the_comment(address: str, markdown: str) -> None:
-    said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
-    assert markdown in render.comment(said)
-
-
-@pytest.mark.parametrize("unchanged", [True, False])
-@pytest.mark.parametrize(("count", "limit"), [(270, 65_536), (27, 4_000)])
-def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, unchanged: bool, limit: int) -> None:
+@pytest.mark.parametrize(("count", "limit", "unchanged"), [(270, 65_536, False), (27, 4_000, True)])
+def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, limit: int, unchanged: bool) -> None:
     text = render.comment(large(count, unchanged), limit)
     assert len(text) < limit
     assert text.startswith("### ✅ No change" if unchanged else "### ❌ Up to 5.0% slower")
@@ -234,11 +227,6 @@ def test_many_long_strings_leave_the_verdict_standing() -> None:
     assert len(text) < render.COMMENT_LIMIT
     assert text.startswith("### ❌ Up to 5.0% slower in 9 of 9 cases")
     assert "warnings (180)" in text
-
-
-def test_the_first_line_is_the_headline_as_plain_text() -> None:
-    assert render.first_line(reports()["slower"]) == "❌ 4.9% slower in 1 of 9 cases on the L4: blocks merge"
-    assert r"\u{202e}" in render.first_line(hostile_reports("\u202e")["build"])
 
 
 class Terminal(io.StringIO):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Column, Link, Mark, Report, Table
+from kernelgate.ci.document.model import Column, Mark, Report, Table
 from tests.ci.document.test_render import HOSTILE, hostile_reports
 from tests.ci.report_examples import reports
 
@@ -40,6 +40,7 @@ def test_folded_parts_wait_behind_an_option_and_are_named() -> None:
     brief, whole = (render.terminal(said, details) for details in (False, True))
     assert "More with --details: 8 unchanged cases; statistics; " in " ".join(brief.split())
     assert "Mann–Whitney" in whole
+    assert "(https://github.com/" in brief.partition("Now:")[2], "what to do next has its address in full"
     assert "Mann–Whitney" not in brief
     assert "--details" not in whole
 
@@ -52,12 +53,6 @@ def test_a_wide_table_stands_row_by_row() -> None:
         "value 0",
         "  column 1 value 1; column 2 value 2; column 3 value 3; column 4 value 4; column",
     ]
-
-
-def test_what_to_do_next_shows_its_address() -> None:
-    link = Link("this", "https://x.test/a")
-    shown = render.terminal(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))
-    assert shown == "see this\n\ndo this (https://x.test/a)\n\n✅ Same\n"
 
 
 @given(HOSTILE)

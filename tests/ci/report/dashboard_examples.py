@@ -14,13 +14,7 @@ from kernelgate.ci.lab import session_entries
 from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.dashboard import (
-    Dashboard,
-    SiteComparison,
-    SitePoint,
-    SiteSeries,
-    SiteWeek,
-)
+from kernelgate.ci.report.dashboard import Dashboard, SiteComparison, SitePoint, SiteSeries, SiteWeek
 from tests.ci.lab import session_events
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)

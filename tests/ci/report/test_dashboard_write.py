@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.lab import session_entries
-from kernelgate.ci.report import dashboard_write as data
 from kernelgate.ci.report import dashboard_write as write
 from kernelgate.ci.report.dashboard import Dashboard
 from kernelgate.ci.report.dashboard_write import LIBRARY as FILES
@@ -46,48 +45,45 @@ def written(shown: Dashboard, folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_first_page_says_all_there_is_of_each_case(tmp_path: Path) -> None:
-    shown = made.dashboard(80)
-    text = Elements(written(shown, tmp_path)["index.html"]).text
-    for one in shown.series:
-        assert one.case in text
-    for words in ("NVIDIA L4", "rmsnorm", "v1.2", "1.26×", "confirmed", "and 7 more"):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return written(made.dashboard(80), tmp_path_factory.mktemp("site"))
+
+
+def test_the_first_page_says_all_there_is_of_each_case(site: dict[str, str]) -> None:
+    text = Elements(site["index.html"]).text
+    cases = [one.case for one in made.dashboard(80).series]
+    for words in (*cases, "NVIDIA L4", "rmsnorm", "v1.2", "1.26×", "confirmed", "and 7 more"):
         assert words in text
     assert "suspected" not in text, "nobody is told of what no comparison has confirmed"
+    assert "6.42 USD" in site["health.html"]
 
 
-def test_a_case_has_its_page_with_changes_environments_and_measurements(tmp_path: Path) -> None:
-    shown = made.dashboard(80)
-    page = Elements(written(shown, tmp_path)[f"series/{shown.series[2].id}.html"]).text
-    for words in (
-        "suspected",
-        "confirmed",
-        "accepted",
-        "refuted",
-        "driver 570.124",
-        "driver 580.65",
-        "12 measurements",
-    ):
+def test_a_case_has_its_page_with_changes_environments_and_measurements(site: dict[str, str]) -> None:
+    page = Elements(site[f"series/{made.dashboard(80).series[2].id}.html"]).text
+    states = ("suspected", "confirmed", "accepted", "refuted")
+    for words in (*states, "driver 570.124", "driver 580.65", "12 measurements"):
         assert words in page
 
 
-def test_sessions_are_drawn_and_said_in_words_and_no_figure_is_made_of_few(tmp_path: Path) -> None:
-    page = written(made.dashboard(40), tmp_path)["sessions.html"]
+def test_sessions_are_drawn_and_said_in_words_and_no_figure_is_made_of_few(
+    site: dict[str, str], tmp_path: Path
+) -> None:
+    page = site["sessions.html"]
     assert "1.4x the reference (95%: 1.3 to 1.5)" in page
     assert "3 sessions: too few to say" in page
     assert "Minutes by session: recorded (recorded) 180; search (a search) 9; measured-0 90" in page
     told = Elements(page).text
     for words in ("recorded by people", "a search of a script", "1 search of a script is not counted", "not measured"):
         assert words in told
-    many = session_entries.shown(made.sessions(count=7))
-    again = written(replace(made.dashboard(40), sessions=many), tmp_path)["sessions.html"]
-    assert "7 sessions" in again
-    assert "too few to say" not in again, "the recorded one and the search are in no figure"
+    again = written(Dashboard("", (), sessions=session_entries.shown(made.sessions(count=7))), tmp_path)
+    assert "7 sessions" in again["sessions.html"]
+    assert "too few to say" not in again["sessions.html"], "the recorded one and the search are in no figure"
 
 
-def test_names_of_strangers_do_nothing(tmp_path: Path) -> None:
-    plain, hostile = written(made.dashboard(80), tmp_path / "plain"), written(made.hostile(), tmp_path / "hostile")
-    usual = [Elements(content) for name, content in plain.items() if name.endswith(".html")]
+def test_names_of_strangers_do_nothing(site: dict[str, str], tmp_path: Path) -> None:
+    hostile = written(made.hostile(), tmp_path / "hostile")
+    usual = [Elements(content) for name, content in site.items() if name.endswith(".html")]
     names = set().union(*(page.names for page in usual))
     attributes = set().union(*(page.attributes for page in usual))
     for name, content in hostile.items():
@@ -97,12 +93,12 @@ def test_names_of_strangers_do_nothing(tmp_path: Path) -> None:
             assert page.names <= names
             assert page.attributes <= attributes
             assert not [one for one in page.addresses if not re.fullmatch(r"#?[\w./-]+", one)], page.addresses
-    assert {path.name for path in tmp_path.iterdir()} == {"plain", "hostile"}, "nothing is written beside the site"
+    assert {path.name for path in tmp_path.iterdir()} == {"hostile"}, "nothing is written beside the site"
     assert all(re.fullmatch(r"[\w./-]+", name) and ".." not in name for name in hostile), hostile.keys()
 
 
-def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(tmp_path: Path) -> None:
-    for name, content in written(made.dashboard(40), tmp_path).items():
+def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(site: dict[str, str]) -> None:
+    for name, content in site.items():
         if name.endswith(".html"):
             policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)
             assert policy
@@ -114,12 +110,12 @@ def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(tmp_path: Path)
 
 def test_a_data_file_is_json_behind_a_name() -> None:
     shown = made.series(50)
-    script = data.series(shown)
+    script = write.series(shown)
     value = json.loads(script.removeprefix("const kernelgate_series = ").removesuffix(";\n"))
     assert script.isascii()
     assert [len(value[key]) for key in ("commit", "us", "reach", "pinned", "environment")] == [50] * 5
     assert [(one["at"], one["state"]) for one in value["changes"]][1] == (25, "confirmed")
-    assert len(data.series(made.series(1000))) < 100_000, "a small file"
+    assert len(write.series(made.series(1000))) < 100_000, "a small file"
 
 
 def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:
@@ -134,7 +130,6 @@ def test_an_empty_history_is_said(tmp_path: Path) -> None:
     pages = written(Dashboard("", ()), tmp_path)
     assert "The history has no measurement yet" in pages["index.html"]
     assert "No record says what it cost" in pages["health.html"]
-    assert "6.42 USD" in written(made.dashboard(40), tmp_path / "priced")["health.html"]
     assert "The history has no session yet" in pages["sessions.html"]
 
 

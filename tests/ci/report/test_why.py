@@ -167,11 +167,3 @@ def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
     spilling = with_kernels(with_profiles("attention_spills"), built(242, 0, 49152, 12.5), built(128, 944, 49152, 25.0))
     against = replace(judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), against="baseline.json")
     assert report(spilling, against, Gates()).remarks == ()
-
-
-def test_any_device_will_do() -> None:
-    found = with_profiles("attention_spills")
-    device = Device(name="another", compute_capability="99.9")
-    other = found.model_copy(update={"environments": (Environment(device=device),)})
-    cases = judged(other, replace(judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
-    assert explaining.section(other, cases) is not None
