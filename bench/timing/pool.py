@@ -4,7 +4,7 @@ keeps them; and which of them each call reads.
 On a GPU the memory is one allocation, shared by CUDA IPC; on a CPU a file in memory that both inherit. Where a card
 names independent axes, the pool is longer along them than a case: each call reads a window, as many neighbouring
 entries as the case has, from a start that no call before it had. Once every start was used, the pool's entries change
-places, so that windows hold what they never held. Else the pool is a number of whole sets of inputs.
+places, so that windows hold what they never held. Else an entry is a whole set of inputs, and so is a window.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import mmap
 import os
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -24,7 +24,7 @@ from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
 from kernelgate.bench.system import cuda_driver
-from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, PlainValues
+from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, Values
 
 ALIGNMENT = 256
 """Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
@@ -172,7 +172,7 @@ def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, t
 @dataclass(frozen=True)
 class PoolSize:
     entries: int
-    """In the pool, along the independent axes."""
+    """In the pool, along the independent axes; or whole sets."""
     length: int
     """Of one window, in entries: what the case has."""
     grain: int
@@ -182,8 +182,18 @@ class PoolSize:
     def windows(self) -> int:
         return (self.entries - self.length) // self.grain + 1
 
+    @property
+    def apart(self) -> int:
+        """Windows from one call to the next, for them to share nothing."""
+        return -(-self.length // self.grain)
+
     def start(self, window: int) -> int:
         return window * self.grain
+
+    @property
+    def mixes(self) -> bool:
+        """Whether entries that change places give windows that no call has read."""
+        return self.length > 1
 
 
 def grain(entry_bytes: list[int]) -> int:
@@ -246,22 +256,6 @@ class Order:
         return (self._start + number * self._step + rounds) % self._count
 
 
-@dataclass(frozen=True)
-class Shape:
-    size: PoolSize | None
-    """None where inputs cannot be divided: the pool is of whole sets."""
-    inputs: tuple[NamedInput, ...]
-    windows: int
-    apart: int
-    """Windows from one call to the next, for them to share nothing."""
-    length: int = 1
-
-    @property
-    def mixes(self) -> bool:
-        """Whether entries that change places give windows that no call has read."""
-        return self.size is not None and self.length > 1
-
-
 def entry_axes(kernel: Kernel, given: Inputs, outs: Mapping[str, torch.Tensor]) -> int | None:
     """How many entries a case has along its independent axes; None where its tensors cannot be windows of a pool.
 
@@ -306,105 +300,95 @@ class Pool:
         }
         self.outputs: dict[str, Place] = {}
         self.layout = Layout()
-        self.shape = self._shape(cache_bytes, most_bytes, fresh)
+        count = entry_axes(kernel, self.first, self.outs)
+        self.whole = count is None
+        """Whether inputs cannot be divided, so that an entry is a whole set of them."""
+        self.size, copies = self._sized(count, cache_bytes, most_bytes, fresh)
+        self.inputs = tuple(self._input(name, value, copies) for name, value in self.first.items())
         self.golden: dict[str, torch.Tensor] = {}
         """Of an input that is overwritten, what its windows hold."""
         self.fixed = False
         """Whether the sets differ in numbers, which are no memory that could change hands."""
         self._filled = False
 
-    def _shape(self, cache_bytes: int, most_bytes: int, fresh: int | None) -> Shape:
+    def _sized(self, count: int | None, cache_bytes: int, most_bytes: int, fresh: int | None) -> tuple[PoolSize, int]:
+        """And how many copies there are of what is not divided, so that it is not found in the cache."""
         case_bytes = sum(footprint(tensor) for _, tensor in operands.tensors(self.first))
-        count = entry_axes(self.kernel, self.first, self.outs)
+        separately = None if fresh is None else min(fresh, max(1, most_bytes // max(1, case_bytes)))
         if count is None:
-            sets = set_count(case_bytes, cache_bytes, most_bytes)
-            if fresh is not None:
-                sets = min(fresh, max(1, most_bytes // max(1, case_bytes)))
-            return Shape(None, self._inputs(None, sets), sets, 1)
+            sets = separately or set_count(case_bytes, cache_bytes, most_bytes)
+            return PoolSize(sets, 1, 1), sets
         entry = [footprint(self.first[name]) // count for name in self.first if name in self.kernel.independent]
-        if fresh is not None:
-            size, copies = separate(min(fresh, max(1, most_bytes // max(1, case_bytes))), count, entry), 1
-        else:
-            references = sum(4 * out.numel() // count for out in self.outs.values())
-            most = max(count, most_bytes // max(1, sum(entry) + references))
-            size = pool_size(count, entry, cache_bytes, most)
-            # Of inputs that are not independent, so that they are not found in the cache.
-            copies = max(1, min(MANY, cache_bytes // max(1, case_bytes) + 2))
-        return Shape(size, self._inputs(size, copies), size.windows, max(1, -(-size.length // size.grain)), size.length)
+        if separately is not None:
+            return separate(separately, count, entry), 1
+        references = sum(4 * out.numel() // count for out in self.outs.values())
+        most = max(count, most_bytes // max(1, sum(entry) + references))
+        copies = max(1, min(MANY, cache_bytes // max(1, case_bytes) + 2))
+        return pool_size(count, entry, cache_bytes, most), copies
 
-    def _inputs(self, size: PoolSize | None, copies: int) -> tuple[NamedInput, ...]:
-        made = []
-        for name, value in self.first.items():
-            slotted = name in self.kernel.in_place
-            windowed = size if name in self.kernel.independent else None
-            places = tuple(self._item(item, windowed, copies, slotted) for item in _items(value))
-            kind: Literal["one", "list", "tuple"] = "one"
-            if isinstance(value, list | tuple):
-                kind = "list" if isinstance(value, list) else "tuple"
-            made.append(NamedInput(name=name, kind=kind, items=places, slotted=slotted))
-        return tuple(made)
+    def _divided(self, name: str) -> bool:
+        return not self.whole and name in self.kernel.independent
 
-    def _item(self, item: object, size: PoolSize | None, copies: int, slotted: bool) -> Place | PlainValues:
+    def _input(self, name: str, value: object, copies: int) -> NamedInput:
+        kind: Literal["one", "list", "tuple"] = "one"
+        if isinstance(value, list | tuple):
+            kind = "list" if isinstance(value, list) else "tuple"
+        slotted = name in self.kernel.in_place
+        items = tuple(self._item(item, self._divided(name), copies, slotted) for item in _items(value))
+        return NamedInput(name=name, kind=kind, items=items, slotted=slotted)
+
+    def _item(self, item: object, divided: bool, copies: int, slotted: bool) -> Place | tuple[Values, ...]:
         if not isinstance(item, torch.Tensor):
-            return PlainValues(values=(item,))  # type: ignore[arg-type]
+            return (item,)  # type: ignore[return-value]
         if slotted:  # its places are those of the outputs
             return Place(offset=0, step=0, count=1, bytes=0, shape=(), stride=(), dtype="uint8")
-        if size is None:
+        if not divided:
             return self.layout.place(item, count=copies)
+        size = self.size
         entry = footprint(item) // size.length
         unused = size.entries - size.start(size.windows - 1) - size.length
         return self.layout.place(item, entry * size.grain, size.windows, entry * unused)
 
     def fill(self) -> None:
-        size = self.shape.size
-        draws = self.shape.windows if size is None else -(-size.entries // size.length)
-        for number in range(draws):
+        for number in range(-(-self.size.entries // self.size.length)):
             drawn = self.first
             if number or self._filled:
                 drawn = operands.inputs(self.kernel, self.draw.case, self.draw)
-            for given in self.shape.inputs:
+            for given in self.inputs:
                 self._fill_one(given, drawn[given.name], number)
-            if size is None:
-                self._keep_numbers(drawn, number)
+            if self.whole:
+                self.inputs = tuple(self._with_numbers(given, drawn[given.name], number) for given in self.inputs)
         self._filled = True
 
-    def _keep_numbers(self, drawn: Inputs, number: int) -> None:
-        kept = []
-        for given in self.shape.inputs:
-            items: list[Place | PlainValues] = []
-            for item, new in zip(given.items, _items(drawn[given.name]), strict=True):
-                if isinstance(item, PlainValues):
-                    item = PlainValues(values=(*(item.values if number else ()), new))  # type: ignore[arg-type]
-                    self.fixed |= len(set(item.values)) > 1
-                items.append(item)
-            kept.append(given.model_copy(update={"items": tuple(items)}))
-        self.shape = replace(self.shape, inputs=tuple(kept))
+    def _with_numbers(self, given: NamedInput, value: object, number: int) -> NamedInput:
+        """The numbers of a set are drawn together with its tensors."""
+        items = list(given.items)
+        for at, (item, new) in enumerate(zip(given.items, _items(value), strict=True)):
+            if not isinstance(item, Place):
+                items[at] = values = (*(item if number else ()), new)  # type: ignore[assignment]
+                self.fixed |= len(set(values)) > 1
+        return given.model_copy(update={"items": tuple(items)})
 
     def _fill_one(self, given: NamedInput, value: object, number: int) -> None:
-        size = self.shape.size
+        length = self.size.length
         for item, drawn in zip(given.items, _items(value), strict=True):
-            if not isinstance(drawn, torch.Tensor):
+            if not isinstance(item, Place) or not isinstance(drawn, torch.Tensor):
                 continue
-            if size is not None and given.name in self.kernel.independent:
-                rows = drawn.reshape(size.length, -1)[: size.entries - number * size.length]
-                self.entries(given.name)[number * size.length :][: len(rows)].copy_(rows)
-            elif given.slotted:
-                kept = self.golden.setdefault(given.name, drawn.new_empty((self.shape.windows, *drawn.shape)))
-                kept[number].copy_(drawn)
-            elif size is None:
-                operands.fill(self.arena.view(item, number), drawn)  # type: ignore[arg-type]
+            if given.slotted or self._divided(given.name):
+                rows = drawn.reshape(length, -1)[: self.size.entries - number * length]
+                self.entries(given.name)[number * length :][: len(rows)].copy_(rows)
+            elif self.whole:
+                operands.fill(self.arena.view(item, number), drawn)
             elif number == 0:
-                for copy in range(item.count):  # type: ignore[union-attr]
-                    operands.fill(self.arena.view(item, copy), drawn)  # type: ignore[arg-type]
+                for copy in range(item.count):
+                    operands.fill(self.arena.view(item, copy), drawn)
 
     def entries(self, name: str) -> torch.Tensor:
-        """All entries of an independent input, a row each."""
-        size, first = self.shape.size, self.first[name]
-        if size is None:
-            raise ValueError("sets have no entries")
+        """All entries of an input that is divided or overwritten, a row each."""
+        size, first = self.size, self.first[name]
         if name in self.kernel.in_place:
             return self.golden.setdefault(name, first.new_empty((size.entries, first.numel() // size.length)))
-        [place] = next(one.items for one in self.shape.inputs if one.name == name)
+        [place] = next(one.items for one in self.inputs if one.name == name)
         if not isinstance(place, Place) or self.arena.data is None:
             raise ValueError(f"{name} has no memory")
         entry = place.bytes // size.length
@@ -412,44 +396,38 @@ class Pool:
         return flat.view(first.dtype).view(size.entries, -1)
 
     def shuffle(self) -> torch.Tensor | None:
-        """Entries change places; of a pool of sets, whole sets. Returns which one has come to each place, if any."""
-        size = self.shape.size
-        if size is None and self.fixed:
+        """Entries change places. Returns which one has come to each place, if any."""
+        if self.fixed:
             return None
-        count = self.shape.windows if size is None else size.entries
-        order = torch.randperm(count, generator=self.draw.generator, device=self.draw.device)
-        for given in self.shape.inputs:
+        order = torch.randperm(self.size.entries, generator=self.draw.generator, device=self.draw.device)
+        for given in self.inputs:
             held: list[torch.Tensor] = []
-            if size is not None:
-                held = [self.entries(given.name)] if given.name in self.kernel.independent else []
-            elif given.slotted:
-                held = [self.golden[given.name]]
-            else:
+            if given.slotted or self._divided(given.name):
+                held = [self.entries(given.name)]
+            elif self.whole:
                 held = [self.arena.rows(item) for item in given.items if isinstance(item, Place)]
             for rows in held:
                 rows.copy_(rows[order])
         return order
 
     def restore(self, window: int, slot: int) -> None:
-        size = self.shape.size
+        start = self.size.start(window)
         for name in self.kernel.in_place:
             target = self.arena.view(self.outputs[name], slot)
-            if size is None:
-                operands.fill(target, self.golden[name][window])
-            else:
-                start = size.start(window)
-                target.copy_(self.golden[name][start : start + size.length].view(target.shape))
+            operands.fill(target, self.entries(name)[start : start + self.size.length].view(target.shape))
 
     def set_of(self, number: int) -> Inputs:
         return {
-            given.name: self.golden[given.name][number] if given.slotted else given.value(self.arena.view, number)
-            for given in self.shape.inputs
+            given.name: self.entries(given.name)[number].view(self.first[given.name].shape)
+            if given.slotted
+            else given.value(self.arena.view, number)
+            for given in self.inputs
         }
 
     def part_of(self, entries: torch.Tensor) -> Inputs:
         made: Inputs = {}
-        for given in self.shape.inputs:
-            if given.name in self.kernel.independent:
+        for given in self.inputs:
+            if self._divided(given.name):
                 rows = self.entries(given.name)[entries]
                 made[given.name] = seen_by_oracle(self.kernel, given.name, rows, self.first[given.name])
             else:

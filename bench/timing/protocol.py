@@ -45,25 +45,17 @@ class Place(Message):
     dtype: str
 
 
-class PlainValues(Message):
-    """A value that is no tensor, for each index."""
-
-    values: tuple[Values, ...]
-
-
 class NamedInput(Message):
     name: str
     kind: Literal["one", "list", "tuple"] = "one"
-    items: tuple[Place | PlainValues, ...]
+    items: tuple[Place | tuple[Values, ...], ...]
+    """A value that is no tensor is given for each index."""
     slotted: bool = False
     """Whether the kernel overwrites it, so that each call has its own."""
 
     def value(self, view: Callable[[Place, int], object], index: int) -> object:
         """What a call gets: `view` makes a place's tensor."""
-        items = [
-            view(item, index) if isinstance(item, Place) else item.values[index % len(item.values)]
-            for item in self.items
-        ]
+        items = [view(item, index) if isinstance(item, Place) else item[index % len(item)] for item in self.items]
         return items[0] if self.kind == "one" else items if self.kind == "list" else tuple(items)
 
 

@@ -47,44 +47,41 @@ class CallError:
 
 @dataclass
 class References:
-    """What is right, for some or all entries of the pool, in their order; of a pool of sets, for each set whole."""
+    """What is right, for some or all entries of the pool."""
 
     pool: Pool
     entries: torch.Tensor
-    """Which entries have references, sorted; empty where sets have them."""
+    """Which have references, sorted."""
     values: Tensors
+    """Of each output, a row for each of them."""
     limits: dict[str, tuple[float, float]]
     """atol, with its scale, and rtol of each output."""
-    finite: bool
-    complete: bool
-    sets: list[Tensors] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.finite = _finite(self.values)
+        self.complete = len(self.entries) == self.pool.size.entries
 
     def follow(self, order: torch.Tensor) -> None:
-        """Entry order[i] of the pool, or its set, has come to place i."""
-        if self.sets:
-            self.sets[:] = [self.sets[old] for old in order.tolist()]
-            return
+        """Entry order[i] of the pool has come to place i."""
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device=order.device)
         self.entries, sorting = place[self.entries].sort()
         self.values = {name: value[sorting] for name, value in self.values.items()}
 
     def right_of(self, window: int) -> tuple[torch.Tensor | None, Tensors]:
-        size = self.pool.shape.size
-        if size is None:
-            return None, self.sets[window]
-        start = size.start(window)
-        if self.complete:
-            return None, {name: value[start : start + size.length] for name, value in self.values.items()}
-        (low,), (high,) = (ends.tolist() for ends in self._known([start], size.length))
-        return self.entries[low:high] - start, {name: value[low:high] for name, value in self.values.items()}
+        """And which of the window's entries that is; None where it is all of them."""
+        size = self.pool.size
+        low = start = size.start(window)
+        high = start + size.length
+        if not self.complete:
+            (low,), (high,) = (ends.tolist() for ends in self._known([start], size.length))
+        entries = None if high - low == size.length else self.entries[low:high] - start
+        return entries, {name: value[low:high] for name, value in self.values.items()}
 
     def comparable(self, windows: Sequence[int]) -> list[bool]:
-        size = self.pool.shape.size
+        size = self.pool.size
         if self.complete or not windows:
             return [True] * len(windows)
-        if size is None:
-            return [bool(self.sets[window]) for window in windows]
         first, end = self._known([size.start(window) for window in windows], size.length)
         found: list[bool] = (end > first).tolist()
         return found
@@ -111,18 +108,16 @@ class References:
     def _by_device(self, calls: Sequence[tuple[int, int]]) -> list[CallError]:
         """One launch for each output of all calls: what a launch costs the host is more than what it costs the
         device."""
-        size, where = self.pool.shape.size, self.pool.draw.device
+        size, where = self.pool.size, self.pool.draw.device
         found: list[list[device.DeviceComparison]] = []
         for name, out in self.pool.outs.items():
             place = self.pool.outputs[name]
             first = self.pool.arena.address + place.offset
-            if size is None:
-                rights = [self.sets[window][name].data_ptr() for window, _ in calls]
-            else:
-                values = self.values[name]
-                row = values.shape[1] * values.element_size()
-                rights = [values.data_ptr() + size.start(window) * row for window, _ in calls]
-            pairs = [(first + slot * place.step, right) for (_, slot), right in zip(calls, rights, strict=True)]
+            values = self.values[name]
+            row = values.shape[1] * values.element_size()
+            pairs = [
+                (first + slot * place.step, values.data_ptr() + size.start(window) * row) for window, slot in calls
+            ]
             results = device.new_results(len(calls), where)
             at = torch.tensor(pairs, dtype=torch.int64).to(where)
             device.compare(at, out.numel(), out.dtype, self.limits[name], results)
@@ -133,7 +128,7 @@ class References:
         """By the card's own comparison; of integers, and where references are not finite, too."""
         pool, made = self.pool, outs
         if entries is not None:
-            rows = {name: out.reshape(pool.shape.length, -1).index_select(0, entries) for name, out in outs.items()}
+            rows = {name: out.reshape(pool.size.length, -1).index_select(0, entries) for name, out in outs.items()}
             made = {name: seen_by_oracle(pool.kernel, name, row, outs[name]) for name, row in rows.items()}
         wanted = {name: right[name].reshape(one.shape) for name, one in made.items()}
         found = compare.outputs(pool.kernel, pool.draw.case, made, wanted)
@@ -143,8 +138,9 @@ class References:
         failed, maxima, means = False, [], []
         for name, out in outs.items():
             wanted = right[name].reshape(-1)
-            rows = out.reshape(self.pool.shape.length, -1)
-            made = out if entries is None else rows.index_select(0, entries)
+            made = out
+            if entries is not None:
+                made = out.reshape(self.pool.size.length, -1).index_select(0, entries)
             error = (made.reshape(-1).float() - wanted).abs_()
             atol, rtol = self.limits[name]
             highest = float(error.max())
@@ -177,9 +173,9 @@ class Oracle:
 
     def compute(self) -> References:
         """Computed in float32 and proven in float64 on some of the entries; in float64 where float32 is too coarse."""
-        if self.pool.shape.size is None:
+        if self.pool.whole:
             return self._references_of_sets()
-        size = self.pool.shape.size
+        size = self.pool.size
         most = max(out.numel() for out in self.pool.outs.values())
         chunk = max(1, CHUNK_ELEMENTS * size.length // max(1, most))
         order = torch.randperm(size.entries, generator=self.pool.draw.generator, device=self.pool.draw.device)
@@ -198,7 +194,7 @@ class Oracle:
         for name, value in values.items():  # of elements from everywhere, enough to say how large they are
             flat = value.reshape(-1)
             limits[name] = self._limits(name, flat[:: max(1, flat.numel() // SCALE_ELEMENTS)])
-        return References(self.pool, entries, values, limits, _finite(values), count == size.entries)
+        return References(self.pool, entries, values, limits)
 
     def _chosen_way(self, few: torch.Tensor) -> Way:
         """How precise the oracle must be, and for how many entries there is time."""
@@ -212,21 +208,19 @@ class Oracle:
         return Way(wide, max(int(self._budget_s / max(cost_s, 1e-12)), 2 * len(few)))
 
     def _references_of_sets(self) -> References:
-        """Of each set: where the oracle takes too long, only the first two have any."""
+        """Of each set, in float64: where the oracle takes too long, only the first two have any."""
+        pool = self.pool
         sets: list[Tensors] = []
         begun = time.perf_counter()
-        for number in range(self.pool.shape.windows):
-            given = self.pool.set_of(number)
-            right = compare.expected(self.pool.kernel, self.pool.draw.case, given, tuple(self.pool.outs))
-            sets.append({name: _narrow(value, self.pool.outs[name].dtype) for name, value in right.items()})
-            synchronize(self.pool.draw.device)
+        for number in range(pool.size.windows):
+            right = compare.expected(pool.kernel, pool.draw.case, pool.set_of(number), tuple(pool.outs))
+            sets.append({name: _narrow(value, pool.outs[name].dtype) for name, value in right.items()})
+            synchronize(pool.draw.device)
             if number and time.perf_counter() - begun > self._budget_s:
                 break
-        limits = {name: self._limits(name, sets[0][name]) for name in self.pool.outs}
-        none = torch.empty(0, dtype=torch.long, device=self.pool.draw.device)
-        finite = all(map(_finite, sets))
-        sets += [{}] * (self.pool.shape.windows - len(sets))
-        return References(self.pool, none, {}, limits, finite, all(sets), sets)
+        limits = {name: self._limits(name, sets[0][name]) for name in pool.outs}
+        values = {name: torch.stack([one[name].reshape(-1) for one in sets]) for name in pool.outs}
+        return References(pool, torch.arange(len(sets), device=pool.draw.device), values, limits)
 
     def _right(self, entries: torch.Tensor, wide: bool) -> Tensors:
         given = self.pool.part_of(entries)
@@ -237,7 +231,7 @@ class Oracle:
         )
         made = operands.named(self.pool.kernel.oracle(self.pool.draw.case, **exact), tuple(self.pool.outs), "oracle()")
         for name, value in made.items():
-            wanted = len(entries) * self.pool.outs[name].numel() // self.pool.shape.length
+            wanted = len(entries) * self.pool.outs[name].numel() // self.pool.size.length
             if value.numel() != wanted:
                 text = f"oracle() gave {value.numel()} elements of {name} for {len(entries)} entries, not {wanted}"
                 raise UsageError(text)
@@ -250,7 +244,7 @@ class Oracle:
         if any(out.dtype == torch.float64 for out in self.pool.outs.values()):
             return False
         most = max(
-            1, PROVEN_ELEMENTS * self.pool.shape.length // max(1, max(out.numel() for out in self.pool.outs.values()))
+            1, PROVEN_ELEMENTS * self.pool.size.length // max(1, max(out.numel() for out in self.pool.outs.values()))
         )
         few = entries[:most]
         try:

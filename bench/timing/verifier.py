@@ -79,8 +79,8 @@ class CaseVerifier:
             self.pool = pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)
             size = sum(memory.aligned(memory.footprint(out)) for out in pool.outs.values())
             self.slots = max(1, min(MAX_SLOTS, most // max(1, size)))
-            if alone or pool.shape.mixes:  # no two calls of a batch read one window
-                self.slots = min(self.slots, pool.shape.windows)
+            if alone or pool.size.mixes:  # no two calls of a batch read one window
+                self.slots = min(self.slots, pool.size.windows)
             pool.outputs = {name: pool.layout.place(out, count=self.slots) for name, out in pool.outs.items()}
             self.probes = pool.layout.place(torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES)
             pool.arena = memory.create(asked.device, pool.layout.bytes, asked.fd, asked.shared)
@@ -90,7 +90,7 @@ class CaseVerifier:
             self.oracle = Oracle(pool, alone, way)
             self.references: References = self.oracle.compute()
             synchronize(self.device)
-        self.order = Order(pool.shape.windows, pool.shape.apart, self.rng)
+        self.order = Order(pool.size.windows, pool.size.apart, self.rng)
         self.order.renew()
         self.fresh = True
         """Whether no call has read the windows in their present form."""
@@ -107,7 +107,7 @@ class CaseVerifier:
     def _inputs(self) -> tuple[NamedInput, ...]:
         return tuple(
             given.model_copy(update={"items": (self.pool.outputs[given.name],)}) if given.slotted else given
-            for given in self.pool.shape.inputs
+            for given in self.pool.inputs
         )
 
     def plan(self, count: int, again: bool) -> Planned:
@@ -117,7 +117,7 @@ class CaseVerifier:
                 self.order.renew()
             windows = []
             self._again = []
-            if self.order.left < min(count, self.pool.shape.windows):
+            if self.order.left < min(count, self.pool.size.windows):
                 self._renew()  # before any is taken: each call of a plan reads what the pool holds after it
             for _ in range(count):
                 self._again.append(not self.fresh or self.order.left <= 0)
@@ -137,7 +137,7 @@ class CaseVerifier:
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
         where that takes little of the time."""
-        mixes = self.pool.shape.mixes
+        mixes = self.pool.size.mixes
         if not mixes and self._drawing_us + self._draw_cost_us < self._budget_us:
             begun = time.perf_counter()
             self.redraw()
@@ -218,9 +218,8 @@ class CaseVerifier:
     def close(self) -> CaseChecked:
         notes = []
         if not self.references.complete:
-            size = self.pool.shape.size
-            share = len(self.references.entries) / size.entries if size else 0.0
-            part = f"{100 * share:.2g}% of each output" if size else "outputs on two of the input sets"
+            share = len(self.references.entries) / self.pool.size.entries
+            part = "outputs on two of the input sets" if self.pool.whole else f"{100 * share:.2g}% of each output"
             text = f"the oracle takes long, so that of the compared calls {part} was looked at"
             notes.append(record.Note(code="compared_in_part", text=text))
         repeated, made = (sum(getattr(one, what) for one in self.tallies.values()) for what in ("repeated", "made"))

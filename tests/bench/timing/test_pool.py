@@ -87,7 +87,7 @@ def card(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str
 
 def references_are_right(case: VerifiedCase) -> None:
     """For each window, as far as it was planned: those of the pool, and what the oracle says of what is mapped."""
-    planned = case.plan(min(case.pool.shape.windows, case.verifier.slots))
+    planned = case.plan(min(case.pool.size.windows, case.verifier.slots))
     assert len(set(planned.windows)) == len(planned.windows)
     references = case.verifier.references
     assert references.complete
@@ -132,7 +132,7 @@ def is_apart(case: VerifiedCase) -> None:
 
 def looks_fresh(case: VerifiedCase) -> None:
     fresh = case.pool.first
-    planned = case.plan(min(case.pool.shape.windows, 8))
+    planned = case.plan(min(case.pool.size.windows, 8))
     for window, slot in zip(planned.windows, planned.slots, strict=True):
         given = case.given(window, slot)
         assert list(given) == list(fresh)
@@ -170,7 +170,7 @@ def contents(case: VerifiedCase) -> bytes:
 )
 def test_what_cannot_be_cut_is_kept_in_whole_sets(tmp_path: Path, changed: str) -> None:
     with verified.opened(verified.write(tmp_path, SUM + changed), AXES) as case:
-        assert case.pool.shape.size is None
+        assert case.pool.whole
         references_are_right(case)
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_cut_is_kept_in_whole_sets(tmp_path: Path, changed: str) 
 def test_fresh_calls_share_nothing(tmp_path: Path, body: str) -> None:
     axes = {**AXES, "M": 7, "N": 33}
     with verified.opened(verified.write(tmp_path, body), axes, fresh_calls=5) as case:
-        assert case.pool.shape.windows == case.prepared.slots == 5
+        assert case.pool.size.windows == case.prepared.slots == 5
         for name in ("x", "y"):
             tensors = sorted((case.given(window)[name] for window in range(5)), key=torch.Tensor.data_ptr)
             starts = [tensor.data_ptr() for tensor in tensors]
@@ -191,7 +191,7 @@ def test_fresh_calls_share_nothing(tmp_path: Path, body: str) -> None:
 def test_fresh_calls_are_no_more_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(verifier.MAX_BYTES, "cpu", 3_000)
     with verified.opened(verified.write(tmp_path, SUM), AXES, fresh_calls=50) as case:
-        assert case.prepared.slots == case.pool.shape.windows == 3
+        assert case.prepared.slots == case.pool.size.windows == 3
 
 
 def test_what_is_no_window_has_copies_that_the_cache_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,11 +215,6 @@ def test_equal_seeds_draw_equal_pools_and_others_do_not(tmp_path: Path) -> None:
     assert made[0] == made[1]
     assert made[0][0] != made[2][0]
     assert made[0][1] != made[2][1]
-
-
-def apart(size: PoolSize) -> int:
-    """Windows from one to the next that shares no entry with it."""
-    return -(-size.length // size.grain)
 
 
 def order(count: int, apart: int, seed: int) -> Order:
@@ -288,7 +283,7 @@ def test_a_pool_has_a_window_at_least_and_is_no_larger_than_it_may_be(
     assert bounded.entries <= max(most, length)
     free = pool.pool_size(length, entry_bytes, cache, 1 << 62)
     assert bounded.entries == max(length, min(most, free.entries))
-    assert free.windows >= 2 * apart(free) + 1, "three side by side"
+    assert free.windows >= 2 * free.apart + 1, "three side by side"
     between = (free.entries - length) * sum(entry_bytes)
     full = free.entries == pool.MANY * length
     assert full or between >= cache, "what is read before a window comes back fills the cache"

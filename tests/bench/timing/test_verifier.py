@@ -57,12 +57,12 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     seen: set[bytes] = set()
     made = 0
     for count in (1, 3, 7, 20, 1, 20, 20, 13, 20, 20):
-        count = min(count, case.pool.shape.windows)
+        count = min(count, case.pool.size.windows)
         planned = case.plan(count)
         seen |= {content(case, window, slot) for window, slot in zip(planned.windows, planned.slots, strict=True)}
         made += count
         case.check(("head",) * count)
-    assert made > 3 * case.pool.shape.windows, "the pool was exhausted several times"
+    assert made > 3 * case.pool.size.windows, "the pool was exhausted several times"
     assert len(seen) == made
     assert case.verifier.close().calls["head"].repeated == 0
 
@@ -70,9 +70,9 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
 def test_a_batch_has_no_more_calls_than_there_are_windows(tmp_path: Path) -> None:
     """So that entries need not change places while a batch is planned. Of whole sets, calls read some again."""
     with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        assert case.prepared.slots == case.pool.shape.windows
+        assert case.prepared.slots == case.pool.size.windows
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        assert case.prepared.slots > case.pool.shape.windows
+        assert case.prepared.slots > case.pool.size.windows
 
 
 def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 0.0)
     monkeypatch.setattr(verifier, "BUDGET", 0.0)
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        sets = case.pool.shape.windows
+        sets = case.pool.size.windows
         seen: set[bytes] = set()
         for count in (sets - 1, 5, 2 * sets, 1):
             planned = case.plan(count)
@@ -99,7 +99,7 @@ def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: p
 
 def test_another_process_may_read_what_one_has_read(case: VerifiedCase) -> None:
     """They are as new to it."""
-    count = case.pool.shape.windows
+    count = case.pool.size.windows
     before = {content(case, *call) for call in pairs(case.plan(count))}
     case.check(("base",) * count)
     assert {content(case, *call) for call in pairs(case.plan(count, again=True))} == before
@@ -112,7 +112,7 @@ def pairs(planned: Planned) -> list[tuple[int, int]]:
 
 
 def test_each_call_of_a_batch_has_an_output_of_its_own(case: VerifiedCase) -> None:
-    planned = case.plan(case.pool.shape.windows)
+    planned = case.plan(case.pool.size.windows)
     assert len(set(planned.slots)) == len(planned.slots)
     assert {slot % case.prepared.slots for slot in planned.slots} == set(planned.slots)
 
@@ -226,7 +226,7 @@ def oracle(self, case, x, factor):
     return factor * x
 """
     with verified.opened(verified.write(tmp_path, body), {"M": 6, "dtype": "fp32"}) as case:
-        sets = case.pool.shape.windows
+        sets = case.pool.size.windows
         factors = {case.given(window)["factor"] for window in range(sets)}
         assert len(factors) == sets
         assert case.turn(case.work, sets).failed == 0
@@ -264,7 +264,7 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
 
 def test_more_calls_than_sets_in_one_batch_are_counted(tmp_path: Path) -> None:
     with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        sets = case.pool.shape.windows
+        sets = case.pool.size.windows
         for _ in range(2):
             assert sorted(case.plan(3 * sets).windows) == sorted(list(range(sets)) * 3)
             case.check(("head",) * 3 * sets)
