@@ -283,9 +283,11 @@ class Alone:
     """The most that a host needed to queue a batch."""
     hold_us: float = 0.0
 
-    def batch(self, team: Team, measured: Runner, calls: int, again: bool = False) -> Sample:
+    def batch(
+        self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
+    ) -> Sample:
         """A batch, whose outputs are compared, too: its time from asking for it to its end."""
-        planned = team.verifier.ask(protocol.PlanCalls(count=calls, again=again), protocol.Planned)
+        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs), protocol.Planned)
         [side] = measured.sides
         made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
         how = protocol.Batch(
@@ -332,10 +334,8 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
     alone.hold_us = SPARE * alone.queued_us + SPARE_US if setup.device == "cuda" else 0.0
     empty_us = median(alone.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
     for _ in range(BATCHES[setup.device]):
-        for team in teams:
-            team.verifier.ask(protocol.Redraw(), protocol.Checked)
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
-            sample = alone.batch(team, one, calls, again=at > 0 and len(teams) == 1)
+            sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
             sample.us -= empty_us
             alone.samples.samples.append(sample)
     checked = []

@@ -96,8 +96,8 @@ class PlanCalls(Message):
 
     ask: Literal["plan"] = "plan"
     count: int
-    again: bool = False
-    """The same inputs as the last calls', for another process that has never read them."""
+    inputs: Literal["next", "again", "new"] = "next"
+    """`again`: those of the last calls, for another process that has never read them; `new`: all are drawn anew."""
 
 
 class Planned(Message):
@@ -132,14 +132,9 @@ class ProbeReading(Message):
 
 
 class Checked(Message):
-    failed: int
+    """Nobody is told before the end which calls were compared, and what came of it."""
+
     probed: tuple[ProbeReading, ...] = ()
-
-
-class Redraw(Message):
-    """Draw the inputs anew: for the witness."""
-
-    ask: Literal["redraw"] = "redraw"
 
 
 class CloseCase(Message):
@@ -154,7 +149,7 @@ class CaseChecked(Message):
     """What drawing, poisoning and comparing took of the device."""
 
 
-ToVerifier = PrepareCase | PlanCalls | CheckCalls | Redraw | CloseCase
+ToVerifier = PrepareCase | PlanCalls | CheckCalls | CloseCase
 VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field(discriminator="ask")])
 
 
@@ -186,8 +181,8 @@ class CaseOpened(Message):
     """The inputs are mapped."""
 
     clock_step_us: float
-    returns: tuple[record.Side, ...] = ()
-    """The sides whose calls return new tensors."""
+    returns: bool = False
+    """Whether some calls return new tensors."""
     no_reference: str | None = None
     """Why the reference cannot be timed."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -35,7 +36,6 @@ from kernelgate.bench.timing.protocol import (
     Planned,
     PrepareCase,
     ProbeReading,
-    Redraw,
     ToVerifier,
 )
 from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
@@ -110,10 +110,12 @@ class CaseVerifier:
             for given in self.pool.inputs
         )
 
-    def plan(self, count: int, again: bool) -> Planned:
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
         with self._spending():
-            if again:
+            if inputs == "new":
+                self._redraw()
+            if inputs != "next":
                 self.order.renew()
             windows = []
             self._again = []
@@ -130,9 +132,9 @@ class CaseVerifier:
             if self._flushed is not None:  # what was just drawn would be read from the cache
                 self._flushed.zero_()
             synchronize(self.device)
-        inputs = self._inputs() if self._numbers_drawn else ()
+        told = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
-        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=inputs)
+        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told)
 
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
@@ -140,7 +142,7 @@ class CaseVerifier:
         mixes = self.pool.size.mixes
         if not mixes and self._drawing_us + self._draw_cost_us < self._budget_us:
             begun = time.perf_counter()
-            self.redraw()
+            self._redraw()
             synchronize(self.device)
             self._draw_cost_us = (time.perf_counter() - begun) * 1e6
             self._drawing_us += self._draw_cost_us
@@ -155,17 +157,14 @@ class CaseVerifier:
     def _budget_us(self) -> float:
         return max(LEAST_US[self.device], BUDGET * self._busy_us)
 
-    def redraw(self) -> None:
-        with self._spending():
-            self.pool.fill()
-            self.references = self.oracle.compute()
-        self.order.renew()
+    def _redraw(self) -> None:
+        self.pool.fill()
+        self.references = self.oracle.compute()
         self.fresh = True
         self._numbers_drawn = self.pool.fixed
 
     def check(self, asked: CheckCalls) -> Checked:
         """Compares a quarter of the planned calls, and makes their outputs unusable for those that follow."""
-        failed = 0
         self._busy_us += asked.busy_us
         with self._spending():
             for side, again in zip(asked.sides, self._again, strict=True):
@@ -180,10 +179,9 @@ class CaseVerifier:
             self._comparing_us += (time.perf_counter() - begun) * 1e6
             for at, error in zip(chosen, errors, strict=True):
                 self.tallies[asked.sides[at]].add(error)
-                failed += error.failed
             self._poison(len(self.planned))
             synchronize(self.device)
-        return Checked(failed=failed, probed=self._probed(asked.samples))
+        return Checked(probed=self._probed(asked.samples))
 
     def _chosen(self, asked: CheckCalls) -> list[int]:
         made = [at for at, side in enumerate(asked.sides) if side != "reference"]
@@ -277,12 +275,9 @@ class Verifier:
         if case is None:
             raise KernelgateError("no case is prepared")
         if isinstance(message, PlanCalls):
-            return case.plan(message.count, message.again)
+            return case.plan(message.count, message.inputs)
         if isinstance(message, CheckCalls):
             return case.check(message)
-        if isinstance(message, Redraw):
-            case.redraw()
-            return Checked(failed=0)
         closed, on_gpu = case.close(), case.device == "cuda"
         self._case = case = None  # so that its memory goes back
         if on_gpu:

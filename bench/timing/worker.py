@@ -35,7 +35,9 @@ from kernelgate.bench.timing.protocol import (
     BatchDone,
     CaseDone,
     CaseOpened,
+    CasePrepared,
     Finish,
+    NamedInput,
     OpenCase,
     Start,
     TimingRequest,
@@ -51,10 +53,14 @@ COPIED = 4
 
 @dataclass
 class OpenedCase:
-    asked: OpenCase
+    id: str
+    prepared: CasePrepared
+    inputs: tuple[NamedInput, ...]
+    """As they were drawn last."""
     arena: Arena
     axes: CaseAxes
-    returning: frozenset[record.Side]
+    returning: bool
+    """Whether some calls return new tensors."""
     first_ns: int | None = None
     given: dict[tuple[int, int], dict[str, object]] = field(default_factory=dict)
     """The inputs of a call by window, and by slot where the kernel overwrites some: made once."""
@@ -66,7 +72,7 @@ class OpenedCase:
 
     def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
         if sample not in self.probes:
-            row = self.arena.view(self.asked.prepared.probes, sample)
+            row = self.arena.view(self.prepared.probes, sample)
             self.probes[sample] = (row[: row.numel() // 2], row[row.numel() // 2 :])
         return self.probes[sample]
 
@@ -103,9 +109,9 @@ class Worker:
     def _open(self, asked: OpenCase) -> CaseOpened:
         self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
-        returns = tuple(side for side, bound in self.bound.items() if outs and bound.returns(outs))
+        returns = bool(outs) and any(bound.returns(outs) for bound in self.bound.values())
         mapped = memory.open_shared(asked.prepared.memory)
-        self.case = OpenedCase(asked, mapped, CaseAxes(asked.axes), frozenset(returns))
+        self.case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, mapped, CaseAxes(asked.axes), returns)
         self.called.clear()
         why = without_reference(self.judge, self.case) if asked.reference else None
         return CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
@@ -113,7 +119,7 @@ class Worker:
     def _finish(self, case: OpenedCase) -> CaseDone:
         notes = []
         if names := ", ".join(self.cache.compiled()):
-            text = f"{case.asked.id}: {names} was compiled while measuring, for the build had not foreseen it"
+            text = f"{case.id}: {names} was compiled while measuring, for the build had not foreseen it"
             notes.append(record.Note(code="compiled_while_measuring", text=text))
         if not self.on_gpu:
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
@@ -136,7 +142,7 @@ class Worker:
 
         What a kernel takes from CUDA by itself, such as a workspace of its own that it keeps, is not seen.
         """
-        outs = tuple(case.asked.prepared.outputs)
+        outs = tuple(case.prepared.outputs)
         call = self._call(case, side, 0, 0, 0)
         allocates = side == "reference" or self.bound[side].returns(outs)
         torch.cuda.synchronize()
@@ -154,11 +160,10 @@ class Worker:
         if new:
             self.called.add(new)
         what = f"calling {new} for the first time on" if new else asked.what
-        self.leader.send(Doing(doing=f"{what} {case.asked.id}"))
+        self.leader.send(Doing(doing=f"{what} {case.id}"))
         case.copied.clear()
         if asked.inputs:
-            prepared = case.asked.prepared.model_copy(update={"inputs": asked.inputs})
-            case.asked = case.asked.model_copy(update={"prepared": prepared})
+            case.inputs = asked.inputs
             case.given.clear()
         made: list[tuple[Call, ...]] = []
         numbers: list[range] = []
@@ -228,23 +233,22 @@ class Worker:
         return Interval(tuple(made), before, after)
 
     def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
-        prepared = case.asked.prepared
-        key = (window, slot if any(given.slotted for given in prepared.inputs) else 0)
+        key = (window, slot if any(given.slotted for given in case.inputs) else 0)
         given = case.given.get(key)
         if given is None:
-            given = case.given[key] = memory.arguments(case.arena, prepared.inputs, window, slot)
+            given = case.given[key] = memory.arguments(case.arena, case.inputs, window, slot)
         if side == "reference":
             return partial(self.judge.reference, case.axes, **given)
         outs = case.outs.get(slot)
         if outs is None:
-            outs = case.outs[slot] = memory.outputs(case.arena, prepared.outputs, slot)
+            outs = case.outs[slot] = memory.outputs(case.arena, case.prepared.outputs, slot)
         bound = self.bound[side]
         call = bound.prepared(case.axes, given, outs)
-        return _keeping(call, case.returned, number) if bound.returns(tuple(prepared.outputs)) else call
+        return _keeping(call, case.returned, number) if bound.returns(tuple(case.prepared.outputs)) else call
 
     def _copy(self, case: OpenedCase, numbers: Sequence[int]) -> None:
         """Of calls that return new tensors, copies some results to where the verifier looks, drawn only now."""
-        outs = case.asked.prepared.outputs
+        outs = case.prepared.outputs
         kept = [number for number in numbers if number in case.returned]
         chosen = _urandom.sample(kept, -(-len(kept) // COPIED))
         for number in chosen:
@@ -263,7 +267,7 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
     if otherwise := environment.changed_numerics():
         return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
-    given = memory.arguments(case.arena, case.asked.prepared.inputs, 0, 0)
+    given = memory.arguments(case.arena, case.inputs, 0, 0)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
     try:
         judge.reference(case.axes, **tried)

@@ -99,7 +99,7 @@ class SimulatedProcess(Runner):
             return self._last
         if isinstance(asked, CheckCalls):
             self.looked.append(asked)
-            return Checked(failed=0, probed=self._probed() if asked.samples else ())
+            return Checked(probed=self._probed() if asked.samples else ())
         if isinstance(asked, OpenCase):
             return CaseOpened(clock_step_us=0.001)
         if isinstance(asked, Finish):

@@ -29,6 +29,7 @@ from kernelgate.bench.timing.protocol import (
     CaseChecked,
     CaseDone,
     CaseOpened,
+    CasePrepared,
     CheckCalls,
     Checked,
     Finish,
@@ -37,7 +38,6 @@ from kernelgate.bench.timing.protocol import (
     Planned,
     PrepareCase,
     ProbeReading,
-    Redraw,
     Start,
     TimingRequest,
 )
@@ -165,7 +165,7 @@ def numbers_in(message: object) -> Iterator[float]:
 def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does anybody hear what was compared before the case is closed: of a batch, only how many calls failed."""
+    """Nor does anybody hear what was compared, and what came of it, before the case is closed."""
     secrets: list[str] = []
     asked_case = process.asked_case
 
@@ -191,9 +191,9 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
             assert all(set(sample) == {"side", "windows", "slots"} for sample in step["samples"])
             assert all(number == int(number) for number in numbers_in(step["samples"])), "no value of any tensor"
     assert secrets[0] not in bench.path.read_text()
-    checked = [answer for line in overheard.answered[process.VERIFIER] if "failed" in (answer := json.loads(line))]
-    assert checked
-    assert all(set(answer) == {"failed", "probed"} for answer in checked)
+    answers = [set(json.loads(line)) for line in overheard.answered[process.VERIFIER]]
+    told = [names for names in answers if names not in (set(CasePrepared.model_fields), set(CaseChecked.model_fields))]
+    assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(Planned.model_fields)}
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ class Blind(Runner):
             clock.fresh_calls = asked.fresh_calls
             return SimulatedProcess({}, slots=20).samples().prepared
         if isinstance(asked, PlanCalls):
-            self.heard.append(("plan", asked.count, asked.again))
+            self.heard.append(("plan", asked.count, asked.inputs))
             return Planned(windows=tuple(range(asked.count)), slots=tuple(range(asked.count)))
         if isinstance(asked, Batch):
             clock.calls = sum(len(one.windows) for one in asked.samples)
@@ -348,10 +348,7 @@ class Blind(Runner):
         if isinstance(asked, CheckCalls):
             assert (len(asked.sides), asked.samples) == (clock.calls, 1)
             probe = ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
-            return Checked(failed=0, probed=(probe,) if clock.on_gpu else ())
-        if isinstance(asked, Redraw):
-            self.heard.append(("redraw",))
-            return Checked(failed=0)
+            return Checked(probed=(probe,) if clock.on_gpu else ())
         answers = {OpenCase: CaseOpened(clock_step_us=0.0), Finish: CaseDone(autotuned={})}
         closed = CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
         return answers.get(type(asked), closed)
@@ -383,8 +380,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     assert made[4:10] == [("base", 0, hold_us), ("head", 0, hold_us)] * 3
     count = 8 if on_gpu else 5
     assert sorted(made[10:]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
-    turns = [one for one in heard if one[0] in ("plan", "redraw")][10:]
-    assert turns == [("redraw",), ("plan", 20, False), ("plan", 20, True)] * count
+    assert [one for one in heard if one[0] == "plan"][10:] == [("plan", 20, "new"), ("plan", 20, "again")] * count
     assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
         "base": {100},
         "head": {50},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -17,7 +17,7 @@ from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.system import worker
 from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing.pool import Arena, Pool
-from kernelgate.bench.timing.protocol import CasePrepared, CheckCalls, Checked, Planned, PrepareCase
+from kernelgate.bench.timing.protocol import CasePrepared, CheckCalls, Planned, PrepareCase
 from kernelgate.bench.timing.verifier import CaseVerifier
 from tests import registered
 
@@ -56,21 +56,27 @@ class VerifiedCase:
         """By the oracle in float64."""
         return compare.expected(self.kernel, self.axes, self.given(window, slot), self.names)
 
-    def plan(self, count: int, again: bool = False) -> Planned:
-        planned = self.verifier.plan(count, again)
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
+        planned = self.verifier.plan(count, inputs)
         if planned.inputs:
             self.prepared = self.prepared.model_copy(update={"inputs": planned.inputs})
         return planned
 
-    def turn(self, work: Work, count: int, side: record.Side = "head", **options: Any) -> Checked:
-        """Plans calls, makes them, and has them checked."""
+    def turn(self, work: Work, count: int, side: record.Side = "head", **options: Any) -> int:
+        """Plans calls, makes them, and has them checked: how many were found wrong."""
         planned = self.plan(count)
         for number, (window, slot) in enumerate(zip(planned.windows, planned.slots, strict=True)):
             work(self.given(window, slot), self.outs(slot), number)
         return self.check((side,) * count, **options)
 
-    def check(self, sides: Sequence[record.Side], busy_us: float = 1e6, **options: Any) -> Checked:
-        return self.verifier.check(CheckCalls(sides=tuple(sides), busy_us=busy_us, **options))
+    def check(self, sides: Sequence[record.Side], busy_us: float = 1e6, **options: Any) -> int:
+        before = self.failed
+        self.verifier.check(CheckCalls(sides=tuple(sides), busy_us=busy_us, **options))
+        return self.failed - before
+
+    @property
+    def failed(self) -> int:
+        return sum(tally.failed for tally in self.verifier.tallies.values())
 
     def work(self, given: Inputs, outs: Tensors, _: int) -> None:
         """What a right kernel does."""
