@@ -11,10 +11,10 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.check.trials import CheckRequest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared
@@ -39,7 +39,8 @@ TIMED = "normal"
 class DrawnInputs(Message):
     """One case with inputs of one distribution, drawn several times."""
 
-    case: str
+    id: str
+    """The case's."""
     axes: dict[str, bool | int | float | str]
     distribution: str
     seeds: tuple[int, ...]
@@ -49,16 +50,7 @@ class DrawnInputs(Message):
 
     @property
     def name(self) -> str:
-        return self.case if self.distribution == TIMED else f"{self.case}, {self.distribution} inputs"
-
-
-class AccuracyRequest(Message):
-    """What is called; each case follows as a message of its own."""
-
-    device: environment.DeviceKind
-    libraries: tuple[tuple[record.Side, LibraryAt], ...]
-    card: Path
-    """The judging card: inputs and oracle."""
+        return self.id if self.distribution == TIMED else f"{self.id}, {self.distribution} inputs"
 
 
 class CaseMeasured(Message):
@@ -118,7 +110,7 @@ def asked(part: CardCases, seed: int) -> Iterator[DrawnInputs]:
         rng = random.Random(f"{seed}/accuracy/{part.name}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
         seeds = tuple(rng.getrandbits(63) for _ in range(DRAWS))
         axes = case.axes if distribution == TIMED else {**case.axes, "distribution": distribution}
-        yield DrawnInputs(case=case.id, axes=axes, distribution=distribution, seeds=seeds)
+        yield DrawnInputs(id=case.id, axes=axes, distribution=distribution, seeds=seeds)
 
 
 def _of_card(
@@ -164,7 +156,7 @@ def _outcomes(
 ) -> Iterator[CaseMeasured]:
     """One for each case, in order, from as many processes as it takes."""
     libraries = part.compared.sides.named
-    request = AccuracyRequest(
+    request = CheckRequest(
         device=device,
         libraries=tuple((side, LibraryAt.of(library)) for side, library in libraries.items()),
         card=part.compared.card.file.absolute(),
@@ -173,11 +165,10 @@ def _outcomes(
     why = ""
     with KernelWorker(workers, WORKER, request, folders, PATIENCE_S) as process:
         for number, case in enumerate(chosen):
-            if process.deaths >= MAX_CRASHES:
+            if not why and process.deaths >= MAX_CRASHES:
                 why = f"the kernels had crashed {MAX_CRASHES} processes before"
             if not why and left_s <= 0:
-                yield CaseMeasured(left_out=f"the {budget_s:.3g} s for this card were spent")
-                continue
+                why = f"the {budget_s:.3g} s for this card were spent"
             try:
                 worker = None if why else process.started()
             except KernelgateError as error:
@@ -199,7 +190,7 @@ def _measured(worker: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
     except WorkerError as error:
         return CaseMeasured(left_out=str(error), last=True)
     outputs = {each.output for each in answer.outputs}
-    of_case = all((each.case, each.distribution) == (asked.case, asked.distribution) for each in answer.outputs)
+    of_case = all((each.case, each.distribution) == (asked.id, asked.distribution) for each in answer.outputs)
     if not of_case or len(outputs) < len(answer.outputs):
         return CaseMeasured(left_out="the process sent an unexpected message", last=True)
     return answer

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
-from kernelgate.bench.check.examine import beyond_use, bits, synchronize
-from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
+from kernelgate.bench.check import examine
+from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
+from kernelgate.bench.check.examine import KernelCallError, Subject, bits, synchronize
+from kernelgate.bench.check.trials import CheckRequest
+from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import PairErrors
-from kernelgate.bench.kernel.operands import Bound, Draw, Inputs, Parts, Shapes, Tensors
+from kernelgate.bench.kernel.operands import Draw, Inputs, Parts, Shapes
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
-from kernelgate.bench.system.worker import Leader, Ready
+from kernelgate.bench.system.worker import Leader
 
 ELEMENTS = {"cuda": 2**21, "cpu": 2**18}
 """Of an output, so many are compared in one draw where the card says that a part may be checked alone: their mean error
@@ -35,15 +35,6 @@ class LeftOutError(Exception):
 
 
 @dataclass(frozen=True)
-class Pairing:
-    """The judging card, and what both commits make of it."""
-
-    judge: Kernel
-    bound: Mapping[record.Side, Bound]
-    device: str
-
-
-@dataclass(frozen=True)
 class DrawnOutput:
     """One output of one draw."""
 
@@ -53,7 +44,10 @@ class DrawnOutput:
     """That were looked at."""
 
 
-def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[OutputAccuracy, ...]:
+Sides = Mapping[record.Side, Subject]
+
+
+def measure(sides: Sides, asked: DrawnInputs, deadline: float) -> tuple[OutputAccuracy, ...]:
     """With fewer draws where time.perf_counter() passes the deadline. Raises LeftOutError."""
     results: list[dict[str, DrawnOutput]] = []
     for seed in asked.seeds:
@@ -61,21 +55,21 @@ def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[Outp
             if len(results) >= LEAST_DRAWS:
                 break
             raise LeftOutError(f"the time for it ran out after {len(results)} of {len(asked.seeds)} draws")
-        results.append(drawn(pairing, asked, seed))
-        synchronize(pairing.device)
-    outputs = tuple(_summed(asked, name, [one[name] for one in results]) for name in results[0])
-    if not outputs:
-        raise LeftOutError("its outputs are float64, as precise as the oracle")
-    return outputs
+        results.append(drawn(sides, asked, seed))
+        synchronize(sides["head"].device)
+    return tuple(_summed(asked, name, [one[name] for one in results]) for name in results[0])
 
 
-def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]:
-    """One draw of inputs, given to both sides and to the oracle."""
-    judge, case = pairing.judge, CaseAxes(asked.axes)
-    draw = Draw(case, pairing.device, seed, asked.distribution)
+def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]:
+    """One draw of inputs, given to both sides and to the oracle. What a side does not write is NaN."""
+    judge, case = sides["head"].judge, CaseAxes(asked.axes)
+    draw = Draw(case, sides["head"].device, seed, asked.distribution)
     given = operands.inputs(judge, case, draw)
     shapes = operands.output_shapes(judge, case, given)
-    base, head = (_outputs(pairing, side, case, given, shapes) for side in ("base", "head"))
+    try:
+        base, head = (examine.called(examine.prepared(sides[side], draw, originals=given)) for side in ("base", "head"))
+    except KernelCallError as error:
+        raise LeftOutError(str(error)) from None
     parts = _parts(judge, given, shapes)
     entries = _entries(parts, shapes, draw) if parts else None
 
@@ -83,36 +77,14 @@ def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> dict[str, DrawnOut
         return tensor if parts is None or entries is None else parts.take(name, tensor, entries)
 
     right = compare.expected(judge, case, operands.changed_by_name(given, part), tuple(shapes))
-    kept = [name for name, (_, dtype) in shapes.items() if compare.has_ulp(dtype)]
     results = {}
-    for name in kept:
+    for name in shapes:
         of_base, of_head = part(name, base[name]), part(name, head[name])
         if of_base.shape != right[name].shape:
             raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(of_base.shape)}")
         identical = torch.equal(bits(base[name]), bits(head[name]))
         results[name] = DrawnOutput(compare.ulp_errors(of_base, of_head, right[name]), identical, of_base.numel())
     return results
-
-
-def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs, shapes: Shapes) -> Tensors:
-    """Of one side's call on copies of the inputs. What it does not write is NaN."""
-    judge, bound = pairing.judge, pairing.bound[side]
-    copied = operands.changed(given, torch.clone)
-    outs = operands.empty_outputs(judge, shapes, pairing.device)
-    for tensor in outs.values():
-        tensor.fill_(float("nan") if tensor.is_floating_point() else 0)
-    call = bound.prepared(case, copied, outs)
-    try:
-        returned = call()
-        synchronize(pairing.device)
-    except Exception as error:
-        raise LeftOutError(f"the {side} raised an error: {first_line(loading.error_message(error))}") from None
-    handed = outs or {name: copied[name] for name in shapes}
-    made = operands.results(bound, returned, copied, handed, tuple(judge.in_place))
-    odd = next((name for name, one in made.items() if (tuple(one.shape), one.dtype) != shapes[name]), None)
-    if odd is not None:
-        raise LeftOutError(f"the {side} returned {odd} in another shape or dtype than outputs() says")
-    return made
 
 
 def _parts(judge: Kernel, given: Inputs, shapes: Shapes) -> Parts | None:
@@ -148,7 +120,7 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> Output
         )
 
     return OutputAccuracy(
-        case=asked.case,
+        case=asked.id,
         output=name,
         distribution=asked.distribution,
         base=side("base"),
@@ -159,30 +131,19 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> Output
     )
 
 
-def measure_each(request: AccuracyRequest, leader: Leader) -> None:
-    """Loads both libraries, then measures case after case, until one leaves the device beyond use."""
-    with triton_runtime.shared([at.folder for _, at in request.libraries]):
-        judge = loading.load(request.card)
-        bound = {side: operands.bind(at.read(), judge, side) for side, at in request.libraries}
-        pairing = Pairing(judge, bound, request.device)
-        leader.send(Ready())
-        outcome = None
-        while outcome is None or not outcome.last:
-            outcome = _outcome(pairing, request.card, leader.receive(DrawnInputs))
-            leader.send(outcome)
+def measure_each(request: CheckRequest, leader: Leader) -> None:
+    """Measures case after case, until one leaves the device beyond use."""
+    examine.answer_each(request, leader, DrawnInputs, partial(_outcome, request.card))
 
 
-def _outcome(pairing: Pairing, card: Path, asked: DrawnInputs) -> CaseMeasured:
+def _outcome(card: Path, sides: Sides, asked: DrawnInputs) -> CaseMeasured:
     begun = time.perf_counter()
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
     try:
-        with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
-            outputs = measure(pairing, asked, begun + asked.share_s)
+        outputs = measure(sides, asked, begun + asked.share_s)
     except LeftOutError as error:
         left_out = str(error)
     except Exception as error:
         left_out = str(loading.mistake_of(card, "", error))
-    took_s = time.perf_counter() - begun
-    last = left_out is not None and beyond_use(pairing.device)
-    return CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
+    return CaseMeasured(outputs=outputs, left_out=left_out, seconds=time.perf_counter() - begun)

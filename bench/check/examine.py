@@ -6,19 +6,24 @@ guards that must stay as they were, inputs between NaNs that a read past their e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from kernelgate.bench.check.trials import TrialOutcome
+from kernelgate.bench import record
+from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
+from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import compare, loading, operands
+from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.kernel.operands import Bound, Draw, Inputs, Shapes, Tensors
+from kernelgate.bench.system.worker import Leader, Ready
 
 GUARD_BYTES = 16384
 """Before and after each tensor; a multiple of every alignment that kernels ask for."""
@@ -114,11 +119,37 @@ Layouts = Callable[[str, torch.Tensor], MemoryLayout | None]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is tried: the judging card and the head's kernel."""
+    """What is tried: the judging card and one side's kernel."""
 
     judge: Kernel
     bound: Bound
     device: str
+    called: str = "kernel"
+    """In an error."""
+
+
+A = TypeVar("A", Trial, DrawnInputs)
+M = TypeVar("M", TrialOutcome, CaseMeasured)
+
+
+def answer_each(
+    request: CheckRequest, leader: Leader, kind: type[A], answer: Callable[[Mapping[record.Side, Subject], A], M]
+) -> None:
+    """Loads the libraries, then answers what is asked until an answer leaves the device beyond use."""
+    with triton_runtime.shared([at.folder for _, at in request.libraries]):
+        judge, device, both = loading.load(request.card), request.device, len(request.libraries) > 1
+        subjects = {
+            side: Subject(judge, operands.bind(at.read(), judge, side), device, side if both else "kernel")
+            for side, at in request.libraries
+        }
+        leader.send(Ready())
+        beyond = False
+        while not beyond:
+            asked = leader.receive(kind)
+            with triton_runtime.one_config(asked.id) if "triton" in sys.modules else nullcontext():
+                done = answer(subjects, asked)
+            beyond = beyond_use(device)
+            leader.send(done.model_copy(update={"last": beyond}))
 
 
 class KernelCallError(Exception):
@@ -154,7 +185,7 @@ class ReadyCall:
         for name, tensor in made.items():
             if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
                 raise KernelCallError(
-                    f"the kernel returned {_kind(tensor.shape, tensor.dtype)} for {name}; "
+                    f"the {self.subject.called} returned {_kind(tensor.shape, tensor.dtype)} for {name}; "
                     f"outputs() says {_kind(*self.shapes[name])}"
                 )
         return made
@@ -181,12 +212,18 @@ class KernelCall:
 
 
 def prepared(
-    subject: Subject, draw: Draw, which: int = 0, places: Layouts | None = None, share: bool = False
+    subject: Subject,
+    draw: Draw,
+    which: int = 0,
+    places: Layouts | None = None,
+    share: bool = False,
+    originals: Inputs | None = None,
 ) -> ReadyCall:
-    """A call on inputs that are drawn now. `which`: of the two patterns for outputs. `share`: inputs of one shape and
-    dtype are one tensor."""
+    """A call on copies of `originals`, or of inputs that are drawn now. `which`: of the two patterns for outputs.
+    `share`: inputs of one shape and dtype are one tensor."""
     judge, bound, case = subject.judge, subject.bound, draw.case
-    originals = operands.inputs(judge, case, draw)
+    if originals is None:
+        originals = operands.inputs(judge, case, draw)
     if share and not judge.in_place:
         alike: dict[object, torch.Tensor] = {}  # each tensor replaced by the first of its shape, strides and dtype
         originals = operands.changed(
@@ -225,7 +262,8 @@ def called(ready: ReadyCall) -> Tensors:
         returned = ready.call()
         synchronize(ready.subject.device)
     except Exception as error:
-        raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
+        why = first_line(loading.error_message(error))
+        raise KernelCallError(f"the {ready.subject.called} raised an error: {why}") from None
     return ready.made(returned)
 
 

@@ -27,11 +27,11 @@ LOADING_S = 120.0
 """For torch and the library."""
 
 
-class FuzzRequest(Message):
-    """What is tried; each trial follows as a message of its own."""
+class CheckRequest(Message):
+    """What is called; each trial, or each case, follows as a message of its own."""
 
     device: environment.DeviceKind
-    library: LibraryAt
+    libraries: tuple[tuple[record.Side, LibraryAt], ...]
     card: Path
     """The judging card: inputs, oracle and tolerance."""
 
@@ -70,7 +70,8 @@ class TrialProcess(KernelWorker):
 
     def __init__(self, library: Library, card: CardFacts, device: environment.DeviceKind, workers: WorkerPool) -> None:
         """`workers`: processes that were started before, among which may be the one that this needs."""
-        request = FuzzRequest(device=device, library=LibraryAt.of(library), card=card.file.absolute())
+        libraries = (("head", LibraryAt.of(library)),)
+        request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
         super().__init__(workers, WORKER, request, str(library.path), LOADING_S)
         self.card, self.device = card, device
 

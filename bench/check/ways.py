@@ -19,15 +19,17 @@ two-threads               two threads call at once, each with inputs of its own:
 from __future__ import annotations
 
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
+from pathlib import Path
 
 import torch
 
+from kernelgate.bench import record
 from kernelgate.bench.check import examine
 from kernelgate.bench.check.examine import (
     InapplicableError,
@@ -40,14 +42,14 @@ from kernelgate.bench.check.examine import (
     drawn,
     outcome,
 )
-from kernelgate.bench.check.trials import FuzzRequest, TrialOutcome
+from kernelgate.bench.check.trials import CheckRequest, TrialOutcome
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
+from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_trials import WAY, Trial
 from kernelgate.bench.kernel.operands import Draw, Tensors
-from kernelgate.bench.system.worker import Leader, Ready
+from kernelgate.bench.system.worker import Leader
 
 REPEATS = 1600
 """Calls of the way "repeat": what is wrong in one call of 400 is missed in one run of 55."""
@@ -373,28 +375,19 @@ WAYS: Mapping[str, Callable[[Subject, Trial], TrialOutcome]] = {
 }
 
 
-def try_each(request: FuzzRequest, leader: Leader) -> None:
-    """Loads the library, then tries trials until one leaves the device beyond use."""
-    with triton_runtime.shared([request.library.folder]):
-        judge = loading.load(request.card)
-        subject = Subject(judge, operands.bind(request.library.read(), judge, "head"), request.device)
-        leader.send(Ready())
-        done = None
-        while done is None or not done.last:
-            done = _tried(subject, request, leader.receive(Trial))
-            leader.send(done)
+def try_each(request: CheckRequest, leader: Leader) -> None:
+    """Tries trials until one leaves the device beyond use."""
+    examine.answer_each(request, leader, Trial, partial(_tried, request.card))
 
 
-def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
+def _tried(card: Path, subjects: Mapping[record.Side, Subject], trial: Trial) -> TrialOutcome:
     try:
-        with triton_runtime.one_config(trial.id) if "triton" in sys.modules else nullcontext():
-            return WAYS.get(trial.way, plain)(subject, trial)
+        return WAYS.get(trial.way, plain)(subjects["head"], trial)
     except KernelCallError as error:
-        done = TrialOutcome(fault=str(error))
+        return TrialOutcome(fault=str(error))
     except UntriedError as error:
-        done = TrialOutcome(untried=str(error), inapplicable=isinstance(error, InapplicableError))
+        return TrialOutcome(untried=str(error), inapplicable=isinstance(error, InapplicableError))
     except Exception as error:
-        mistake = str(loading.mistake_of(request.card, "", error))
+        mistake = str(loading.mistake_of(card, "", error))
         # What a card lists itself, it must be able to make.
-        done = TrialOutcome(untried=mistake) if WAY in trial.axes else TrialOutcome(fault=f"not checked: {mistake}")
-    return done.model_copy(update={"last": examine.beyond_use(request.device)})
+        return TrialOutcome(untried=mistake) if WAY in trial.axes else TrialOutcome(fault=f"not checked: {mistake}")

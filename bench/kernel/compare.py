@@ -149,11 +149,6 @@ class PairErrors:
     elements: int
 
 
-def has_ulp(dtype: torch.dtype) -> bool:
-    """Whether an oracle in float64 is so much more precise than the output that the difference is the output's."""
-    return dtype != torch.float64 and not dtype.is_complex
-
-
 def ulp_errors(base: torch.Tensor, head: torch.Tensor, right: torch.Tensor) -> PairErrors | None:
     """The errors of both sides' tensors, of the shape and dtype of an output; None where no element is finite."""
     dtype, count = base.dtype, base.numel()

@@ -214,7 +214,7 @@ class Oracle:
         begun = time.perf_counter()
         for number in range(pool.size.windows):
             right = compare.expected(pool.kernel, pool.draw.case, pool.set_of(number), tuple(pool.outs))
-            sets.append({name: _narrow(value, pool.outs[name].dtype) for name, value in right.items()})
+            sets.append({name: _narrow(value) for name, value in right.items()})
             synchronize(pool.draw.device)
             if number and time.perf_counter() - begun > self._budget_s:
                 break
@@ -235,14 +235,10 @@ class Oracle:
             if value.numel() != wanted:
                 text = f"oracle() gave {value.numel()} elements of {name} for {len(entries)} entries, not {wanted}"
                 raise UsageError(text)
-        return {
-            name: _narrow(value, self.pool.outs[name].dtype).reshape(len(entries), -1) for name, value in made.items()
-        }
+        return {name: _narrow(value).reshape(len(entries), -1) for name, value in made.items()}
 
     def _float32_will_do(self, entries: torch.Tensor) -> bool:
         """Whether the oracle in float32 is near the one in float64, by the case's own tolerance."""
-        if any(out.dtype == torch.float64 for out in self.pool.outs.values()):
-            return False
         most = max(
             1, PROVEN_ELEMENTS * self.pool.size.length // max(1, max(out.numel() for out in self.pool.outs.values()))
         )
@@ -264,9 +260,9 @@ class Oracle:
         return compare.limits(self.pool.kernel, self.pool.draw.case, self.pool.outs[name].dtype, value)
 
 
-def _narrow(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A reference as it is kept: floats in float32, whose rounding is far below any tolerance; of float64 as it is."""
-    return right.float() if right.is_floating_point() and dtype != torch.float64 else right
+def _narrow(right: torch.Tensor) -> torch.Tensor:
+    """A reference as it is kept: floats in float32, whose rounding is far below any tolerance."""
+    return right.float() if right.is_floating_point() else right
 
 
 def _finite(values: Tensors) -> bool:

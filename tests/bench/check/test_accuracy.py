@@ -139,7 +139,7 @@ def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
 
 
 def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
-    asked = accuracy.DrawnInputs(case="one", axes={}, distribution="normal", seeds=(1,))
+    asked = accuracy.DrawnInputs(id="one", axes={}, distribution="normal", seeds=(1,))
     answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
     said = [accuracy._measured(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
     unexpected = "the process sent an unexpected message"
