@@ -18,7 +18,8 @@ from benchmarks.verdict.document import Figures, Rates, plot, tables
 from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes, record, say
 from benchmarks.verdict.spreads import Sureness
 from kernelgate.bench.system.progress import Advance, track
-from kernelgate.ci.judge.verdict import Direction, undecided
+from kernelgate.ci.judge.case import Direction
+from kernelgate.ci.judge.verdict import undecided
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "statistics.md"

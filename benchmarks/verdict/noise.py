@@ -12,9 +12,10 @@ from scipy import signal
 from benchmarks.tables import markdown
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
 from kernelgate.ci.judge import estimate, location, stats
+from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.verdict import Direction, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator

@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.verdict.records import CASE, POLICY
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge, undecided
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
 
 SEED = 20260801

@@ -15,8 +15,9 @@ import numpy as np
 
 from kernelgate.bench.record import Case, Process, RunRecord, Timing
 from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.stats import Array, bootstrap
-from kernelgate.ci.judge.verdict import Direction, Outcome, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()

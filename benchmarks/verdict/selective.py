@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.verdict import records
 from benchmarks.verdict.records import POLICY, SETS, Generator, PairedTimes, record_of_cases
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.judge.verdict import Direction, judge, undecided
+from kernelgate.ci.judge.case import Direction
+from kernelgate.ci.judge.verdict import judge, undecided
 
 CASES = 9
 """As many as the suite of a pull request has."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.tables import markdown
 from benchmarks.verdict.records import POLICY, PairedTimes, record
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 SEED = 20260801

@@ -23,10 +23,10 @@ from kernelgate.ci.github.fetch import Job, RunInfo
 from kernelgate.ci.github.plan import JUDGE_PATHS, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
-from kernelgate.ci.judge.case import Outcome, Status
+from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import History, Past, no_past
-from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts

@@ -43,11 +43,11 @@ from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import prior, ratchet
-from kernelgate.ci.judge.case import CaseVerdict, Status
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Acceptance, Label
 from kernelgate.ci.judge.prior import Past, no_past
 from kernelgate.ci.judge.stats import bootstrap
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.build import of_verdict

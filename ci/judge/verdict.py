@@ -36,28 +36,14 @@ from kernelgate.ci.judge.case import (
     Speeds,
     Status,
     overall,
-    worst_first,
 )
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL
-from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
 from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
-
-__all__ = [
-    "CaseVerdict",
-    "Direction",
-    "Finding",
-    "Outcome",
-    "ProcessChange",
-    "RecordVerdict",
-    "Status",
-    "exit_code",
-    "judge",
-    "worst_first",
-]
 
 CLIFFS_DELTA: Final = 0.3
 """Both gates require an effect of at least this size: Cliff's delta of single samples."""

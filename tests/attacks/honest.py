@@ -32,7 +32,8 @@ from kernelgate.ci.github.assemble import ExpectedByLabel, Task, Trusted, assemb
 from kernelgate.ci.github.fetch import RunInfo, fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_record
-from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.runs import process, run_record

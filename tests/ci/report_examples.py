@@ -28,9 +28,9 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate, sentences
-from kernelgate.ci.judge.case import MeanVerdict
+from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, ProcessChange, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.build import build as report_of

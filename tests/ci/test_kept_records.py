@@ -11,17 +11,9 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Line
 from kernelgate.ci.explain.analyze import roofline_of
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.completeness import Completeness, against_plan
-from kernelgate.ci.judge.verdict import (
-    CaseVerdict,
-    Direction,
-    Outcome,
-    RecordVerdict,
-    Status,
-    exit_code,
-    judge,
-    undecided,
-)
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import why

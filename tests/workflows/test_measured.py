@@ -9,7 +9,8 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.kernel import cards
-from kernelgate.ci.judge.verdict import Outcome, judge
+from kernelgate.ci.judge.case import Outcome
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy import policy
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language

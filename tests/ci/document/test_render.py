@@ -32,8 +32,9 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import Fault
-from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.gpu import Baseline, Failure

@@ -9,8 +9,8 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation
 from kernelgate.ci.github.publish import changed_lines, line_notes
+from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import case, faster, slower

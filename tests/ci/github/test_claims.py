@@ -7,8 +7,8 @@ import pytest
 from kernelgate.bench.record import Card, Case, RunRecord
 from kernelgate.ci.document.render import markdown_line
 from kernelgate.ci.github.claims import Support, assess, cases_of, read_claims
-from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
-from kernelgate.ci.judge.verdict import Finding as Trouble
+from kernelgate.ci.judge.case import CaseVerdict, Outcome
+from kernelgate.ci.judge.validity import Finding as Trouble
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.report_examples import below_gate, case, faster, judge, noisy, record, same, slower
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kernelgate.ci.judge.verdict import CaseVerdict
+from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.test_kept_verdicts import DATA, KEPT, ROOT, figure, judge_kept, judge_trace

@@ -26,8 +26,9 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
+from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed

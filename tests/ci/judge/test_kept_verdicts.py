@@ -17,7 +17,8 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Role
-from kernelgate.ci.judge.verdict import CaseVerdict, RecordVerdict, judge
+from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import draw

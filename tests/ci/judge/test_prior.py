@@ -17,9 +17,10 @@ from benchmarks.verdict import spreads
 from benchmarks.verdict.noise import said
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
+from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.prior import HISTORY_DF, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
-from kernelgate.ci.judge.verdict import Direction, judge, undecided
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case, noise
 from tests.runs import on, run_record

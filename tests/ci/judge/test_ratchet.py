@@ -14,8 +14,9 @@ from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, R
 from kernelgate.ci.document import render
 from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge import ratchet
+from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
-from kernelgate.ci.judge.verdict import Status, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from tests import runs

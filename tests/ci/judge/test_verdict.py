@@ -29,16 +29,8 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.judge import estimate, witness
-from kernelgate.ci.judge.verdict import (
-    CaseVerdict,
-    Direction,
-    Outcome,
-    RecordVerdict,
-    Status,
-    exit_code,
-    judge,
-    undecided,
-)
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record

@@ -24,8 +24,8 @@ from kernelgate.bench.record import (
     Side,
 )
 from kernelgate.ci.judge import gate, verdict
+from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record

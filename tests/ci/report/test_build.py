@@ -22,7 +22,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
-from kernelgate.ci.judge.verdict import CaseVerdict, Outcome, Status
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.judge.case import Outcome
 from tests.ci.report import situations
 from tests.ci.report.situations import DATA, Part, lost, of, on
 from tests.ci.report.test_build import expect

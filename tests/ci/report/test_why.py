@@ -11,7 +11,7 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side, Timing
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.gpu import JudgedCase, judged
