@@ -295,4 +295,4 @@ def resources(
     click.echo(answer.shown(CompilerFacts(builds, findings)) if as_json else static.to_text(builds))
     for finding in findings:
         click.echo(str(finding), err=True)
-    return static.exit_code(findings)
+    return int(any(finding.severity == "fail" for finding in findings))

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, OutputAccuracy, RunRecord, UlpErrors
+from kernelgate.bench.record import CaseKey, OutputAccuracy, RunRecord
 from kernelgate.ci.document.formatting import sentence
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import cards
@@ -62,65 +62,36 @@ class ErrorMeasure(StrEnum):
 
 
 @dataclass(frozen=True)
-class SideAccuracy:
-    """One side's errors over all draws, in ulp."""
-
-    mean: float
-    maximum: float
-    bias: float
-    outward: float
-
-    @classmethod
-    def of(cls, errors: UlpErrors) -> SideAccuracy:
-        means = (sum(values) / len(values) for values in (errors.mean, errors.bias, errors.outward))
-        mean, bias, outward = means
-        return cls(mean, max(errors.maximum), bias, outward)
-
-
-@dataclass(frozen=True)
 class AccuracyVerdict:
     """One output of one case, on inputs of one distribution."""
 
     key: CaseKey
-    output: str
-    distribution: str
+    measured: OutputAccuracy
     standing: Standing
-    base: SideAccuracy
-    head: SideAccuracy
     worse: tuple[ErrorMeasure, ...] = ()
     """What is certainly worse, by more than the margin."""
-    not_finite: int = 0
 
-    @property
-    def ratio(self) -> float:
-        """Of the mean errors, head over base; infinite where the base has none."""
-        return self.head.mean / self.base.mean if self.base.mean else math.inf if self.head.mean else 1.0
+    def errors(self, measure: ErrorMeasure) -> tuple[float, float]:
+        """Of base and head over all draws, in ulp."""
+        base, head = (getattr(side, measure.name.lower()) for side in (self.measured.base, self.measured.head))
+        if measure is ErrorMeasure.MAXIMUM:
+            return max(base), max(head)
+        return sum(base) / len(base), sum(head) / len(head)
 
 
 def judge(record: RunRecord) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
     listed = [(check.card, one) for check in checks(record, "accuracy") for one in check.accuracies if one.base.draws]
     alpha = LEVEL / max(1, len(listed) * len(ErrorMeasure))
-    verdicts = []
-    for card, one in listed:
-        standing = Standing.IDENTICAL
-        worse: tuple[ErrorMeasure, ...] = ()
-        if one.identical < one.base.draws:
-            worse = tuple(_worse(one, alpha))
-            standing = Standing.LESS if worse else _not_worse(one, alpha)
-        verdicts.append(
-            AccuracyVerdict(
-                key=CaseKey(card, one.case),
-                output=one.output,
-                distribution=one.distribution,
-                standing=standing,
-                base=SideAccuracy.of(one.base),
-                head=SideAccuracy.of(one.head),
-                worse=worse,
-                not_finite=one.not_finite,
-            )
-        )
-    return tuple(sorted(verdicts, key=_severity))
+    return tuple(sorted((_judged(card, one, alpha) for card, one in listed), key=_severity))
+
+
+def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
+    key = CaseKey(card, one.case)
+    if one.identical >= one.base.draws:
+        return AccuracyVerdict(key, one, Standing.IDENTICAL)
+    worse = tuple(_worse(one, alpha))
+    return AccuracyVerdict(key, one, Standing.LESS if worse else _not_worse(one, alpha), worse)
 
 
 def less_accurate(record: RunRecord) -> tuple[str, ...]:
@@ -145,9 +116,10 @@ def unmeasured(record: RunRecord) -> Iterator[Line]:
 
 def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
     """By standing, then by what is worse; of equals the largest ratio first."""
-    order = list(Standing)
+    base, head = one.errors(ErrorMeasure.MEAN)
+    ratio = head / base if base else math.inf if head else 1.0
     first = list(ErrorMeasure).index(one.worse[0]) if one.worse else 0
-    return order.index(one.standing), first, -one.ratio if one.standing is not Standing.MORE else one.ratio
+    return list(Standing).index(one.standing), first, ratio if one.standing is Standing.MORE else -ratio
 
 
 def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:

@@ -6,19 +6,20 @@ so the correlation between cases of a process is estimated from the data and wid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import inference, sentences
-from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
+from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, within_gates
-from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, Array, Pooled
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy.policy import Policy
 
@@ -28,92 +29,70 @@ DRAWINGS: Final = 1024
 """Of the cases' errors, so that one in a thousand is among them."""
 
 
-@dataclass(frozen=True)
-class Member:
-    """One case of a mean."""
-
-    case: Evidence
-    pooled: Pooled
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The members of one card, and what may be said of their mean."""
-
-    card: str
-    members: tuple[Member, ...]
-    of: int
-    claim: Inference
-
-    @property
-    def processes(self) -> int:
-        """Of the case with the fewest."""
-        return min(member.case.processes for member in self.members)
-
-
-def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy) -> list[Mean]:
-    """What may be said of the mean of each card with several cases that can be judged. The cards share the level
-    (Holm)."""
-    found = []
-    for card in dict.fromkeys(case.key.card for case in evidences):
-        pairs = zip(evidences, claims, strict=True)
-        compared = [(case, claim) for case, claim in pairs if case.key.card == card and not case.alone]
-        members = tuple(Member(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
-        if len(members) > 1:
-            claim = inference.look([member.case for member in members], joint(members), policy)
-            found.append(Mean(card, members, len(compared), claim))
-    shared = inference.shared([mean.claim for mean in found])
-    return [replace(mean, claim=claim) for mean, claim in zip(found, shared, strict=True)]
+Member: TypeAlias = tuple[Evidence, Pooled]
+"""A case of a mean, and its change."""
 
 
 def verdicts(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> tuple[MeanVerdict, ...]:
-    found = []
-    for mean in means(evidences, claims, policy):
-        low, high = mean.claim.interval(INTERVAL_LEVEL)
-        change = mean.claim.pooled.change
-        certain = Direction.SLOWER if change > 0 else Direction.FASTER
-        verdict = MeanVerdict(
-            card=mean.card,
-            status=_status(mean, policy),
-            direction=certain if mean.claim.certain else Direction.NONE,
-            sentence="",
-            change_pct=percent(change),
-            interval_pct=(percent(low), percent(high)),
-            p=1.0 if mean.claim.p is None else mean.claim.p,
-            cases=len(mean.members),
-            of=mean.of,
-            processes=mean.processes,
-        )
-        found.append(replace(verdict, sentence=sentences.of_mean(verdict, policy)))
-    return tuple(found)
+    """Of each card with several cases that can be judged. The cards share the level (Holm)."""
+    compared = Counter(case.key.card for case in evidences if not case.alone)
+    by_card: dict[str, list[Member]] = {case.key.card: [] for case in evidences}
+    for case, claim in _sound(evidences, claims):
+        by_card[case.key.card].append((case, claim.pooled))
+    several = {card: members for card, members in by_card.items() if len(members) > 1}
+    looks = [inference.look([case for case, _ in one], joint(one), policy) for one in several.values()]
+    return tuple(
+        _verdict(card, [case.processes for case, _ in members], compared[card], claim, policy)
+        for (card, members), claim in zip(several.items(), inference.shared(looks), strict=True)
+    )
 
 
 def unconfirmed(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> frozenset[CaseKey]:
     """The cases that lack processes for their mean to block."""
-    return frozenset(
-        member.case.key
-        for mean in means(evidences, claims, policy)
-        if _status(mean, policy) is Status.UNCONFIRMED
-        for member in mean.members
-        if member.case.processes < policy.processes.to_block
+    cards = {mean.card for mean in verdicts(evidences, claims, policy) if mean.status is Status.UNCONFIRMED}
+    lacking = (case.key for case, _ in _sound(evidences, claims) if case.processes < policy.processes.to_block)
+    return frozenset(key for key in lacking if key.card in cards)
+
+
+def _sound(evidences: Sequence[Evidence], claims: Sequence[Inference | None]) -> Iterator[tuple[Evidence, Inference]]:
+    for case, claim in zip(evidences, claims, strict=True):
+        if claim and not case.disqualified:
+            yield case, claim
+
+
+def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inference, policy: Policy) -> MeanVerdict:
+    low, high = claim.interval(INTERVAL_LEVEL)
+    change = claim.pooled.change
+    verdict = MeanVerdict(
+        card=card,
+        status=_status(claim, processes, compared, policy),
+        direction=claim.direction,
+        sentence="",
+        change_pct=percent(change),
+        interval_pct=(percent(low), percent(high)),
+        p=1.0 if claim.p is None else claim.p,
+        cases=len(processes),
+        of=compared,
+        processes=min(processes),
     )
+    return replace(verdict, sentence=sentences.of_mean(verdict, policy))
 
 
-def _status(mean: Mean, policy: Policy) -> Status:
+def _status(claim: Inference, processes: Sequence[int], compared: int, policy: Policy) -> Status:
     """The gates, asked only of a difference that is itself certain. A mean that is past one must speak for its card: a
     loss for most of the cases, a gain for each of them, and so many that none alone, within the gate of single cases,
     could carry it there."""
-    gates, claim, cases = policy.gates, mean.claim, len(mean.members)
+    gates, cases = policy.gates, len(processes)
     change = percent(claim.pooled.change)
-    if claim.certain and claim.p is not None and claim.p < GATES_P:
-        many = 2 * cases > mean.of and cases * gates.mean_regression_pct >= gates.regression_pct
+    if claim.shown:
+        many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct
         if change > gates.mean_regression_pct and many:
-            return Status.REGRESSED if mean.processes >= policy.processes.to_block else Status.UNCONFIRMED
-        every = cases == mean.of and cases * gates.mean_improvement_pct >= gates.improvement_pct
+            return Status.REGRESSED if min(processes) >= policy.processes.to_block else Status.UNCONFIRMED
+        every = cases == compared and cases * gates.mean_improvement_pct >= gates.improvement_pct
         if change <= -gates.mean_improvement_pct and every:
             return Status.IMPROVED
     return within_gates(claim, gates)
@@ -127,14 +106,14 @@ def joint(members: Sequence[Member]) -> Pooled:
 
     Its degrees of freedom and its bias are those of errors that all cases may share, which is the worst.
     """
-    errors = np.array([member.pooled.error for member in members])
-    change = float(np.mean([member.pooled.change for member in members]))
-    bias = float(np.mean([member.pooled.bias for member in members]))
-    df = float(errors.sum() / (errors / np.sqrt([member.pooled.df for member in members])).sum()) ** 2
-    factors = _drawn([member.pooled for member in members])
+    changes = [pooled for _, pooled in members]
+    errors = np.array([one.error for one in changes])
+    change, bias = (float(np.mean([getattr(one, name) for one in changes])) for name in ("change", "bias"))
+    df = float(errors.sum() / (errors / np.sqrt([one.df for one in changes])).sum()) ** 2
+    factors = _drawn(changes)
     # A stored baseline is one for all cases, and so is what the machine was like on its day.
-    if any(member.case.against_baseline for member in members):
-        scales = np.asarray(factors @ [member.pooled.error for member in members] / len(members))
+    if any(case.against_baseline for case, _ in members):
+        scales = np.asarray(factors @ errors / len(members))
     else:
         scales = _errors(members, factors)
     error = float(np.exp(np.log(scales).mean()))
@@ -167,8 +146,8 @@ def _errors(members: Sequence[Member], factors: Array) -> Array:
     A process's residual of a case is √ρ times what it shares with the process's other cases, plus what is its own. The
     variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
     """
-    blocks = [_block(member) for member in members]
-    owners = np.concatenate([member.case.kept_ids for member in members])
+    blocks = [_block(case, pooled) for case, pooled in members]
+    owners = np.concatenate([case.kept_ids for case, _ in members])
     inside = (owners[:, None] == np.unique(owners)[None, :]).astype(float)
     columns = np.repeat(np.arange(len(members)), [len(pulls) for pulls, _, _ in blocks])
     pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members) * factors[:, columns]
@@ -181,15 +160,15 @@ def _errors(members: Sequence[Member], factors: Array) -> Array:
     return np.asarray(np.sqrt(own + float(weights @ CORRELATIONS) * (shared - own)))
 
 
-def _block(member: Member) -> tuple[Array, Array, Array]:
+def _block(case: Evidence, pooled: Pooled) -> tuple[Array, Array, Array]:
     """A case's processes in units of their own spread: each one's pull on the case's change, its value, and a basis of
     the contrasts between processes, which do not depend on the change."""
-    group = member.case.groups[0]
+    group = case.groups[0]
     values, variances = group.kept
     weights = 1 / (group.prior**2 + variances)
-    spreads = member.pooled.error * np.sqrt(weights.sum() / weights)
+    spreads = pooled.error * np.sqrt(weights.sum() / weights)
     _, _, rows = np.linalg.svd((1 / spreads)[None, :] * spreads.min())
-    return weights / weights.sum() * spreads, (values - member.pooled.change) / spreads, rows[1:].T
+    return weights / weights.sum() * spreads, (values - pooled.change) / spreads, rows[1:].T
 
 
 def _likelihood(residuals: Array, shared: Array) -> Array:

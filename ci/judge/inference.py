@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kernelgate.ci.judge import prior, stats
-from kernelgate.ci.judge.case import Status
+from kernelgate.ci.judge.case import Direction, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.prior import HISTORY_TO_DIRECT_DF
-from kernelgate.ci.judge.stats import MISS, POWER, Pooled
+from kernelgate.ci.judge.stats import GATES_P, MISS, POWER, Pooled
 from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 BASELINE_ALPHA: Final = 0.005
@@ -42,6 +42,17 @@ class Inference:
     def certain(self) -> bool:
         """Whether there is a difference at all, in the direction of the change."""
         return self.p is not None and self.p <= self.alpha and not self.early
+
+    @property
+    def direction(self) -> Direction:
+        if not self.certain:
+            return Direction.NONE
+        return Direction.SLOWER if self.pooled.change > 0 else Direction.FASTER
+
+    @property
+    def shown(self) -> bool:
+        """Whether a gate may act on the difference."""
+        return self.certain and self.p is not None and self.p < GATES_P
 
     def interval(self, level: float) -> tuple[float, float]:
         return self._around(self.pooled.half_width(1 - level))

@@ -12,13 +12,13 @@ from typing import Literal
 from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord
 from kernelgate.ci.policy.policy import Static
 
-Severity = Literal["fail", "warn"]
+Code = Literal["new_spills", "occupancy_loss"]
 
 
 @dataclass(frozen=True)
 class StaticFinding:
-    code: Literal["new_spills", "occupancy_loss"]
-    severity: Severity
+    code: Code
+    severity: Literal["fail", "warn"]
     kernel: str
     target: str
     message: str
@@ -57,38 +57,26 @@ def pairs(builds: Iterable[Build]) -> tuple[Pair, ...]:
 
 def judge(builds: Iterable[Build], policy: Static) -> tuple[StaticFinding, ...]:
     """New spills and lost occupancy, as far as the policy asks for them. A kernel without a base is judged alone."""
-    found: list[StaticFinding] = []
+    found = []
     for pair in pairs(builds):
-        if policy.new_spills != "ignore":
-            found += _spills(pair, policy.new_spills)
-        if policy.occupancy_loss != "ignore":
-            found += _occupancy(pair, policy.occupancy_loss)
+        for code, message in _losses(pair):
+            severity = policy.new_spills if code == "new_spills" else policy.occupancy_loss
+            if severity != "ignore":
+                found.append(StaticFinding(code, severity, pair.head.name, pair.head.target, message, pair.card))
     return tuple(found)
 
 
-def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
-    before = (pair.base.spill_bytes or 0) if pair.base else 0
-    after = pair.head.spill_bytes or 0
+def _losses(pair: Pair) -> Iterator[tuple[Code, str]]:
+    head, base = pair.head, pair.base
+    before, after = base.spill_bytes or 0 if base else 0, head.spill_bytes or 0
     if after > before:
-        message = f"{after} bytes of registers are spilled to local memory; the base spills {before}"
-        yield StaticFinding("new_spills", severity, pair.head.name, pair.head.target, message, pair.card)
-
-
-def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
-    if pair.base is None:
-        return
-    for gpu, after in pair.head.occupancy_pct.items():
-        before = pair.base.occupancy_pct.get(gpu)
-        if before is not None and after < before - 0.01:
-            limit = pair.head.occupancy_limits.get(gpu, "")
+        yield "new_spills", f"{after} bytes of registers are spilled to local memory; the base spills {before}"
+    for gpu, now in head.occupancy_pct.items():
+        was = base.occupancy_pct.get(gpu) if base else None
+        if was is not None and now < was - 0.01:
+            limit = head.occupancy_limits.get(gpu, "")
             because = f", limited by {limit}" if limit else ""
-            message = f"occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
-            yield StaticFinding("occupancy_loss", severity, pair.head.name, pair.head.target, message, pair.card)
-
-
-def exit_code(findings: Iterable[StaticFinding]) -> int:
-    """1 where one blocks."""
-    return int(any(finding.severity == "fail" for finding in findings))
+            yield "occupancy_loss", f"occupancy on the {gpu} falls from {was:g}% to {now:g}%{because}"
 
 
 def to_text(builds: Iterable[Build]) -> str:
@@ -97,24 +85,19 @@ def to_text(builds: Iterable[Build]) -> str:
 
 
 def _lines(pair: Pair) -> Iterator[str]:
-    head, base = pair.head, pair.base
+    head, base = pair.head, pair.base or pair.head
     yield f"{head.name} for {head.target}"
     for name, key in _FIGURES:
-        after = getattr(head, key)
-        before = getattr(base, key) if base else after
-        if after is not None:
-            yield f"  {name}: {_arrow(before, after)}"
+        if (after := getattr(head, key)) is not None:
+            yield f"  {name}: {_arrow(getattr(base, key), after)}"
     for gpu, percent in head.occupancy_pct.items():
-        was = base.occupancy_pct.get(gpu, percent) if base else percent
-        yield f"  occupancy on the {gpu}: {_arrow(was, percent)}%, limited by {head.occupancy_limits.get(gpu, '?')}"
+        shown = _arrow(base.occupancy_pct.get(gpu), percent)
+        yield f"  occupancy on the {gpu}: {shown}%, limited by {head.occupancy_limits.get(gpu, '?')}"
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
         why = "the library does not record its launches (see docs/CUDA_COOKBOOK.md#occupancy)"
         yield f"  occupancy: unknown, because {why}"
-    mix = ", ".join(
-        f"{kind} {_arrow(base.instructions.get(kind, 0) if base else count, count)}"
-        for kind, count in head.instructions.items()
-    )
-    yield f"  instructions: {mix}"
+    mix = (f"{kind} {_arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items())
+    yield f"  instructions: {', '.join(mix)}"
 
 
 _FIGURES = (
@@ -138,9 +121,6 @@ _LINE = re.compile(r"\bline \d+")
 
 @dataclass(frozen=True)
 class NewWarnings:
-    """Of one card's head."""
-
-    card: str
     warnings: tuple[CompilerWarning, ...]
     against_base: bool
     """Whether the base's are left out; else it is not known which of them it has."""
@@ -154,24 +134,27 @@ def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[Ne
     """
     bases = {build.card: build.warnings for build in record.builds if build.side == "base"}
     found = []
-    for head in record.builds:
-        if head.side != "head" or head.warnings is None:
+    for card, warnings in ((build.card, build.warnings) for build in record.builds if build.side == "head"):
+        if warnings is None:
             continue
-        base = bases.get(head.card)
+        base = bases.get(card)
         # A list that is full may lack what the base has, too.
-        against_base = base is not None and len(base) < MAX_WARNINGS
-        known = (base or ()) if against_base else ()
-        there, left = {(one.file, one.line, one.text) for one in known}, Counter(map(_alike, known))
+        known = base if base is not None and len(base) < MAX_WARNINGS else None
+        there, left = {_at(one) for one in known or ()}, Counter(map(_alike, known or ()))
         fresh = []
-        for one in sorted(head.warnings, key=lambda one: (one.file, one.line, one.text) not in there):
+        for one in sorted(warnings, key=lambda one: _at(one) not in there):
             if left[_alike(one)]:
                 left[_alike(one)] -= 1
             elif changed is None or one.file in changed:
                 fresh.append(one)
-        if against_base:
+        if known is not None:
             fresh.sort(key=lambda one: (one.file, one.line or 0, one.text))
-        found.append(NewWarnings(head.card, tuple(fresh), against_base))
+        found.append(NewWarnings(tuple(fresh), known is not None))
     return tuple(found)
+
+
+def _at(one: CompilerWarning) -> tuple[str, int | None, str]:
+    return one.file, one.line, one.text
 
 
 def _alike(one: CompilerWarning) -> tuple[str, str]:

@@ -29,7 +29,6 @@ from kernelgate.ci.judge import (
 )
 from kernelgate.ci.judge.case import (
     CaseVerdict,
-    Direction,
     Outcome,
     ProcessChange,
     RecordVerdict,
@@ -40,7 +39,7 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
-from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
 from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
@@ -222,7 +221,6 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         medians = stats.bootstrap(case.base, case.head, case.paired, INTERVAL_LEVEL)
         low, high = claim.interval(INTERVAL_LEVEL)
         base_us, head_us = estimate.typical_times(case, claim.pooled.change)
-        certain = Direction.SLOWER if claim.pooled.change > 0 else Direction.FASTER
         width = stats.normal_half_width(INTERVAL_LEVEL)
         # Where two modes are why nothing can be told: those of both sides.
         bimodal = any(found.code == validity.BIMODAL and found.disqualifies for found in case.findings)
@@ -230,7 +228,7 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         verdict = replace(
             verdict,
             status=_status(case, claim, delta, medians, policy),
-            direction=certain if claim.certain else Direction.NONE,
+            direction=claim.direction,
             change_pct=percent(claim.pooled.change),
             interval_pct=(percent(low), percent(high)),
             p=claim.p,
@@ -257,11 +255,10 @@ def _status(
         return Status.UNDECIDED
     gates = policy.gates
     change = percent(claim.pooled.change)
-    shown = claim.certain and claim.p is not None and claim.p < GATES_P
-    if shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
+    if claim.shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
         return Status.REGRESSED if confirmed(case, policy) else Status.UNCONFIRMED
     apart = medians.head[1] < medians.base[0]
-    if shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
+    if claim.shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
     return within_gates(claim, gates)
 

@@ -8,7 +8,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Mark, Paragraph, Piece, Section, table
 from kernelgate.ci.judge import accuracy, correctness, reference
-from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
+from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, Standing
 from kernelgate.ci.judge.reference import CaseMemory, MemoryRange
 from kernelgate.ci.policy.policy import AccuracyRules, Gates
 from kernelgate.ci.report.correctness import of_card, titles
@@ -46,7 +46,7 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
     names = formatting.names(record.cases, record.cards)
     rows = (_row(names[one.key], one) for one in verdicts[:MAX_ROWS])
     more = [f"{len(verdicts) - MAX_ROWS} more rows are in the run record. "] if len(verdicts) > MAX_ROWS else []
-    if left_out := sum(one.not_finite for one in verdicts):
+    if left_out := sum(one.measured.not_finite for one in verdicts):
         more.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
     more += [
         f"{formatting.sentence(check.reason)}. " for check in correctness.checks(record, "accuracy") if check.reason
@@ -99,7 +99,7 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
             return (Mark.NONE, f" accuracy: no certain change, and none within {margin}% shown in {of}")
         case Standing.ALIKE:
             kept = (one for one in verdicts if one.standing is Standing.ALIKE)
-            most = max(kept, key=lambda one: abs(one.head.mean - one.base.mean))
+            most = max(kept, key=lambda one: abs(one.errors(ErrorMeasure.MEAN)[1] - one.errors(ErrorMeasure.MEAN)[0]))
             return (Mark.PASSED, f" accuracy: as before ({_change(most)}, where it changed most)")
     return (Mark.PASSED, " accuracy: every output is bit-identical to the base's")
 
@@ -107,28 +107,23 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
 def _where(record: RunRecord, worst: AccuracyVerdict, several: bool) -> Line:
     """ " in S=512 B=32, peaked inputs", as far as it needs to be said."""
     names = formatting.names(record.cases, record.cards)
-    case: tuple[Piece, ...] = (" in ", names[worst.key]) if several else ()
-    output: Line = () if worst.output == "out" else (" in " if not case else ", ", "output ", Code(worst.output))
-    inputs: Line = (
-        () if worst.distribution == TIMED else (", " if case or output else " on ", Code(worst.distribution), " inputs")
-    )
+    measured, case = worst.measured, (" in ", names[worst.key]) if several else ()
+    output: Line = () if measured.output == "out" else (", " if case else " in ", "output ", Code(measured.output))
+    inputs: Line = ()
+    if measured.distribution != TIMED:
+        inputs = (", " if case or output else " on ", Code(measured.distribution), " inputs")
     return (*case, *output, *inputs)
 
 
 def _change(one: AccuracyVerdict) -> str:
     """ "mean error 0.27 → 0.51 ulp (1.9×)", of what is worse where something is."""
     measure = one.worse[0] if one.worse else ErrorMeasure.MEAN
-    before, after = _value(one.base, measure), _value(one.head, measure)
+    before, after = one.errors(measure)
     words = f"{measure} {_ulp(before)} → {_ulp(after)} ulp"
     certain = one.standing in (Standing.LESS, Standing.MORE)
     if certain and measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM) and min(before, after):
         return f"{words} ({formatting.significant(max(before, after) / min(before, after), 2)}×)"
     return words
-
-
-def _value(side: SideAccuracy, measure: ErrorMeasure) -> float:
-    fields = {"mean": side.mean, "maximum": side.maximum, "bias": side.bias, "outward": side.outward}
-    return fields[measure.name.lower()]
 
 
 def _is_proven(record: RunRecord, card: str) -> bool:
@@ -142,11 +137,11 @@ def _is_proven(record: RunRecord, card: str) -> bool:
 
 
 def _row(name: Piece, one: AccuracyVerdict) -> tuple[Piece | Line, ...]:
-    output: Line = () if one.output == "out" else (", ", Code(one.output))
+    output: Line = () if one.measured.output == "out" else (", ", Code(one.measured.output))
     measures = (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
-    figures = (f"{_ulp(_value(one.base, measure))} → {_ulp(_value(one.head, measure))}" for measure in measures)
+    figures = (" → ".join(map(_ulp, one.errors(measure))) for measure in measures)
     standing = f"{one.standing}: {', '.join(one.worse)}" if one.worse else str(one.standing)
-    return ((name, *output), Code(one.distribution), *figures, standing)
+    return ((name, *output), Code(one.measured.distribution), *figures, standing)
 
 
 def _ulp(value: float) -> str:

@@ -18,7 +18,7 @@ from kernelgate.ci.judge import geomean, prior, sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.estimate import Evidence, Group
-from kernelgate.ci.judge.geomean import Member, joint
+from kernelgate.ci.judge.geomean import joint
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
@@ -47,7 +47,7 @@ def evidence(values: Sequence[float], id_: str = "x", noise_: float = PRIOR, car
 
 
 def pooled(cases: Sequence[Evidence]) -> Pooled:
-    return joint([Member(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
+    return joint([(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
 
 
 def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:

@@ -28,7 +28,6 @@ def test_new_spills_fail_and_lost_occupancy_warns() -> None:
     ]
     assert found[0].message == "64 bytes of registers are spilled to local memory; the base spills 0"
     assert found[1].message == "occupancy on the L4 falls from 25% to 16.7%, limited by registers"
-    assert static.exit_code(found) == 1
 
 
 def test_what_was_there_before_is_not_new() -> None:
@@ -65,14 +64,15 @@ def test_what_is_not_known_is_no_loss() -> None:
 
 def test_kernels_are_compared_with_their_own_card_target_and_name() -> None:
     base, head = one("base", 128, spill=64), one("head", 128, spill=64)
-    for change in ({"card": "other"}, {"kernels": (head.kernels[0].model_copy(update={"target": "sm_90"}),)}):
-        assert static.exit_code(static.judge([base, head.model_copy(update=change)], Static())) == 1
-    assert static.exit_code(static.judge([base, one("head", 128, spill=64, kernel="other")], Static())) == 1
+    (facts,) = head.kernels
+    of_other = [{"kernels": (facts.model_copy(update=change),)} for change in ({"target": "sm_90"}, {"name": "other"})]
+    for change in ({"card": "other"}, *of_other):
+        assert len(static.judge([base, head.model_copy(update=change)], Static())) == 1
 
 
 def test_a_loss_alone_does_not_block() -> None:
     found = static.judge([one("base", 128), one("head", 200, occupancy=12.5)], Static())
-    assert static.exit_code(found) == 0
+    assert [finding.severity for finding in found] == ["warn"]
 
 
 def test_the_policy_decides() -> None:
