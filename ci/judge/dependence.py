@@ -67,13 +67,6 @@ class CarryOver:
         """How far the mean ratio of rounds lies from that of each side after itself."""
         return -MOVED * self.both.change
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The same, as small as it may be, which no direction may rest on however uncertain the rest is, and as large
-        as it may be."""
-        width = MOVED * self.both.error * stats.normal_half_width(LEVEL)
-        return max(0.0, abs(self.moved) - width), abs(self.moved) + width
-
     def shown(self, p: float) -> bool:
         return any(_shown(effect, p) for effect in (self.base, self.head, self.both))
 
@@ -99,34 +92,36 @@ class Dependence:
 
 def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     """Of the processes of one case, with interleaved rounds of both sides."""
-    own = [carry_over(process) for process in processes]
+    own = {index: found for index, process in enumerate(processes) if (found := carry_over(process))}
     far = math.log1p(CARRY_OVER_PCT / 100)
     # A case has several processes, which together get as much of the chance of an error as the case's own tests.
-    odd = {
-        index: found
-        for index, found in enumerate(own)
-        if found and abs(found.moved) > far and found.shown(DEPENDENCE_P / PROCESSES)
+    share = DEPENDENCE_P / PROCESSES
+    out = {
+        index: Finding(CARRY_OVER, f"process {index + 1} is left out: there, {found.sentence()}", False)
+        for index, found in own.items()
+        if abs(found.moved) > far and found.shown(share)
     }
-    if len(processes) - len(odd) < minimum:
-        odd = {}  # it is no process's own, but the two kernels'
-    said = [
-        Finding(CARRY_OVER, f"process {index + 1} is left out: there, {found.sentence()}", False)
-        for index, found in odd.items()
-    ]
-    apart = dict(_throttled_apart(processes, minimum)) if not odd else {}
-    said += [Finding("throttled", f"process {index + 1} is left out: {why}", False) for index, why in apart.items()]
-    out = frozenset((*odd, *apart))
+    if len(processes) - len(out) < minimum:
+        out = {}  # it is no process's own, but the two kernels'
+    if not out:
+        out = {
+            index: Finding("throttled", f"process {index + 1} is left out: {why}", False)
+            for index, why in _throttled_apart(processes, minimum)
+        }
     rest = [process for index, process in enumerate(processes) if index not in out]
-    moved = [Moved(0.0, (*said, *clock_by_side(rest)))]
-    if left := [found for index, found in enumerate(own) if found and index not in out]:
+    moved = [Moved(0.0, (*out.values(), *clock_by_side(rest)))]
+    if left := [found for index, found in own.items() if index not in out]:
         parts = ([one.base for one in left], [one.head for one in left], [one.both for one in left])
         shared = CarryOver(*map(_weighted, parts))
-        least, most = shared.bounds
-        named = shared.shown(DEPENDENCE_P)
-        moved.append(_widened(CARRY_OVER, shared.sentence(), most) if named else Moved(least))
-    if slope := on_clock(rest):
-        moved.append(_widened(CLOCK_DEPENDENT, slope.sentence(), slope.bound))
-    return Dependence(out, tuple(moved))
+        width = MOVED * shared.both.error * stats.normal_half_width(LEVEL)
+        if shared.shown(DEPENDENCE_P):
+            moved.append(_widened(CARRY_OVER, shared.sentence(), abs(shared.moved) + width))
+        else:
+            # As small as it may be: no direction may rest on that, however uncertain the rest is.
+            moved.append(Moved(max(0.0, abs(shared.moved) - width)))
+    if dependent := on_clock(rest):
+        moved.append(dependent)
+    return Dependence(frozenset(out), tuple(moved))
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
@@ -177,17 +172,12 @@ def carry_over(process: TimedProcess) -> CarryOver | None:
     calm, usual, hot = location.levels(cells, step)
     df = sum(map(len, cells)) - len(cells)
 
-    def apart(one: location.Location) -> Pooled:
-        # Half a step on either side is not seen, however often it is looked for.
-        return Pooled(one.value - usual.value, math.sqrt(one.variance + usual.variance), df, step / 2)
-
-    both = Pooled(
-        calm.value + hot.value - 2 * usual.value,
-        math.sqrt(calm.variance + hot.variance + 4 * usual.variance),
-        df,
-        step,
+    # Half a step on either side is not seen, however often it is looked for.
+    base, head = (
+        Pooled(one.value - usual.value, math.sqrt(one.variance + usual.variance), df, step / 2) for one in (calm, hot)
     )
-    return CarryOver(apart(calm), apart(hot), both)
+    error = math.sqrt(calm.variance + hot.variance + 4 * usual.variance)
+    return CarryOver(base, head, Pooled(calm.value + hot.value - 2 * usual.value, error, df, step))
 
 
 def _log_ratios(process: TimedProcess) -> Array:
@@ -213,36 +203,8 @@ def _weighted(effects: Sequence[Pooled]) -> Pooled:
 # ---- the clock -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OnClock:
-    """How the log ratio changes with the log of the SM clock."""
-
-    slope: float
-    error: float
-    change: float
-    """At the middle of the clocks, …"""
-    clocks_mhz: tuple[float, float]
-    """… which lay between these in most rounds."""
-
-    @property
-    def half(self) -> float:
-        low, high = self.clocks_mhz
-        return math.log(high / low) / 2
-
-    @property
-    def bound(self) -> float:
-        return (abs(self.slope) + self.error * stats.normal_half_width(LEVEL)) * self.half
-
-    def sentence(self) -> str:
-        low, high = (
-            f"{formatting.percent(percent(self.change + sign * self.slope * self.half), sign=True)} at {clock:.0f} MHz"
-            for sign, clock in zip((-1, 1), self.clocks_mhz, strict=True)
-        )
-        return f"the change depends on the SM clock: {low}, {high}"
-
-
-def on_clock(processes: Sequence[TimedProcess]) -> OnClock | None:
-    """The dependence of the rounds' ratios on the clock, where there is one.
+def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
+    """The dependence of the rounds' log ratios on the log of the SM clock, where there is one.
 
     A round's clock is taken from the rounds before and after it: what disturbs a sample disturbs the reading of its own
     clock as well. Only differences within processes count.
@@ -269,10 +231,17 @@ def on_clock(processes: Sequence[TimedProcess]) -> OnClock | None:
     inflation = max(location.inflations(rest)[0])
     error = math.sqrt(inflation * sum(float(part @ part) for part in parts)) / total
     low, high = (float(np.exp(value)) for value in np.quantile(np.concatenate(clocks), SEEN_CLOCKS))
-    found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))
-    rounds = sum(map(len, x))
-    effect = Pooled(slope * found.half, max(error * found.half, 1e-12), rounds / inflation - len(x))
-    return found if effect.df > 0 and _shown(effect, DEPENDENCE_P) else None
+    half, rounds = math.log(high / low) / 2, sum(map(len, x))
+    effect = Pooled(slope * half, max(error * half, 1e-12), rounds / inflation - len(x))
+    if effect.df <= 0 or not _shown(effect, DEPENDENCE_P):
+        return None
+    change = float(np.median(np.concatenate(ratios)))
+    ends = (
+        f"{formatting.percent(percent(change + sign * slope * half), sign=True)} at {clock:.0f} MHz"
+        for sign, clock in ((-1, low), (1, high))
+    )
+    bound = (abs(slope) + error * stats.normal_half_width(LEVEL)) * half
+    return _widened(CLOCK_DEPENDENT, f"the change depends on the SM clock: {', '.join(ends)}", bound)
 
 
 def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:

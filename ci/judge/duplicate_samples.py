@@ -20,8 +20,6 @@ SHORTEST: Final = 12
 """Fewer times in a row say nothing: a pasted process has many more."""
 ASKED: Final = 1000
 SIDES = ("base", "head")
-
-
 LOCKSTEP: Final = 1e-5
 """Head and base that keep their ratio to such a share of it, round by round, were not both timed."""
 
@@ -59,8 +57,6 @@ class _Timed:
     @cached_property
     def alike(self) -> float:
         """The chance that two of these times are equal, or that what follows two equal ones is."""
-        if len(self.times) < 2:
-            return 1.0
         times = self.times[:ASKED]
         equal = times[:, None] == times[None, :]
         np.fill_diagonal(equal, False)
@@ -75,11 +71,15 @@ def _pasted(case: TimedCase) -> Iterator[str]:
     for side in SIDES:
         known = [_Timed(process.process.id, np.array(process.samples_us.get(side, ()))) for process in case.processes]
         for first, second in combinations(known, 2):
+            # How readily times repeat is asked within each process, where nothing was pasted. A coarse clock takes a
+            # longer stretch, and so do times that stay on a tick for long.
             if first.short_stretches.isdisjoint(second.short_stretches):
                 continue
-            length = _telling(first, second)
-            if length is None:
+            alike = max(first.alike, second.alike)
+            if alike >= 1:
                 continue
+            # So many equal times in a row are no coincidence, wherever they stand.
+            length = math.ceil(math.log(CHANCE / (len(first.times) * len(second.times))) / math.log(alike))
             # How many times of the first process stand in stretches that the second holds as well.
             known_stretches = frozenset(_stretches(second.times, length))
             inside = np.zeros(len(first.times), dtype=bool)
@@ -89,20 +89,6 @@ def _pasted(case: TimedCase) -> Iterator[str]:
                 times = f"the same {same} times" if same < len(first.times) else f"the same times, all {same},"
                 both = f"processes {first.id} and {second.id}"
                 yield f"{both} hold {times} of the {side} of {case.id}: copied, not measured"
-
-
-def _telling(first: _Timed, second: _Timed) -> int | None:
-    """So many equal times in a row are no coincidence, wherever they stand; None where all of them could be one.
-
-    How readily times repeat is asked within each process, where nothing was pasted. A coarse clock takes a longer
-    stretch, and so do times that stay on a tick for long.
-    """
-    alike = max(first.alike, second.alike)
-    places = len(first.times) * len(second.times)
-    if alike >= 1 or not places:
-        return None
-    length = math.ceil(math.log(CHANCE / places) / math.log(alike))
-    return length if length <= min(len(first.times), len(second.times)) else None
 
 
 def _stretches(times: Array, length: int) -> list[bytes]:

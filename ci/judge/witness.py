@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, Device, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.correctness import checks
@@ -21,7 +21,6 @@ from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
 from kernelgate.ci.policy.policy import Gates
 
-WITNESS: tuple[Role, ...] = ("witness",)
 TOLERANCE_PCT: Final = 3.0
 """Base and head are also timed each in a process of its own. No verdict if that differs from the comparison by more
 than this, and by more than noise explains. Placement in different processes alone makes up to 0.8% on an H200; a
@@ -49,21 +48,17 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
     failed = [one for one in checks(record, "witness") if one.status == "failed" and one.card in ("", card)]
     if not failed:
         return []
-    texts = [found.text for check in failed for found in check.findings]
-    said = formatting.sentence(texts[0]) if texts else "the record does not say how"
+    text = next((found.text for check in failed for found in check.findings), "the record does not say how")
+    said = formatting.sentence(text)
     return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
 
 
 def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
     """Of each case that a witness timed, the log ratios of head over base in each turn that has two or more of them."""
     found = {}
-    for case in timed_cases(record, WITNESS):
-        sides = [
-            (process.samples_us["base"], process.samples_us["head"])
-            for process in case.processes
-            if {"base", "head"} <= process.samples_us.keys()
-        ]
-        turns = tuple(np.log(np.array(head) / np.array(base)) for base, head in sides if len(base) >= 2)
+    for case in timed_cases(record, ("witness",)):
+        sides = [(times.get("base", ()), times.get("head", ())) for times in (one.samples_us for one in case.processes)]
+        turns = tuple(np.log(np.array(head) / np.array(base)) for base, head in sides if head and len(base) >= 2)
         if turns:
             found[case.key] = turns
     return found
@@ -120,10 +115,9 @@ def unconfirmed(compared: Pooled, alone: Pooled, gates: Gates) -> Finding | None
         return None
     # What is sure of a gain, where that is another word than the gain itself.
     sure = f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
-    text = (
-        f"head is {_size(compared.change, ' than base')}; timed alone, each in a process of its own, it is "
-        f"{_size(alone.change)}{sure if alone.change < 0 else ''}: that confirms no improvement"
-    )
+    seen = f"{_size(alone.change)}{sure if alone.change < 0 else ''}"
+    together = f"head is {_size(compared.change, ' than base')}"
+    text = f"{together}; timed alone, each in a process of its own, it is {seen}: that confirms no improvement"
     return Finding(UNCONFIRMED, text, True)
 
 

@@ -105,13 +105,18 @@ def test_a_large_one_in_every_process_forbids_a_verdict() -> None:
 
 
 def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
-    processes = drawn(5, Gpu(head_bound=0.8, wander=0.03), 5)
-    found = dependence.on_clock(processes)
-    assert found.slope == pytest.approx(0.2, abs=0.07), "head over base: the head gains less from a faster clock"
-    low, high = found.clocks_mhz
+    """Head over base: the head gains less from a faster clock, 0.2 of its logarithm."""
+    found = dependence.on_clock(drawn(5, Gpu(head_bound=0.8, wander=0.03), 5))
+    (finding,) = found.findings
+    said = re.match(
+        r"the change depends on the SM clock: −([\d.]+)% at (\d+) MHz, −([\d.]+)% at (\d+) MHz, which", finding.message
+    )
+    at_low, low, at_high, high = map(float, said.groups())
     assert 1190 < low < high < 2010
-    assert "the change depends on the SM clock: −" in found.sentence()
-    assert found.bound > abs(found.slope) * found.half
+    half = np.log(high / low) / 2
+    slope = np.log((1 - at_high / 100) / (1 - at_low / 100)) / (2 * half)
+    assert slope == pytest.approx(0.2, abs=0.07)
+    assert slope * half < found.bias < 1.5 * slope * half
 
 
 def test_noise_that_wanders_as_the_clock_does_is_not_taken_for_dependence() -> None:
