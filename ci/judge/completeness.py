@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kernelgate.bench.record import (
-    COMPARED,
-    Case,
-    CaseKey,
-    Check,
-    CheckKind,
-    Expected,
-    RunRecord,
-    timed_cases,
-)
+from kernelgate.bench.record import Case, CaseKey, Check, CheckKind, Expected, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import cards, correctness, validity, witness
@@ -83,31 +73,20 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     own = sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"})
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
-    # How many processes hold samples of each case's head.
-    counts = Counter(
-        timing.key
-        for process in record.processes
-        if process.role in COMPARED
-        for timing in process.timings
-        if timing.samples_us.get("head")
-    )
+    timed = timed_cases(record)
+    counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed}
     exempt = cards.same_library(record) | set(own)
-    # A record may name no card.
-    held = {case.key: counts[case.key] or counts[CaseKey("", case.id)] for case in expected.cases}
+    held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
     least = expected.processes or 1
-    absent = [case for case in expected.cases if held[case.key] == 0 and case.card not in exempt]
-    if absent:
-        yield (*_named(absent), f" {_were(absent)} not timed")
+    yield from _said([case for case in expected.cases if not held[case.key] and case.card not in exempt], "not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least]
-    if short:
-        some = spread(held[case.key] for case in short)
-        yield (*_named(short), f" {_were(short)} timed in {some} of {least} processes")
+    yield from _said(short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
     for kind in expected.checks:
         if kind == "witness":
             yield from _unwitnessed(record, expected, exempt)
         else:
             yield from _unchecked(record, expected, kind, exempt)
-    yield from _unverified(record, exempt)
+    yield from _unverified([case for case in timed if case.case.card not in exempt])
     yield from _without_reference(record, expected, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
@@ -118,10 +97,10 @@ def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: C
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
     made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}
-    lacking = sorted(card for card in asked - set(exempt) if card not in made or not _ran(made[card]))
     by_words: dict[str, list[str]] = {}
-    for card in lacking:
-        by_words.setdefault(_why_not(made.get(card)), []).append(card)
+    for card in sorted(asked - set(exempt)):
+        if card not in made or not _ran(made[card]):
+            by_words.setdefault(_why_not(made.get(card)), []).append(card)
     for words, names in by_words.items():
         of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
         did, _, why = words.partition(": ")
@@ -145,16 +124,17 @@ def _why_not(check: Check | None) -> str:
     return f"{did}: {sentence(check.reason)}" if check.reason else did
 
 
-def _unverified(record: RunRecord, exempt: Collection[str]) -> Iterator[Line]:
+def _unverified(timed: Sequence[TimedCase]) -> Iterator[Line]:
     """The cases that some process timed without comparing outputs of what it timed."""
-    timed = [case for case in timed_cases(record) if case.case.card not in exempt]
-    silent = []
-    for case in timed:
-        for process in case.processes:
-            compared = {side for side, calls in process.timing.calls.items() if calls.compared}
-            if not {side for side, times in process.samples_us.items() if times and side in SIDES} <= compared:
-                silent.append(case.case)
-                break
+    silent = [
+        case.case
+        for case in timed
+        if any(
+            process.samples_us.get(side) and not ((calls := process.timing.calls.get(side)) and calls.compared)
+            for process in case.processes
+            for side in SIDES
+        )
+    ]
     if silent:
         yield ("the outputs of ", *_named(silent), f" {_were(silent)} not compared in every process")
 
@@ -164,16 +144,14 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
     arithmetic and bandwidth say what is plausible."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
-    device = record.environment.device
-    card_of = {key: case.card for case in expected.cases for key in (CaseKey("", case.id), case.key)}
-    lacking = [
-        case.case
-        for case in timed_cases(record)
-        if card_of.get(case.key) in referring
-        and any(process.samples_us.get("head") for process in case.processes)
-        and not any(process.samples_us.get("reference") for process in case.processes)
-        and not (excused & {None, case.case.card} and validity.floors_us(case.case, device))
-    ]
+    asked = {key for case in expected.cases if case.card in referring for key in _keys(case)}
+    lacking = []
+    for case in timed_cases(record):
+        sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
+        if case.key in asked and "head" in sides and "reference" not in sides:
+            if excused & {None, case.case.card} and validity.floors_us(case.case, record.environment.device):
+                continue
+            lacking.append(case.case)
     if lacking:
         yield ("the reference of ", *_named(lacking), " was not timed, so how plausible the times are is not known")
 
@@ -184,17 +162,15 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
     both = {
         case.key
         for case in timed_cases(record)
-        if any(process.samples_us.get("base") and process.samples_us.get("head") for process in case.processes)
+        if any(all(process.samples_us.get(side) for side in SIDES) for process in case.processes)
     }
     lacking: dict[str, list[Case]] = {}
     for case in expected.cases:
-        known = {case.key, CaseKey("", case.id)}
-        if case.card not in exempt and known & both and not known & seen.keys():
+        if case.card not in exempt and not both.isdisjoint(_keys(case)) and seen.keys().isdisjoint(_keys(case)):
             why = next((note.text for note in cards.notes(record, NO_WITNESS) if note.card in (None, case.card)), "")
             lacking.setdefault(why, []).append(case)
     for why, unseen in lacking.items():
-        because = f": {sentence(why)}" if why else ""
-        yield (*_named(unseen), f" {_were(unseen)} not timed by the witness{because}")
+        yield from _said(unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
 
 
 def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
@@ -208,7 +184,7 @@ def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterat
 
 def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
     """Cases that the plan does not have. What the head itself brought decides nothing, so it may be there."""
-    asked = {key for case in expected.cases for key in (case.key, CaseKey("", case.id))}
+    asked = {key for case in expected.cases for key in _keys(case)}
     own = cards.of_head(record)
     extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
@@ -220,6 +196,17 @@ def _capabilities(record: RunRecord) -> set[str | None]:
     known = {one.id: one.device.compute_capability for one in record.environments}
     used = {process.environment for process in record.processes if process.timings}
     return {known.get(id_) for id_ in used} or {record.environment.device.compute_capability}
+
+
+def _keys(case: Case) -> tuple[CaseKey, CaseKey]:
+    """Of a case of the plan in a record, which may name no card."""
+    return case.key, CaseKey("", case.id)
+
+
+def _said(cases: Sequence[Case], what: str) -> Iterator[Line]:
+    """ "x, y were not timed"; nothing of no case."""
+    if cases:
+        yield (*_named(cases), f" {_were(cases)} {what}")
 
 
 def _named(cases: Sequence[Case]) -> tuple[Piece, ...]:

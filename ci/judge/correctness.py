@@ -51,24 +51,21 @@ def _wrong(record: RunRecord, side: Literal["base", "head"], code: str, so: str)
     return {
         case.key: Finding(code, f"the {side}'s timed output is wrong in {calls}{so}", True)
         for case in timed_cases(record, CHECKED)
-        for calls in first_wrong_calls(case, side)
+        if (calls := next(_wrong_calls(case, side), None))
     }
 
 
-def first_wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
-    """ "12 of 200 compared calls of process 2 (largest error 0.25)"; nothing where every answer was right."""
+def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str]:
+    """ "12 of 200 compared calls of process 2 (largest error 0.25)", for each process with a wrong answer."""
     number = 0
     for process in case.processes:
         number += process.role != "witness"
         calls, errors = process.timing.calls.get(side), process.timing.errors.get(side)
         if calls and calls.failed:
-            of = counted(calls.failed, "call")
-            if calls.compared:
-                of = f"{calls.failed} of {counted(calls.compared, 'compared call')}"
+            of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
             error = "" if errors is None or errors.maximum is None else f" (largest error {errors.maximum:.3g})"
-            yield f"{of} of {where}{error}"
-            return
+            yield f"{of or counted(calls.failed, 'call')} of {where}{error}"
 
 
 def is_wrong(record: RunRecord) -> bool:

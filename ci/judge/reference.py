@@ -26,20 +26,16 @@ def times(case: CaseVerdict) -> float | None:
 
     A head without a base was timed beside its reference all the same.
     """
-    if not case.head_us or not case.reference_us:
-        return None
-    if any(finding.code != HEAD_ALONE for finding in case.disqualifying):
-        return None
-    return case.reference_us / case.head_us
+    spoilt = any(finding.code != HEAD_ALONE for finding in case.disqualifying)
+    return None if spoilt or not case.head_us or not case.reference_us else case.reference_us / case.head_us
 
 
 def far_below(verdict: RecordVerdict | None, gates: Gates) -> tuple[tuple[CaseVerdict, float], ...]:
     """The cases below `reference_min`, the slowest against its reference first; none where the policy ignores them."""
     if verdict is None or verdict.refused is not None or gates.below_reference_min == "ignore":
         return ()
-    known = [(case, times(case)) for case in verdict.cases]
-    found = [(case, ratio) for case, ratio in known if ratio is not None and ratio < gates.reference_min]
-    return tuple(sorted(found, key=lambda one: one[1]))
+    known = [(case, ratio) for case in verdict.cases if (ratio := times(case)) is not None]
+    return tuple(sorted((one for one in known if one[1] < gates.reference_min), key=lambda one: one[1]))
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -78,33 +74,27 @@ def memory(record: RunRecord) -> tuple[CaseMemory, ...]:
 
 def above_memory_max(record: RunRecord, gates: Gates) -> tuple[CaseMemory, ...]:
     """The cases whose head certainly takes more than `memory_max` times the reference, the worst first."""
-    found = []
-    for one in memory(record):
-        head, reference = one.head, one.reference
-        if head and reference and reference.most and head.least > gates.memory_max * reference.most:
-            found.append(one)
+    known = [(one, one.head, one.reference) for one in memory(record) if one.head and one.reference]
+    found = [one for one, head, beside in known if beside.most and head.least > gates.memory_max * beside.most]
     return tuple(sorted(found, key=lambda one: -(one.times or 0.0)))
 
 
 def memory_grown(record: RunRecord) -> tuple[CaseMemory, ...]:
     """The cases whose head certainly takes more than the base, by more than MEMORY_INCREASE_PCT; the worst first."""
     allowed = 1 + MEMORY_INCREASE_PCT / 100
-    pairs = [(one, one.base, one.head) for one in memory(record) if one.base is not None and one.head is not None]
-    found = [(head.least - base.most, one) for one, base, head in pairs if head.least > allowed * base.most]
+    known = [(one, one.base, one.head) for one in memory(record) if one.base and one.head]
+    found = [(head.least - base.most, one) for one, base, head in known if head.least > allowed * base.most]
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
 
 def memory_unmeasured(record: RunRecord) -> tuple[Line, ...]:
     """That cases which a gate on memory is about were timed on a GPU, and their memory was not measured."""
-    if formatting.on_cpu(record.environment.device):
+    both = {"head", "reference"}
+    timed = [case for case in timed_cases(record) if any(both <= one.samples_us.keys() for one in case.processes)]
+    count = sum(one.head is None or one.reference is None for one in map(_of_case, timed))
+    if not count or formatting.on_cpu(record.environment.device):
         return ()
-    timed = [
-        _of_case(case)
-        for case in timed_cases(record)
-        if any({"head", "reference"} <= process.samples_us.keys() for process in case.processes)
-    ]
-    count = sum(one.head is None or one.reference is None for one in timed)
-    return ((f"the peak memory of {formatting.counted(count, 'case')} was not measured",),) if count else ()
+    return ((f"the peak memory of {formatting.counted(count, 'case')} was not measured",),)
 
 
 def _of_case(case: TimedCase) -> CaseMemory:
