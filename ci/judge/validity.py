@@ -7,7 +7,7 @@ the ratio, whether the sides change mode in the same rounds or each in its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -111,16 +111,14 @@ def throttled(process: TimedProcess) -> tuple[str, ...]:
     # Whatever the driver's reasons, a clock may be known to have stayed where it belongs: a power limit takes a step.
     if clock is not None and full is not None and clock * (1 + CLOCK_CHANGE_PCT / 100) >= full:
         return ()
-    return tuple(reason for reason, share in _slowed(process) if share >= THROTTLED_SHARE)
+    return tuple(reason for reason, share in _slowed(process).items() if share >= THROTTLED_SHARE)
 
 
-def _slowed(process: TimedProcess) -> Iterator[tuple[str, float]]:
+def _slowed(process: TimedProcess) -> dict[str, float]:
     """Each reason that is no harmless one, and for which share of the process it held."""
-    if process.telemetry:
-        shares = process.telemetry.throttle_shares
-        for reason in process.telemetry.throttle_reasons:
-            if reason not in HARMLESS_THROTTLE_REASONS:
-                yield reason, shares.get(reason, 1.0)
+    read = process.telemetry
+    reasons = [one for one in read.throttle_reasons if one not in HARMLESS_THROTTLE_REASONS] if read else []
+    return {reason: read.throttle_shares.get(reason, 1.0) for reason in reasons} if read else {}
 
 
 def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
@@ -128,61 +126,57 @@ def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_ar
 
     `slowed_are`: what is to be said of throttled processes. Where both sides share the clock, they are not left out.
     """
-    slowed = [(process, reasons) for process in processes if (reasons := throttled(process))]
+    slowed = [process for process in processes if throttled(process)]
     if slowed:
-        why = f"{_named([reasons for _, reasons in slowed])}{_clocks([process for process, _ in slowed])}"
+        why = f"{_named(map(throttled, slowed))}{_clocks(slowed)}"
         where = f"in {len(slowed)} of {len(processes)} processes{slowed_are}"
         yield Finding("throttled", f"the GPU was throttled ({why}) {where}", disqualifies=False)
-    briefly = [
-        reasons
-        for process in processes
-        if not throttled(process) and (reasons := tuple(reason for reason, _ in _slowed(process)))
-    ]
+    briefly = [reasons for process in processes if not throttled(process) and (reasons := _slowed(process))]
     if briefly:
         where = f"for a moment or by a step of the clock in {len(briefly)} of {len(processes)} processes"
         yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
     readings = [process.telemetry for process in processes if process.telemetry]
-    clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz]
-    if clocks and max(clocks) > min(clocks) * (1 + CLOCK_CHANGE_PCT / 100):
+    clocks = _known_clocks(processes)
+    if clocks and _apart(clocks[0], clocks[-1]):
         apart = "" if interleaved else ", and base and head were not timed in the same rounds"
-        yield Finding(
-            "clock_change",
-            f"the SM clock was between {min(clocks):.0f} and {max(clocks):.0f} MHz from process to process{apart}",
-            disqualifies=not interleaved,
-        )
-    hottest = max(
-        (reading.temperature_c for reading in readings if reading.temperature_c is not None), default=-math.inf
-    )
+        between = f"the SM clock was between {clocks[0]:.0f} and {clocks[-1]:.0f} MHz from process to process"
+        yield Finding("clock_change", f"{between}{apart}", disqualifies=not interleaved)
+    hottest = max((one.temperature_c for one in readings if one.temperature_c is not None), default=-math.inf)
     if hottest > WARN_TEMPERATURE_C:
         yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {WARN_TEMPERATURE_C:g} °C)", False)
 
 
+def _known_clocks(processes: Iterable[TimedProcess]) -> list[float]:
+    return sorted(one.telemetry.sm_mhz for one in processes if one.telemetry and one.telemetry.sm_mhz)
+
+
+def _apart(low: float, high: float) -> bool:
+    return high > low * (1 + CLOCK_CHANGE_PCT / 100)
+
+
 def _clocks(processes: Sequence[TimedProcess]) -> str:
     """The clocks of these processes in words; empty where they are not known."""
-    readings = [process.telemetry for process in processes if process.telemetry]
-    clocks = sorted(reading.sm_mhz for reading in readings if reading.sm_mhz)
-    most = max((reading.max_sm_mhz or 0 for reading in readings), default=0)
+    clocks = _known_clocks(processes)
+    most = max((one.telemetry.max_sm_mhz or 0 for one in processes if one.telemetry), default=0)
     if not clocks:
         return ""
     between = " to ".join(dict.fromkeys(f"{clock:.0f}" for clock in (clocks[0], clocks[-1])))
     return f", {between}{f' of {most:.0f}' if most else ''} MHz"
 
 
-def _named(processes: Sequence[tuple[str, ...]]) -> str:
+def _named(processes: Iterable[Iterable[str]]) -> str:
     return ", ".join(sorted({reason for reasons in processes for reason in reasons}))
 
 
 def clocks_apart(base: Sequence[TimedProcess], head: Sequence[TimedProcess]) -> Iterator[Finding]:
     """The two sides of a comparison between processes ran at different clocks."""
-    sides = [
-        [process.telemetry.sm_mhz for process in side if process.telemetry and process.telemetry.sm_mhz]
-        for side in (base, head)
-    ]
-    if not all(sides):
-        return
-    was, now = (float(np.median(side)) for side in sides)
-    if max(was, now) > min(was, now) * (1 + CLOCK_CHANGE_PCT / 100):
-        yield Finding("clock_change", f"the SM clock was {was:.0f} MHz for the baseline and {now:.0f} MHz now", True)
+    sides = [_known_clocks(side) for side in (base, head)]
+    if all(sides):
+        was, now = (float(np.median(side)) for side in sides)
+        if _apart(min(was, now), max(was, now)):
+            yield Finding(
+                "clock_change", f"the SM clock was {was:.0f} MHz for the baseline and {now:.0f} MHz now", True
+            )
 
 
 Sides = Mapping[str, Sequence[Array]]
@@ -212,26 +206,24 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
 def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
     if paired:
         ratios = [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
-        if moved := first_drift(ratios):
-            process, drift = moved
-            yield Finding("drift", f"head moved by {drift} against base within process {process}", True)
+        if moved := _first_drift(ratios):
+            yield Finding("drift", "head moved by {} against base within process {}".format(*moved), True)
             return
     tail = ", base and head together" if paired else ""
     for side, processes in sides.items():
-        if moved := first_drift(processes):
-            process, drift = moved
-            yield Finding("drift", f"the {side} drifted by {drift} within process {process}{tail}", not paired)
+        if moved := _first_drift(processes):
+            yield Finding("drift", f"the {side} drifted by {moved[0]} within process {moved[1]}{tail}", not paired)
 
 
-def first_drift(processes: Sequence[Array]) -> tuple[int, str] | None:
-    """The first process in which the median of the last third of its times lies off the first third's, and how far."""
+def _first_drift(processes: Sequence[Array]) -> tuple[str, int] | None:
+    """How far the last third of a process lies off the first third by their medians, in the first one that drifts."""
     for index, samples in enumerate(processes, 1):
         times = np.log(samples)
         third = len(times) // 3
         first, last = times[:third], times[-third:]
         change = stats.middle(np.sort(last)) - stats.middle(np.sort(first))
         if abs(change) > math.log1p(DRIFT_PCT / 100) and stats.mann_whitney_p(first, last) < DRIFT_P:
-            return index, formatting.percent(percent(change), sign=True)
+            return formatting.percent(percent(change), sign=True), index
     return None
 
 
@@ -263,22 +255,18 @@ def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: De
 def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
     """What limits the case on each GPU that the device may be, and the time that it takes at least; none where either
     the GPU or the work is not known."""
-    work = case.work
-    if work is None or not (work.flops or work.bytes):
+    flops, size = (case.work.flops or 0, case.work.bytes or 0) if case.work else (0, 0)
+    if not (flops or size):
         return ()
     family = (dtypes.canonical(str(case.axes.get("dtype"))) or "fp16").split("_")[0]
     found = []
     for gpu in hardware.candidates(device.name, device.compute_capability):
-        cached = (work.bytes or 0) < gpu.l2_bytes
         # FLOP/s that no kernel of this dtype passes. At least float16's: float32 may be computed in fewer bits.
-        peak = max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
-        floors = {
-            "arithmetic": 1e6 * (work.flops or 0) / peak,
-            # What fits in the L2 cache need not cross the memory bus.
-            "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
-        }
-        limit, floor = max(floors.items(), key=lambda item: item[1])
-        found.append((f"{limit} of the {gpu.name}", floor))
+        arithmetic = 1e6 * flops / max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
+        # What fits in the L2 cache need not cross the memory bus.
+        memory = 0.0 if size < gpu.l2_bytes else 1e6 * size / gpu.bytes_per_s
+        limit = "arithmetic" if arithmetic >= memory else "memory bandwidth"
+        found.append((f"{limit} of the {gpu.name}", max(arithmetic, memory)))
     return tuple(found)
 
 
@@ -320,15 +308,14 @@ def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     """What is to be said of the modes of both sides, and how far they may have moved the change."""
     logs = {side: [np.log(samples) for samples in processes] for side, processes in (("base", base), ("head", head))}
     modes = {side: two for side, processes in logs.items() if (two := two_modes(processes))}
-    kept = tuple(two.finding(side) for side, two in modes.items() if two.keeps())
     jumping = {side: two for side, two in modes.items() if not two.keeps()}
+    kept = tuple(two.finding(side) for side, two in modes.items() if side not in jumping)
     if not jumping:
         return Moved(0.0, kept)
     more = _more_often_slow(logs, jumping)
     if more.p() >= MODE_SHARE_P:
-        return Moved(
-            0.0, (*kept, *(two.finding(side, ", as often as the other side") for side, two in jumping.items()))
-        )
+        often = ", as often as the other side"
+        return Moved(0.0, (*kept, *(two.finding(side, often) for side, two in jumping.items())))
     distance = max(two.high - two.low for two in jumping.values())
     bound = distance * min(1.0, abs(more.change) + more.half_width(0.05))
     side, two = next(iter(jumping.items()))
