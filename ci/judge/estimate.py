@@ -74,10 +74,9 @@ class Group:
 
     def pooled(self, usual: float | None = None) -> Pooled:
         """Its processes together; `usual`: the share of such cases that are usual, where the record shows another."""
-        found = self.fit()
-        if found is None:
-            return stats.pool(*self.kept, self.prior, self.prior_df)
-        return found.pooled(found.share if usual is None else usual, self.prior_df)
+        if found := self.fit():
+            return found.pooled(found.share if usual is None else usual, self.prior_df)
+        return stats.pool(*self.kept, self.prior, self.prior_df)
 
 
 @dataclass(frozen=True)
@@ -132,16 +131,15 @@ class Evidence:
         sides = [group.pooled(usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
-        return stats.difference(sides[0], sides[1], self.bias, self.drift)
+        return stats.difference(*sides, self.bias, self.drift)
 
     def by_process(self) -> list[tuple[float, float]]:
         """Each head process's own log change, with its standard error."""
         *base, head = self.groups
         zero, noise = 0.0, 0.0
-        if base:
+        if base and self.drift:
             before = base[0].pooled()
-            drift = self.drift.error if self.drift else 0.0
-            zero, noise = before.change, before.error**2 + head.prior**2 + drift**2
+            zero, noise = before.change, before.error**2 + head.prior**2 + self.drift.error**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 

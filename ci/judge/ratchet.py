@@ -4,9 +4,10 @@ accepted. docs/baselines.md has the rules, and what `best` and `release` beside 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Final, Literal
 
@@ -86,17 +87,15 @@ def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunReco
     if not stay:
         return _only(new, come)
     kept, taken = _only(held, stay), _apart(_only(new, come), held)
-    cards = {card.name: card for card in (*kept.cards, *taken.cards)}
-    known = {one.id: one for one in (*kept.environments, *taken.environments)}
     whole = RunRecord(
         run=new.run,
-        environments=tuple(known.values()),
-        cards=tuple(cards.values()),
+        environments=tuple({one.id: one for one in (*kept.environments, *taken.environments)}.values()),
+        cards=tuple({card.name: card for card in (*kept.cards, *taken.cards)}.values()),
         cases=(*kept.cases, *taken.cases),
         processes=(*kept.processes, *taken.processes),
         notes=new.notes,
     )
-    return _with_summary(whole, {**dict(_summaries(kept)), **dict(_summaries(taken))}, new)
+    return _with_summary(whole, {**_summaries(kept), **_summaries(taken)}, new)
 
 
 def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
@@ -108,19 +107,17 @@ def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
         for process in record.processes
         if (timings := tuple(one for one in process.timings if one.key in keys))
     )
-    summaries = {key: one for key, one in _summaries(record) if key in keys}
-    return _with_summary(record.model_copy(update={"cases": cases, "processes": processes}), summaries, record)
+    return _with_summary(record.model_copy(update={"cases": cases, "processes": processes}), _summaries(record), record)
 
 
 def _apart(new: RunRecord, held: RunRecord) -> RunRecord:
     """`new` with names of processes and environments that `held` does not use for others."""
     day = (new.run.created_at or "")[:DAY]
-    known = {one.model_copy(update={"id": ""}).model_dump_json(): one.id for one in held.environments}
-    used = {one.id for one in held.environments}
     names: dict[str, str] = {}
     for one in new.environments:
-        alike = known.get(one.model_copy(update={"id": ""}).model_dump_json())
-        names[one.id] = alike or _free(one.id, used | set(names.values()), day)
+        alike = (known.id for known in held.environments if known == one.model_copy(update={"id": known.id}))
+        used = {known.id for known in held.environments} | set(names.values())
+        names[one.id] = next(alike, None) or _free(one.id, used, day)
     ids = {process.id for process in held.processes}
     processes: list[Process] = []
     for process in new.processes:
@@ -133,22 +130,19 @@ def _apart(new: RunRecord, held: RunRecord) -> RunRecord:
 
 
 def _free(name: str, used: Collection[str], day: str) -> str:
-    number = 0
-    free = name
-    while free in used:
-        number += 1
-        free = f"{day}-{name}" if number == 1 else f"{day}-{name}-{number}"
-    return free
+    names = chain((name, f"{day}-{name}"), (f"{day}-{name}-{number}" for number in count(2)))
+    return next(free for free in names if free not in used)
 
 
-def _summaries(record: RunRecord) -> Iterator[tuple[CaseKey, BaselineSummary]]:
+def _summaries(record: RunRecord) -> dict[CaseKey, BaselineSummary]:
     """Each case's numbers in short, with the day and the commit that they are of."""
-    short = formatting.ids(case.key for case in record.cases)
-    for key, name in short.items():
+    found, run = {}, record.run
+    for key, name in formatting.ids(case.key for case in record.cases).items():
         held = record.summary.cases.get(name.text) if record.summary else None
         if held is not None:
-            day = held.measured or (record.run.created_at or "")[:DAY] or None
-            yield key, held.model_copy(update={"measured": day, "commit": held.commit or record.run.head_sha})
+            measured = held.measured or (run.created_at or "")[:DAY] or None
+            found[key] = held.model_copy(update={"measured": measured, "commit": held.commit or run.head_sha})
+    return found
 
 
 def _with_summary(record: RunRecord, cases: dict[CaseKey, BaselineSummary], source: RunRecord) -> RunRecord:
@@ -172,16 +166,17 @@ def best(held: RunRecord | None, stored: RunRecord, new: RunRecord, policy: Poli
     if any(changed(new.environment, one.environment) for one in (stored, held or stored)) or oldest(new) is None:
         return None
     tonight = judge(new, policy, held or stored, history=known)
-    earlier = judge(stored, policy, held, history=known) if held else None
-    if earlier is not None:
+    before: dict[CaseKey, float] = {}
+    if held:
+        earlier = judge(stored, policy, held, history=known)
         keys = faster(tonight, policy.processes) & faster(earlier, policy.processes)
+        before = {case.key: case.change_pct or 0.0 for case in earlier.cases}
     else:
         keys = frozenset(case.key for case in tonight.cases if case.believed and not case.status.is_slower)
-    then, today = {key: one.measured for key, one in _summaries(stored)}, (new.run.created_at or "")[:DAY]
-    keys = frozenset(key for key in keys if then.get(key) not in (None, today))
+    then, today = _summaries(stored), (new.run.created_at or "")[:DAY]
+    keys = frozenset(key for key in keys if key in then and then[key].measured not in (None, today))
     if not keys:
         return None
-    before = {case.key: case.change_pct or 0.0 for case in earlier.cases} if earlier else {}
     of_new = {case.key for case in tonight.cases if (case.change_pct or 0.0) >= before.get(case.key, 0.0)} & keys
     whole = moved(held, stored, keys - of_new) if held else _only(stored, keys)
     return moved(whole, new, of_new)

@@ -100,18 +100,17 @@ def judge(
         return _refused(name, refused, against)
     if not cards.compared(record):
         return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
-    device = record.environment.device
     notes: list[str] = []
     if baseline is None:
         evidences = estimate.of_record(record, policy, history)
     else:
-        stored = _stored(record, baseline)
+        device, stored = record.environment.device, _stored(record, baseline)
         days = {key: prior.known_days(baseline, key, history, device) for key in stored}
         evidences = [estimate.of_baseline(case, was, device, policy, days[case.key]) for case, was in stored.values()]
         notes = _notes(record, baseline, days)
-    short = [next((finding for finding in case.findings if finding.code == "too_few"), None) for case in evidences]
-    if all(short) and short[0]:
-        return _refused(name, f"too few samples: {evidences[0].key.id} has {short[0].message}", against)
+    short = [next((found.message for found in case.findings if found.code == "too_few"), None) for case in evidences]
+    if all(short):
+        return _refused(name, f"too few samples: {evidences[0].key.id} has {short[0]}", against)
     claimed = claims(evidences, policy)
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
     means = geomean.verdicts(evidences, claimed, policy)
@@ -154,26 +153,24 @@ def unfit(record: RunRecord) -> str | None:
 
 def _absurd(record: RunRecord) -> str | None:
     """The first time that no kernel and no clock give."""
-    shortest, longest = SHORTEST_US, LONGEST_US
     for case in timed_cases(record):
         for samples in (samples for process in case.processes for samples in process.samples_us.values() if samples):
-            if not shortest <= min(samples) <= max(samples) <= longest:
-                odd = min(samples) if min(samples) < shortest else max(samples)
-                held, *ends = map(plain, (odd, shortest, longest))
-                return f"{case.id} holds a time of {held} µs; times lie between {ends[0]} and {ends[1]} µs"
+            odd = min(samples) if min(samples) < SHORTEST_US else max(samples)
+            if not SHORTEST_US <= odd <= LONGEST_US:
+                held, shortest, longest = map(plain, (odd, SHORTEST_US, LONGEST_US))
+                return f"{case.id} holds a time of {held} µs; times lie between {shortest} and {longest} µs"
     return None
 
 
 def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
     """Why the record cannot be compared with this baseline."""
-    now, was = record.environment.device.name, baseline.environment.device.name
-    if now and was and now != was:
-        return f"the baseline was measured on {was}, this record on {now}: times of different devices are not compared"
-    set_now, set_then = record.environment.numerics, baseline.environment.numerics
-    if set_now and set_then and set_now != set_then:
-        return (
-            f"the baseline was measured with {set_then.words}, this record with {set_now.words}: they are not compared"
-        )
+    here, there = record.environment, baseline.environment
+    if here.device.name and there.device.name and here.device.name != there.device.name:
+        sides = f"on {there.device.name}, this record on {here.device.name}"
+        return f"the baseline was measured {sides}: times of different devices are not compared"
+    if here.numerics and there.numerics and here.numerics != there.numerics:
+        sides = f"with {there.numerics.words}, this record with {here.numerics.words}"
+        return f"the baseline was measured {sides}: they are not compared"
     if not _stored(record, baseline):
         ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
