@@ -131,7 +131,7 @@ class Evidence:
         sides = [group.pooled(usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
-        return stats.difference(*sides, self.bias, self.drift)
+        return stats.difference(sides[0], sides[1], self.bias, self.drift)
 
     def by_process(self) -> list[tuple[float, float]]:
         """Each head process's own log change, with its standard error."""

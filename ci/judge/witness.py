@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Device, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.correctness import checks
@@ -21,6 +21,7 @@ from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
 from kernelgate.ci.policy.policy import Gates
 
+WITNESS: tuple[Role, ...] = ("witness",)
 TOLERANCE_PCT: Final = 3.0
 """Base and head are also timed each in a process of its own. No verdict if that differs from the comparison by more
 than this, and by more than noise explains. Placement in different processes alone makes up to 0.8% on an H200; a
@@ -56,7 +57,7 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
 def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
     """Of each case that a witness timed, the log ratios of head over base in each turn that has two or more of them."""
     found = {}
-    for case in timed_cases(record, ("witness",)):
+    for case in timed_cases(record, WITNESS):
         sides = [(times.get("base", ()), times.get("head", ())) for times in (one.samples_us for one in case.processes)]
         turns = tuple(np.log(np.array(head) / np.array(base)) for base, head in sides if head and len(base) >= 2)
         if turns:
