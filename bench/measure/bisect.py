@@ -71,17 +71,36 @@ class CommitRange:
         found = git.first_parents(self.repo / self.submodule, self.shas[0], self.shas[-1], here)
         return frozenset(map(self.shas.index, found))
 
-    def moved(self, place: int) -> dict[str, tuple[str, str]]:
-        own = self.repo / self.submodule
+    def fault(self, place: int) -> str | None:
+        """Why a commit does not compile, with all of its cards."""
+        try:
+            self.build(place)
+        except CannotCompileError:
+            raise  # it says nothing about the commit
+        except BuildError as error:
+            return str(error)
+        return None
+
+    def inside(self, place: int, paths: Sequence[str] = ("",)) -> CommitRange | str | None:
+        """The commits of the submodule that a commit moves, of those in which one of these paths may lie; else why
+        they are not searched; None where it moves none."""
+        own, prefix = self.repo / self.submodule, f"{self.submodule}/".lstrip("/")
         before, after = (git.submodules(own, self.shas[at]) for at in (place - 1, place))
-        return {path: (before[path], sha) for path, sha in after.items() if path in before and before[path] != sha}
+        moved = [path for path, sha in after.items() if before.get(path, sha) != sha]
+        moved = [path for path in moved if list(_below(f"{prefix}{path}", paths))]
+        if not moved:
+            return None
+        if len(moved) > 1:
+            return f"it moves {len(moved)} submodules at once: {', '.join(sorted(moved))}"
+        [path] = moved
+        try:
+            return self._within(place, f"{prefix}{path}", (before[path], after[path]))
+        except UsageError as error:
+            old, new = before[path][:SHORT], after[path][:SHORT]
+            return f"it moves the submodule {path} from {old} to {new}, which is not searched: {error}"
 
-    def inside(self, place: int, path: str, ends: tuple[str, str]) -> CommitRange:
-        """The commits of a submodule from one that this commit had to the other that it has.
-
-        Raises UsageError where they are not there, or are no range.
-        """
-        whole = f"{self.submodule}/{path}".lstrip("/")
+    def _within(self, place: int, whole: str, ends: tuple[str, str]) -> CommitRange:
+        """Raises UsageError where the submodule's commits are not there, or are no range."""
         own = self.repo / whole
         if not (own / ".git").exists():
             raise UsageError(f"this checkout is without {whole}: run `git submodule update --init {whole}`")
@@ -167,29 +186,6 @@ class BuiltCommits:
             paths |= set(cards.paths(Cards(own.file.parent, (own,)))) if own else set()
             paths |= {file for files in library.manifest.sources.values() for file in files}
         return sorted(paths)
-
-    def inside(self, place: int) -> CommitRange | str | None:
-        """The commits of the submodule that a commit moves, where the card is built from that; else why it is not known
-        which of them it was; None where it moves none."""
-        prefix = f"{self.range.submodule}/".lstrip("/")
-        moved = self.range.moved(place)
-        paths = self.paths()
-        used = {path: ends for path, ends in moved.items() if list(_below(f"{prefix}{path}", paths))}
-        return inside(self.range, place, used)
-
-
-def inside(whole: CommitRange, place: int, moved: Mapping[str, tuple[str, str]]) -> CommitRange | str | None:
-    """The commits of the submodule that a commit moves; else why they are not searched; None where it moves none."""
-    if not moved:
-        return None
-    if len(moved) > 1:
-        return f"it moves {len(moved)} submodules at once: {', '.join(sorted(moved))}"
-    [(path, ends)] = moved.items()
-    try:
-        return whole.inside(place, path, ends)
-    except UsageError as error:
-        old, new = (one[:SHORT] for one in ends)
-        return f"it moves the submodule {path} from {old} to {new}, which is not searched: {error}"
 
 
 def _below(submodule: str, paths: Iterable[str]) -> Iterable[str]:
@@ -349,52 +345,6 @@ def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> C
     if not found:
         raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
     return found[0]
-
-
-# Whether commits compile
-
-
-@dataclass(frozen=True)
-class LastBuilt:
-    """The last commit that compiles, at its place, and why the next one does not."""
-
-    range: CommitRange
-    last: int
-    why: str
-    inside: LastBuilt | str | None
-    """Of the submodule that the next one moves; else why it is not known."""
-
-
-def last_that_compiles(whole: CommitRange) -> LastBuilt:
-    """By halves; on inside the submodule that the culprit moves. Raises UsageError where the good end cannot be built,
-    or the bad one can."""
-    faults: dict[int, str] = {}
-
-    def compiles(place: int) -> bool:
-        say(f"building {whole.shas[place][:SHORT]}")
-        try:
-            whole.build(place)
-        except CannotCompileError:
-            raise  # it says nothing about the commit
-        except BuildError as error:
-            faults[place] = str(error)
-        return place not in faults
-
-    good, bad = 0, whole.last
-    if not compiles(good):
-        raise UsageError(f"{whole.shas[good][:SHORT]}, the good end, does not compile either: {faults[good]}")
-    if compiles(bad):
-        raise UsageError(f"{whole.shas[bad][:SHORT]}, the bad end, compiles: there is nothing to find")
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if compiles(middle) else (good, middle)
-    inner = inside(whole, bad, whole.moved(bad))
-    if not isinstance(inner, CommitRange):
-        return LastBuilt(whole, good, faults[bad], inner)
-    try:
-        return LastBuilt(whole, good, faults[bad], last_that_compiles(inner))
-    except UsageError as error:  # more than the submodule is changed
-        return LastBuilt(whole, good, faults[bad], f"{inner.submodule}: {error}")
 
 
 # `bisect --fuzz`: one fuzz trial, run again and again at commits of a range

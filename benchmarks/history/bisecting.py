@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.history.detection import share
 from benchmarks.history.series import TRACES, Generator
 from benchmarks.tables import markdown
-from kernelgate.ci.bisect import posterior, rounds
+from kernelgate.ci.bisect import rounds
 from kernelgate.ci.bisect.posterior import CommitTime, ProcessRead, Search, SearchStanding
 
 COMMITS = 64
@@ -74,15 +74,14 @@ def searched(scene: Scene, rng: Generator) -> tuple[bool, SearchStanding, int]:
     search = Search(COMMITS, unmeasurable={at: why for at, why in broken.items() if 0 < at < COMMITS})
     search = replace(search, spread_pct=scene.spread_pct)
     for _ in range(rounds.ROUNDS):
-        found = posterior.of(search)
-        for chosen in rounds.next_processes(search, found):
+        for chosen in rounds.next_processes(search):
             off = scene.draw(rng, len(chosen)) + rng.normal(0, ROUND_NOISE_PCT / 100, len(chosen))
             read: ProcessRead = {
                 at: CommitTime(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
                 for at, more in zip(chosen, off, strict=True)
             }
             search = replace(search, processes=(*search.processes, read))
-        now = rounds.standing(search, posterior.of(search))
+        now = rounds.standing(search)
         if now.kind != "open":
             break
     return now.kind == "found" and culprit in now.culprits, now, len(search.processes) // rounds.PROCESSES

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kernelgate.bench.record import Model
-from kernelgate.ci.bisect.posterior import NORMAL_95, SHORT
+from kernelgate.ci.bisect.posterior import SHORT
 from kernelgate.ci.document import formatting
+from kernelgate.ci.judge.stats import NORMAL_95
 
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Said = Annotated[str, Field(max_length=10_000)]

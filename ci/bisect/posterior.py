@@ -24,8 +24,6 @@ LARGER = 4.0
 """Effects are of the usual size, or so many times as large with half of the probability, and so on."""
 SHORT = 12
 """Digits of a commit."""
-NORMAL_95 = 1.959964
-"""Standard deviations to either side that hold 95% of a normal distribution."""
 CHANCE: Final = 0.99
 """The search for a commit ends when one, or commits that cannot be told apart, has this probability."""
 ANY_LEVEL = 1.0
@@ -53,6 +51,8 @@ class CommitTime:
     """Of that, as its rounds show it."""
 
 
+ChangedAt = tuple[int, float]
+"""The place of the first measured commit that has a new time, and the log change."""
 ProcessRead = Mapping[int, CommitTime]
 """The commits of one process, or of processes that took turns, by their place in the range; at least two."""
 
@@ -77,15 +77,6 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Two:
-    """Two commits that changed the time, each as the first measured one that has the new time."""
-
-    places: tuple[int, int]
-    effects: tuple[float, float]
-    """Log changes."""
-
-
-@dataclass(frozen=True)
 class SearchStanding:
     """Where a search stands."""
 
@@ -98,8 +89,8 @@ class SearchStanding:
     """The log change, if it is, …"""
     error: float
     """… and its standard deviation."""
-    two: Two | None = None
-    """Where two commits changed the time."""
+    two: tuple[ChangedAt, ...] = ()
+    """Where two commits changed the time: those."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +101,7 @@ class Posterior:
     """Of each commit from 1 on, at its place, that it alone changed the time; 0 at the place of the good end."""
     several: float
     """That two did, …"""
-    two: Two | None
+    two: tuple[ChangedAt, ...]
     """… and the likeliest two."""
     effects: Array
     """The log change, by culprit, …"""
@@ -143,7 +134,7 @@ def of(search: Search) -> Posterior:
     before = _before(search)
     if not search.processes:
         nothing = np.zeros(search.last + 1)
-        return Posterior(float(before[0]), np.append(0.0, before[1:]), 0.0, None, nothing, nothing)
+        return Posterior(float(before[0]), np.append(0.0, before[1:]), 0.0, (), nothing, nothing)
     pairs = _pairs(search)
     scales = _scales(search)
     fits = [_fit(search, pairs, spread, size) for spread, size, _ in scales]
@@ -161,11 +152,11 @@ def of(search: Search) -> Posterior:
     means, errors = np.array([one.effects for one in fits]), np.array([one.errors for one in fits])
     effects = (given * means).sum(axis=0)
     deviations = np.sqrt((given * (errors**2 + (means - effects) ** 2)).sum(axis=0))
-    two = None
+    two: tuple[ChangedAt, ...] = ()
     if len(pairs):
         best = int(np.argmax(pair_chances))
         sizes = fits[int(np.argmax(joint_pairs[:, best]))].pair_effects[best]
-        two = Two((int(pairs[best, 0]), int(pairs[best, 1])), (float(sizes[0]), float(sizes[1])))
+        two = tuple((int(place), float(size)) for place, size in zip(pairs[best], sizes, strict=True))
     return Posterior(
         float(chances[0]), np.append(0.0, chances[1:]), float(pair_chances.sum()), two, effects, deviations
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,18 +14,12 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import answers, posterior
 from kernelgate.ci.bisect.answers import ChangeOf, TimedAnswer
-from kernelgate.ci.bisect.posterior import (
-    CHANCE,
-    NORMAL_95,
-    SHORT,
-    CommitTime,
-    Posterior,
-    ProcessRead,
-    Search,
-    SearchStanding,
-)
+from kernelgate.ci.bisect.posterior import CHANCE, SHORT, CommitTime, ProcessRead, Search, SearchStanding
 from kernelgate.ci.judge import location
-from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.stats import NORMAL_95, Array
+
+if TYPE_CHECKING:
+    from kernelgate.bench.measure.bisect import Workbench
 
 ROUNDS: Final = 6
 """At most."""
@@ -48,76 +42,41 @@ PROCESSES: Final = 2
 """Of a round."""
 
 
-class Measurement(Protocol):
-    """What a process, or processes that took turns, gave: `bench.measure.bisect.MeasuredCommits`."""
-
-    @property
-    def timing(self) -> Timing | None: ...
-
-    @property
-    def places(self) -> tuple[int, ...]: ...
-
-    @property
-    def faults(self) -> Mapping[int, str]: ...
-
-    @property
-    def together(self) -> bool: ...
-
-
-class Commits(Protocol):
-    """Who builds a range of commits: `bench.measure.bisect.BuiltCommits`."""
-
-    @property
-    def shas(self) -> tuple[str, ...]: ...
-
-    def build(self, place: int) -> str | None: ...
-
-    def same(self, one: int, other: int) -> bool: ...
-
-    def untouched(self) -> frozenset[int]: ...
-
-
-class Bench(Commits, Protocol):
-    """And measures them: `bench.measure.bisect.Workbench`."""
-
-    def measure(self, places: Sequence[int], number: int) -> Measurement: ...
-
-
 @dataclass
 class Rounds:
     """A search that goes on."""
 
-    bench: Bench
+    bench: Workbench
     say: Callable[[str], None]
     search: Search
     apart_pct: float
     """The spread to expect where processes take turns."""
     built: set[int] = field(default_factory=set)
 
-    def run(self) -> SearchStanding:
+    def run(self) -> TimedAnswer:
+        """Raises KernelgateError where an end cannot be measured."""
         self._build((0, self.search.last))
         unchanged = frozenset((at - 1, at) for at in self.bench.untouched())
         self.search = replace(self.search, same=self.search.same | unchanged)
-        now = self._standing()
+        now = standing(self.search)
         for number in range(ROUNDS):
             if now.kind != "open":
                 break
             for at, places in enumerate(self._next(), 1):
                 self._measure(places, at + number * PROCESSES)
-            now = self._standing()
-            self.say(f"round {number + 1}: {answers.progress(self.answer(now))}")
-        return now
+            now = standing(self.search)
+            self.say(f"round {number + 1}: {answers.progress(self._answer(now))}")
+        return self._answer(now)
 
-    def answer(self, now: SearchStanding) -> TimedAnswer:
-        """All that the search knows of it: neither which case it is, nor what the commits say."""
+    def _answer(self, now: SearchStanding) -> TimedAnswer:
         shas, search = self.bench.shas, self.search
         seen = sorted({0, *(place for process in search.processes for place in process)})
-        two = zip(now.two.places, now.two.effects, strict=True) if now.two else ()
         return TimedAnswer.model_construct(
-            case="",
+            case=f"{self.bench.card.name}/{self.bench.case.id}",
             found=now.kind,
             culprits=tuple(shas[place] for place in now.culprits),
-            subjects={},
+            subjects={shas[place]: self.bench.range.subject(place) for place in now.culprits},
+            submodule=self.bench.range.submodule,
             chance=min(1.0, now.chance),  # sums of floats may exceed it
             ends=(shas[0], shas[-1]),
             commits=len(shas),
@@ -130,20 +89,16 @@ class Rounds:
                     after=shas[max(one for one in seen if one < place)],
                     change_pct=100 * math.expm1(effect),
                 )
-                for place, effect in two
+                for place, effect in now.two
             ),
             stepped_over={shas[place]: why for place, why in sorted(search.unmeasurable.items())},
             processes=len(search.processes),
         )
 
-    def _standing(self) -> SearchStanding:
-        return standing(self.search, posterior.of(self.search))
-
     def _next(self) -> tuple[tuple[int, ...], ...]:
         """The commits of each process of the next round, all of them built."""
         while True:
-            found = posterior.of(self.search)
-            processes = next_processes(self.search, found)
+            processes = next_processes(self.search)
             wanted = {place for one in processes for place in one} - self.built
             if not wanted:
                 return processes
@@ -199,8 +154,9 @@ def times(measured: Timing, places: Mapping[str, int]) -> ProcessRead:
 # ---- where a search stands, and what is next -------------------------------------------------------------------------
 
 
-def standing(search: Search, found: Posterior) -> SearchStanding:
+def standing(search: Search) -> SearchStanding:
     """What is known by now; all but `open` end a search."""
+    found = posterior.of(search)
     ends = [*search.measurable, search.last]
     groups = [range(before + 1, end + 1) for before, end in zip([0, *ends], ends, strict=False)]
     best = max(groups, key=lambda group: float(found.culprit[group.start : group.stop].sum()))
@@ -220,7 +176,7 @@ def standing(search: Search, found: Posterior) -> SearchStanding:
     return SearchStanding("open", culprits, chance, effect, error)
 
 
-def next_processes(search: Search, found: Posterior) -> tuple[tuple[int, ...], ...]:
+def next_processes(search: Search) -> tuple[tuple[int, ...], ...]:
     """The commits of each process of the next round, both ends among them.
 
     What measuring tells of a commit is on which side of it the culprit lies. If times were exact, commits would tell
@@ -228,17 +184,17 @@ def next_processes(search: Search, found: Posterior) -> tuple[tuple[int, ...], .
     that split it best come first, whatever the noise. First no two processes measure the same; where nothing is left
     to split, they repeat what splits best, which is what noise has left open.
     """
-    room = LIBRARIES - 2
+    room, chances = LIBRARIES - 2, posterior.of(search).culprit
     chosen: list[list[int]] = [[] for _ in range(PROCESSES)]
     splits: list[int] = []
     for turn in range(room * PROCESSES):
-        best = _best(search.measurable, splits, found.culprit)
+        best = _best(search.measurable, splits, chances)
         if best is None:
             break
         splits.append(best)
         chosen[turn % PROCESSES].append(best)
     for one in chosen:
-        while len(one) < room and (best := _best(search.measurable, one, found.culprit)) is not None:
+        while len(one) < room and (best := _best(search.measurable, one, chances)) is not None:
             one.append(best)
     return tuple((0, *sorted(one), search.last) for one in chosen)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -12,7 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.measure import bisect as commits
-from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange, LastBuilt, TrialBench, Workbench
+from kernelgate.bench.measure.bisect import CommitRange, TrialBench, Workbench
 from kernelgate.bench.system import progress
 from kernelgate.ci.bisect import answers as answered
 from kernelgate.ci.bisect.answers import (
@@ -23,7 +23,7 @@ from kernelgate.ci.bisect.answers import (
     NotSearched,
     TimedAnswer,
 )
-from kernelgate.ci.bisect.first_failing import FirstFailing
+from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
 from kernelgate.ci.commands.options import PATH, answers, with_rules
@@ -32,6 +32,7 @@ from kernelgate.ci.document.answer import shown
 from kernelgate.ci.policy.policy import Policy
 
 Result = TypeVar("Result")
+Bench = TypeVar("Bench", Workbench, TrialBench)
 
 
 @click.command()
@@ -82,7 +83,7 @@ def bisect(
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
-        say(_built(commits.last_that_compiles(commits.between(Path.cwd(), *ends))))
+        say(_built(commits.between(Path.cwd(), *ends)))
         return 0
     if fuzz:
         try:
@@ -111,54 +112,38 @@ def _searched(bench: Workbench) -> TimedAnswer:
     """The commit that changed the time, and that of the submodule that it moves."""
     on_cpu = bench.setup.device == "cpu"
     together, apart = (CPU_PCT if on_cpu else one for one in (TOGETHER_PCT, APART_PCT))
-    rounds = Rounds(
-        bench, progress.say, Search(bench.range.last, spread_pct=together if bench.together else apart), apart
-    )
-    found = rounds.answer(rounds.run())
-    about = {"case": f"{bench.card.name}/{bench.case.id}", **_named(bench, found)}
-    inside = _inside(bench, found, lambda inner: _searched(bench.within(inner)))
-    return found.model_copy(update={**about, "inside": inside})
+    search = Search(bench.range.last, spread_pct=together if bench.together else apart)
+    found = Rounds(bench, progress.say, search, apart).run()
+    return found.model_copy(update={"inside": _inside(bench, found, _searched)})
 
 
 def _first_failing(trials: TrialBench) -> FailingAnswer:
     """The first commit at which the trial fails, and that of the submodule that it moves."""
     found = FirstFailing(trials, progress.say).run()
-    about = {"case": trials.name, "seed": trials.trial.run_seed, "repeat": trials.repeat, **_named(trials, found)}
-    inside = _inside(trials, found, lambda inner: _first_failing(trials.within(inner)))
-    return found.model_copy(update={**about, "inside": inside})
+    return found.model_copy(update={"inside": _inside(trials, found, _first_failing)})
 
 
-def _named(bench: BuiltCommits, found: TimedAnswer | FailingAnswer) -> dict[str, Any]:
-    subjects = {sha: bench.range.subject(bench.shas.index(sha)) for sha in found.culprits}
-    return {"subjects": subjects, "submodule": bench.range.submodule}
+def _built(whole: CommitRange) -> CompiledAnswer:
+    """The last commit that compiles, and that of the submodule that the next one moves."""
+    found = last_that_compiles(whole, progress.say)
+    inner = whole.inside(whole.shas.index(found.culprits[0]))
+    return found.model_copy(update={"inside": _on(inner, _built)})
 
 
 def _inside(
-    bench: BuiltCommits, found: TimedAnswer | FailingAnswer, search: Callable[[CommitRange], Result]
+    bench: Bench, found: TimedAnswer | FailingAnswer, search: Callable[[Bench], Result]
 ) -> Result | NotSearched | None:
     """What is found in the submodule that the one culprit moves; else why it was not searched."""
     if found.found != "found" or len(found.culprits) != 1:
         return None
-    inner = bench.inside(bench.shas.index(found.culprits[0]))
-    if not isinstance(inner, CommitRange):
-        return _not_searched(inner)
-    try:
-        return search(inner)
-    except KernelgateError as error:
-        return _not_searched(f"{inner.submodule}: {error}")
+    inner = bench.range.inside(bench.shas.index(found.culprits[0]), bench.paths())
+    return _on(inner, lambda commits: search(bench.within(commits)))
 
 
-def _not_searched(why: str | None) -> NotSearched | None:
-    return None if why is None else NotSearched.model_construct(why=why)
-
-
-def _built(found: LastBuilt) -> CompiledAnswer:
-    last, broken = found.range.shas[found.last : found.last + 2]
-    return CompiledAnswer.model_construct(
-        last_that_compiles=last,
-        culprits=(broken,),
-        subjects={broken: found.range.subject(found.last + 1)},
-        why=found.why,
-        submodule=found.range.submodule,
-        inside=_built(found.inside) if isinstance(found.inside, LastBuilt) else _not_searched(found.inside),
-    )
+def _on(inner: CommitRange | str | None, search: Callable[[CommitRange], Result]) -> Result | NotSearched | None:
+    if isinstance(inner, CommitRange):
+        try:
+            return search(inner)
+        except KernelgateError as error:
+            inner = f"{inner.submodule}: {error}"
+    return NotSearched.model_construct(why=inner) if inner else None

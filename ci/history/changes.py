@@ -22,7 +22,7 @@ from scipy import special
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
-from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
@@ -32,8 +32,6 @@ KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""
 RAMP_NUMBERS = 4
 """What a ramp may choose: level, size, begin, end."""
-NORMAL_95 = 1.959964
-"""Standard deviations to either side that hold 95% of a normal distribution."""
 
 SUSPECT: Final = 0.5
 """A change is suspected from this probability on, and when so many NIGHTS before it and after it have been seen: one

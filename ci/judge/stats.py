@@ -20,6 +20,8 @@ Array: TypeAlias = NDArray[np.float64]
 
 INTERVAL_LEVEL: Final = 0.95
 """The level of the intervals that are shown."""
+NORMAL_95 = 1.959964
+"""Standard deviations to either side that hold 95% of a normal distribution."""
 POWER: Final = 0.95
 """"A change of x% would have been seen" holds with this probability."""
 MISS: Final = 0.01

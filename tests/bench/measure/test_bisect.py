@@ -12,6 +12,7 @@ from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import bisect
 from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange
+from kernelgate.ci.bisect import first_failing
 from tests import miniature
 
 LOCAL = ("-c", "protocol.file.allow=always")
@@ -66,8 +67,7 @@ def rolled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def inside(made: Path) -> CommitRange | str | None:
-    whole = bisect.between(made, "HEAD~1", "HEAD")
-    return bisect.inside(whole, 1, whole.moved(1))
+    return bisect.between(made, "HEAD~1", "HEAD").inside(1)
 
 
 def test_the_commits_of_a_submodule_that_a_commit_moves(rolled: tuple[Path, list[str]]) -> None:
@@ -78,7 +78,8 @@ def test_the_commits_of_a_submodule_that_a_commit_moves(rolled: tuple[Path, list
     assert found.touching([".ci/kernels/", f"{INNER}/src/"]) == {1, 3}
     assert found.touching(["third_party/"]) == {1, 2, 3}
     assert found.touching([".ci/kernels/"]) == frozenset()
-    assert bisect.between(made, "HEAD~2", "HEAD~1").moved(1) == {}, "it is new there"
+    assert bisect.between(made, "HEAD~2", "HEAD~1").inside(1) is None, "it is new there"
+    assert bisect.between(made, "HEAD~1", "HEAD").inside(1, ["csrc/"]) is None, "nothing is built from it"
 
 
 def test_a_roll_touches_what_lies_in_the_submodule(rolled: tuple[Path, list[str]]) -> None:
@@ -88,13 +89,18 @@ def test_a_roll_touches_what_lies_in_the_submodule(rolled: tuple[Path, list[str]
     assert whole.touching(["own"]) == frozenset()
 
 
-def test_a_submodule_that_cannot_be_searched_is_said(rolled: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_a_submodule_that_cannot_be_searched_is_said(
+    rolled: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, shas = rolled
-    turned = bisect.between(made, "HEAD~1", "HEAD")
-    moved = {INNER: (shas[3], shas[0])}
-    assert "is not searched: " in str(bisect.inside(turned, 1, moved))
-    assert "the other way round" in str(bisect.inside(turned, 1, moved))
-    assert "moves 2 submodules at once" in str(bisect.inside(turned, 1, {**moved, "other": ("1", "2")}))
+    with monkeypatch.context() as patched:
+        before, after = {INNER: shas[3], "other": "1"}, {INNER: shas[0], "other": "1"}
+        patched.setattr(bisect.git, "submodules", lambda _, sha: after if sha == head else before)
+        head = miniature.git(made, "rev-parse", "HEAD")
+        assert "is not searched: " in str(inside(made))
+        assert "the other way round" in str(inside(made))
+        after["other"] = "2"
+        assert "moves 2 submodules at once" in str(inside(made))
 
     miniature.git(tmp_path, "clone", "--quiet", str(made), "without")
     assert f"run `git submodule update --init {INNER}`" in str(inside(tmp_path / "without"))
@@ -143,9 +149,8 @@ def test_the_last_commit_that_compiles(
             raise CompileError(sha[:12], None, "a.cpp:1: error: no", made)
 
     monkeypatch.setattr(commit, "build_commit", build)
-    found = bisect.last_that_compiles(bisect.between(made, shas[0], "HEAD"))
-    assert found.range.shas[found.last : found.last + 2] == (shas[first - 1], shas[first])
-    assert found.inside is None
+    found = first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
+    assert (found.last_that_compiles, *found.culprits) == (shas[first - 1], shas[first])
     assert "a.cpp:1: error: no" in found.why
 
 
@@ -155,11 +160,11 @@ def test_ends_that_say_nothing_and_a_machine_that_cannot_compile(
     made, [*shas, _] = repo
     monkeypatch.setattr(commit, "build_commit", lambda *_: None)
     with pytest.raises(UsageError, match="the bad end, compiles: there is nothing to find"):
-        bisect.last_that_compiles(bisect.between(made, shas[0], "HEAD"))
+        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
 
     def breaks_down(*_: object) -> None:
         raise CannotCompileError("the compiler was killed")
 
     monkeypatch.setattr(commit, "build_commit", breaks_down)
     with pytest.raises(CannotCompileError):
-        bisect.last_that_compiles(bisect.between(made, shas[0], "HEAD"))
+        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)

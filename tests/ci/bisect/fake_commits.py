@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 
 @dataclass
@@ -16,6 +17,8 @@ class FakeCommits:
     libraries: Mapping[int, str] = field(default_factory=dict)
     """Those that are the same have the same name."""
     unchanged: frozenset[int] = frozenset()
+    range = SimpleNamespace(subject=lambda _: "Tile by 128", submodule="")
+    card, case = SimpleNamespace(name="scale"), SimpleNamespace(id="n")
 
     @property
     def shas(self) -> tuple[str, ...]:

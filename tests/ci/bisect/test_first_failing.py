@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ class FakeTrials(FakeCommits):
     otherwise: Mapping[int, str] = field(default_factory=dict)
     seed: int = 1
     asked: list[int] = field(default_factory=list)
+    name, repeat = "scale/n3", "kernelgate fuzz --seed 1 --case scale/n3"
+    trial = SimpleNamespace(run_seed=1)
 
     def learn(self, times: int) -> TrialRuns:
         failed = self._failed(len(self.of_each) - 1, times)
@@ -41,9 +44,7 @@ class FakeTrials(FakeCommits):
 
 
 def searched(trials: FakeTrials) -> FailingAnswer:
-    found = FirstFailing(trials, lambda _: None).run()
-    about = {"case": "scale/n3", "seed": 1, "repeat": "kernelgate fuzz --seed 1 --case scale/n3"}
-    return found.model_copy(update={**about, "subjects": dict.fromkeys(found.culprits, "Tile by 128")})
+    return FirstFailing(trials, lambda _: None).run()
 
 
 def failing(commits: int, culprit: int, share: float = 1.0) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.bisect import rounds
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds
+from tests.ci.bisect.fake_commits import FakeCommits
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
 COMMITS = 16
@@ -28,6 +28,7 @@ class ReplayedBench:
     broken: int | None
     places: dict[int, str] = field(default_factory=dict)
     measured: int = 0
+    range, card, case = FakeCommits.range, FakeCommits.card, FakeCommits.case
 
     @property
     def shas(self) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def test_the_slowed_commit_is_found(trial: str, culprit: int, broken: int | None
 
     found = going.run()
 
-    assert (found.kind, found.culprits) == ("found", (culprit,))
-    low, high = (100 * math.expm1(found.effect + side * 1.96 * found.error) for side in (-1, 1))
+    assert (found.found, found.culprits) == ("found", (bench.shas[culprit],))
+    low, high = found.interval_pct
     assert pct[0] <= low <= high <= pct[1]
     assert bench.measured == len(bench.made.processes) <= 4, "no process was measured for nothing"

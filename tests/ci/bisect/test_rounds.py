@@ -48,9 +48,7 @@ def searched(bench: FakeBench) -> tuple[TimedAnswer, Search, list[str]]:
     said: list[str] = []
     search = Search(len(bench.of_each) - 1, spread_pct=rounds.TOGETHER_PCT)
     going = Rounds(bench, said.append, search, rounds.APART_PCT)
-    found = going.answer(going.run())
-    about = {"case": "scale/n", "subjects": dict.fromkeys(found.culprits, "Tile by 128")}
-    return found.model_copy(update=about), going.search, said
+    return going.run(), going.search, said
 
 
 def slower(commits: int, culprit: int, pct: float = 2.0) -> list[float]:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from kernelgate.ci.bisect import posterior, rounds
-from kernelgate.ci.bisect.posterior import CommitTime, Search, SearchStanding
+from kernelgate.ci.bisect.posterior import CommitTime, Search
+from kernelgate.ci.bisect.rounds import standing
 
 
 def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
@@ -25,10 +26,6 @@ def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1)
 def measured(search: Search, *processes: Mapping[int, float]) -> Search:
     """With processes of exact times."""
     return replace(search, processes=tuple(read(one, seed=at) for at, one in enumerate(processes)))
-
-
-def standing(search: Search) -> SearchStanding:
-    return rounds.standing(search, posterior.of(search))
 
 
 def test_before_anything_is_measured_every_commit_is_as_likely() -> None:
@@ -63,7 +60,7 @@ def test_commits_that_cannot_be_measured_are_stepped_over_and_named_with_the_cul
     search = measured(Search(8, unmeasurable=broken), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
     assert standing(search).culprits == (3, 4, 5)
     assert standing(search).kind == "found"
-    chosen = {at for one in rounds.next_processes(search, posterior.of(search)) for at in one}
+    chosen = {at for one in rounds.next_processes(search) for at in one}
     assert not chosen & broken.keys()
 
 
@@ -83,14 +80,15 @@ def test_two_changes_are_said_to_be_several() -> None:
     steps = {0: 0.0, 2: 0.0, 3: 4.0, 5: 4.0, 6: 1.0, 8: 1.0}
     now = standing(measured(Search(8), *[steps] * 3))
     assert now.kind == "several"
-    assert now.two is not None
-    assert now.two.places == (3, 6)
-    assert now.two.effects == pytest.approx((math.log1p(0.04), math.log(1.01 / 1.04)), abs=1e-3)
+    assert now.two == (
+        (3, pytest.approx(math.log1p(0.04), abs=1e-3)),
+        (6, pytest.approx(math.log(1.01 / 1.04), abs=1e-3)),
+    )
 
 
 def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:
     search = Search(64)
-    chosen = rounds.next_processes(search, posterior.of(search))
+    chosen = rounds.next_processes(search)
     assert [len(one) for one in chosen] == [rounds.LIBRARIES] * rounds.PROCESSES
     assert all(one[0] == 0 and one[-1] == 64 for one in chosen)
     inner = sorted(at for one in chosen for at in one[1:-1])
@@ -101,11 +99,11 @@ def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_th
 def test_what_is_left_open_is_measured_again() -> None:
     unclear = [{0: 0.0, 30: 0.0, 31: 0.3, 32: 1.0, 64: 1.0}, {0: 0.0, 30: 0.0, 31: 0.7, 32: 1.0, 64: 1.0}]
     search = measured(Search(64), *unclear)
-    for one in rounds.next_processes(search, posterior.of(search)):
+    for one in rounds.next_processes(search):
         assert 31 in one
 
 
 def test_a_range_of_one_commit_measures_its_ends() -> None:
     search = Search(1)
-    assert rounds.next_processes(search, posterior.of(search)) == ((0, 1),) * rounds.PROCESSES
+    assert rounds.next_processes(search) == ((0, 1),) * rounds.PROCESSES
     assert standing(measured(search, {0: 0.0, 1: 2.0}, {0: 0.0, 1: 2.0})).culprits == (1,)
