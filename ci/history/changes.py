@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, Literal
 
@@ -58,30 +58,16 @@ class Night:
     """Of the head's time over the pinned commit's, in the same processes."""
     error: float
     """Its standard error."""
-    processes: int = 1
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A night in the series of all environments."""
-
-    night: Night
-    value: float
-    error: float
 
 
 def of_series(nights: Iterable[Night]) -> tuple[Change, ...]:
-    """All changes that the nights of one series suggest, oldest first. Nights that say nothing are left out."""
-    ordered = sorted((one for one in nights if _says_something(one)), key=lambda one: one.place)
+    """All changes that the nights of one series suggest, oldest first."""
+    ordered = sorted(nights, key=lambda one: one.place)
     environments = dict.fromkeys(one.environment for one in ordered)
     parts = {key: [one for one in ordered if one.environment == key] for key in environments}
     known = {key: levels.of_series(*_columns(part)) for key, part in parts.items()}
     found = _once([change for key, part in parts.items() for change in _steps(part, known[key])])
     return tuple(_with_drift(_joined(parts, known), found))
-
-
-def _says_something(night: Night) -> bool:
-    return math.isfinite(night.log_ratio) and math.isfinite(night.error) and night.error >= 0 and night.processes > 0
 
 
 def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
@@ -93,34 +79,26 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
 
 def _steps(nights: Sequence[Night], known: Levels) -> list[Change]:
     """The steps within one environment."""
-    chances = _of_its_own(known.chances)
-    made = (_step(nights, known, chances, gaps) for gaps in _clusters(chances))
+    if len(nights) < 2:
+        return []
+    # Gap i lies before night i + 1. What is above any gap's: where nights scatter, each may hold a small change.
+    chances = np.maximum(0.0, known.chances - np.median(known.chances))
+    likely = np.flatnonzero(chances >= LIKELY)
+    runs = np.split(likely, np.flatnonzero(np.diff(likely) > 1) + 1)
+    made = (_step(nights, known, int(run[0]), chances[run]) for run in runs if len(run))
     return [one for one in made if one is not None]
 
 
-def _of_its_own(chances: Array) -> Array:
-    """What each gap's probability is above that of any gap: where nights scatter, each may hold a small change."""
-    return np.maximum(0.0, chances - np.median(chances)) if len(chances) else chances
-
-
-def _clusters(chances: Array) -> list[tuple[int, int]]:
-    """Runs of gaps that may hold a change, as first and last; gap i lies before night i + 1."""
-    likely = np.flatnonzero(chances >= LIKELY)
-    cuts = np.flatnonzero(np.diff(likely) > 1) + 1
-    return [(int(run[0]), int(run[-1])) for run in np.split(likely, cuts) if len(run)]
-
-
-def _step(nights: Sequence[Night], known: Levels, every: Array, gaps: tuple[int, int]) -> Change | None:
-    """The change in these gaps, first and last; None where there is too little to suspect one."""
-    first, last = gaps
-    chances = every[first : last + 1]
+def _step(nights: Sequence[Night], known: Levels, first: int, chances: Array) -> Change | None:
+    """The change in the gaps from `first` on that have these chances; None where there is too little to suspect one."""
     chance = min(1.0, float(chances.sum()))
     likely = first + 1 + int(np.argmax(chances))
     good = known.bad < SURELY
     if chance < SUSPECT or min(good[:likely].sum(), good[likely:].sum()) < NIGHTS:
         return None
-    low, high = _place(chances, PLACE)
-    before, after = first + low, first + high + 1
+    sums, tail = np.cumsum(chances) / chances.sum(), (1 - PLACE) / 2
+    before = first + int(np.searchsorted(sums, tail, side="right"))
+    after = first + int(np.searchsorted(sums, 1 - tail - 1e-12)) + 1
     while before > 0 and known.bad[before] > SURELY:
         before -= 1
     while after < len(nights) - 1 and known.bad[after] > SURELY:
@@ -128,26 +106,15 @@ def _step(nights: Sequence[Night], known: Levels, every: Array, gaps: tuple[int,
     size = float(known.means[after] - known.means[before])
     if abs(size) < math.log1p(SMALLEST_PCT / 100) / 2:
         return None
-    reach = NORMAL_95 * math.hypot(known.deviations[before], known.deviations[after])
-    sizes = (size - reach, size, size + reach)
-    return _change("step", nights[before], nights[after], sizes, chance)
-
-
-def _place(chances: Array, share: float) -> tuple[int, int]:
-    """The gaps between which the change lies with the probability `share`."""
-    sums = np.cumsum(chances) / chances.sum()
-    tail = (1 - share) / 2
-    return int(np.searchsorted(sums, tail, side="right")), int(np.searchsorted(sums, 1 - tail - 1e-12))
+    error = math.hypot(known.deviations[before], known.deviations[after])
+    return _change("step", nights[before], nights[after], (size, error), chance)
 
 
 def _change(
-    kind: Literal["step", "drift"],
-    before: Night,
-    after: Night,
-    sizes: tuple[float, float, float],
-    chance: float = 1.0,
+    kind: Literal["step", "drift"], before: Night, after: Night, found: tuple[float, float], chance: float = 1.0
 ) -> Change:
-    low, size, high = (100 * math.expm1(one) for one in sizes)
+    """`found`: its size as a log ratio, and the standard error of that."""
+    low, size, high = (100 * math.expm1(found[0] + off * NORMAL_95 * found[1]) for off in (-1, 0, 1))
     same = before.commit == after.commit
     return Change(
         kind=kind,
@@ -168,20 +135,17 @@ def _once(found: Sequence[Change]) -> list[Change]:
     """Without what a second environment shows of the same change: of two that overlap, the one that is known closer."""
     kept: list[Change] = []
     for change in sorted(found, key=lambda one: (one.place - one.previous_place, -one.chance)):
-        alike = (one for one in kept if one.environment != change.environment and _overlap(one, change))
-        if not any((one.change_pct > 0) == (change.change_pct > 0) for one in alike):
+        alike = (one for one in kept if (one.change_pct > 0) == (change.change_pct > 0))
+        elsewhere = (one for one in alike if one.environment != change.environment)
+        if not any(one.previous_place < change.place and change.previous_place < one.place for one in elsewhere):
             kept.append(change)
     return kept
-
-
-def _overlap(one: Change, other: Change) -> bool:
-    return one.previous_place < other.place and other.previous_place < one.place
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
 
 
-def _with_drift(points: Sequence[_Point], found: Sequence[Change]) -> list[Change]:
+def _with_drift(nights: Sequence[Night], found: Sequence[Change]) -> list[Change]:
     """The changes, in which drift takes the place of the steps that it explains better."""
     kept = [one for one in found if one.state != "suspected"]
     open_ = [one for one in found if one.state == "suspected"]
@@ -189,23 +153,21 @@ def _with_drift(points: Sequence[_Point], found: Sequence[Change]) -> list[Chang
     edges = [-math.inf, *(run[-1].place for run in runs)], [*(run[0].previous_place for run in runs), math.inf]
     for at, run in enumerate(runs):
         low, high = edges[0][at], edges[1][at + 1]
-        part = [one for one in points if low <= one.night.place <= high]
-        values, errors = (np.array([getattr(one, name) for one in part]) for name in ("value", "error"))
-        places = [one.night.place for one in part]
+        part = [one for one in nights if low <= one.place <= high]
+        values, errors = _columns(part)
+        places = [one.place for one in part]
         firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
         slow = _instead_of(firsts, values, errors)
         if slow is None:
             kept += run
             continue
-        reach = NORMAL_95 * slow.error
-        sizes = (slow.size - reach, slow.size, slow.size + reach)
-        first, last = part[slow.first].night, part[slow.last].night
+        first, last = part[slow.first], part[slow.last]
         kept += [one for one in run if one.place <= first.place or one.previous_place >= last.place]
-        kept.append(_change("drift", first, last, sizes))
+        kept.append(_change("drift", first, last, (slow.size, slow.error)))
     return sorted(kept, key=lambda one: (one.place, one.previous_place))
 
 
-def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> list[_Point]:
+def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> list[Night]:
     """The good nights of all environments as one series. Each goes on at the level at which it was joined."""
     every = sorted(
         ((night, key, at) for key, part in parts.items() for at, night in enumerate(part)), key=lambda one: one[0].place
@@ -219,7 +181,7 @@ def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -
         level = here - offsets[key]
         if known[key].bad[at] < SURELY:
             error = math.hypot(night.error, known[key].spread)
-            made.append(_Point(night, night.log_ratio - offsets[key], error))
+            made.append(replace(night, log_ratio=night.log_ratio - offsets[key], error=error))
     return made
 
 
@@ -245,7 +207,7 @@ def _instead_of(places: Sequence[range], values: Array, errors: Array) -> Ramp |
 
     `places`: of each step, the nights that may be the first one after it.
     """
-    found = _ramp(values, errors, DRIFT_NIGHTS)
+    found = _ramp(values, errors)
     if found is None or abs(found.size) < math.log1p(DRIFT_PCT / 100):
         return None
     free = math.log(len(values))
@@ -254,37 +216,37 @@ def _instead_of(places: Sequence[range], values: Array, errors: Array) -> Ramp |
     return found if found.misfit + RAMP_NUMBERS * free < stairs and p < DRIFT_P else None
 
 
-def _ramp(values: Array, errors: Array, shortest: int) -> Ramp | None:
-    """The ramp over at least `shortest` nights that fits best; None of fewer nights."""
+def _ramp(values: Array, errors: Array) -> Ramp | None:
+    """The ramp over at least DRIFT_NIGHTS that fits best; None of fewer nights."""
     n = len(values)
-    if n <= shortest:
+    if n <= DRIFT_NIGHTS:
         return None
     gap = max(1, n // KNOTS)
     knots = [*range(0, n - 1, gap), n - 1]
-    found = _best(knots, knots, values, errors, shortest)
+    found = _best(knots, knots, values, errors)
     while found and gap > 1:  # closer and closer around the best
         near = range(-gap, gap + 1, max(1, gap // 4))
         firsts, lasts = ([at + off for off in near if 0 <= at + off < n] for at in (found.first, found.last))
-        found, gap = _best(firsts, lasts, values, errors, shortest), gap // 4
+        found, gap = _best(firsts, lasts, values, errors), gap // 4
     return found
 
 
-def _best(firsts: Sequence[int], lasts: Sequence[int], values: Array, errors: Array, shortest: int) -> Ramp | None:
+def _best(firsts: Sequence[int], lasts: Sequence[int], values: Array, errors: Array) -> Ramp | None:
     """Of all ramps between these nights, by weighted least squares of a level and a size."""
-    tried = np.array([(a, b) for a in firsts for b in lasts if b - a >= shortest])
+    tried = np.array([(a, b) for a in firsts for b in lasts if b - a >= DRIFT_NIGHTS])
     if not len(tried):
         return None
-    weights = 1 / errors**2
-    weights /= weights.sum()
+    precision = float((1 / errors**2).sum())
+    weights = 1 / errors**2 / precision
     begin, end = tried[:, :1], tried[:, 1:]
     shapes = np.clip((np.arange(len(values)) - begin) / (end - begin), 0.0, 1.0)
     shapes -= (shapes @ weights)[:, None]
     centred = values - weights @ values
     across = shapes**2 @ weights
     sizes = shapes @ (weights * centred) / across
-    misfits = (float(weights @ centred**2) - sizes**2 * across) * float((1 / errors**2).sum())
+    misfits = (float(weights @ centred**2) - sizes**2 * across) * precision
     best = int(np.argmin(misfits))
-    error = 1 / math.sqrt(float(across[best]) * float((1 / errors**2).sum()))
+    error = 1 / math.sqrt(float(across[best]) * precision)
     return Ramp(int(begin[best, 0]), int(end[best, 0]), float(sizes[best]), error, float(misfits[best]))
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
-from kernelgate.ci.history import entry, nights, series, store
+from kernelgate.ci.history import entry, nights, store
 from kernelgate.ci.history.changes import NIGHTS
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import Entry
@@ -31,8 +31,7 @@ from kernelgate.ci.history.facts import (
     PostponedCase,
 )
 from kernelgate.ci.history.levels import SMALLEST_PCT
-from kernelgate.ci.history.nights import CONFIRM_P, CaseChanges, PairMeasured
-from kernelgate.ci.history.series import Wanted
+from kernelgate.ci.history.nights import CONFIRM_P, CaseChanges
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
@@ -50,49 +49,40 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     line = {place: sha for sha, place in places.items()}
     groups: dict[tuple[str, str, str], list[CulpritCase]] = {}
     searches = []
-    for one in found:
+    slower = ((one, at, change) for one in found for at, change in enumerate(one.changes) if change.change_pct > 0)
+    for one, at, change in ((one, at, change) for one, at, change in slower if change.is_certain):
         name = one.series
-        for at, change in enumerate(one.changes):
-            if change.state not in ("confirmed", "accepted") or change.change_pct <= 0:
-                continue
-            measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
-            left = nights.narrowed(change, measured)
-            good, bad = ends = line.get(left.low, change.previous), line.get(left.high, change.commit)
-            if left.middle:
-                where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
-                searches.append(CommitSearch(**where, base=change.previous, middle=left.middle))
-                continue
-            state, by = _since(change, one.changes[at + 1 :])
-            case = CulpritCase(
-                card=name.card[:LONGEST],
-                case=name.case[:LONGEST],
-                gpu=name.gpu[:LONGEST],
-                change_pct=change.change_pct,
-                interval_pct=change.interval_pct,
-                why=change.why[:LONGEST],
-                state=state,
-                by=by[:LONGEST],
-                record=_record(connection, name, change),
-            )
-            groups.setdefault((name.repository[:LONGEST], *ends), []).append(case)
+        low, high, middle = nights.narrowed(change, one.measured)
+        good, bad = line.get(low, change.previous), line.get(high, change.commit)
+        if middle:
+            where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
+            searches.append(CommitSearch(**where, base=change.previous, middle=middle))
+            continue
+        state, by = _since(change, one.changes[at + 1 :])
+        case = CulpritCase(
+            card=name.card[:LONGEST],
+            case=name.case[:LONGEST],
+            gpu=name.gpu[:LONGEST],
+            change_pct=change.change_pct,
+            interval_pct=change.interval_pct,
+            why=change.why[:LONGEST],
+            state=state,
+            by=by[:LONGEST],
+            record=_record(connection, name, change),
+        )
+        groups.setdefault((name.repository[:LONGEST], good, bad), []).append(case)
     culprits = (
-        Culprit(repository=repository, previous=old, commit=new, commits=_between(places, old, new), cases=tuple(cases))
+        Culprit(
+            repository=repository,
+            previous=old,
+            commit=new,
+            commits=max(1, places[new] - places[old]) if {old, new} <= places.keys() else 1,
+            cases=tuple(cases),
+        )
         for (repository, old, new), cases in groups.items()
     )
     oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
     return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(oldest_first), searches=tuple(searches))
-
-
-def _measured(connection: sa.Connection, name: CaseName, places: Mapping[str, int]) -> list[PairMeasured]:
-    """All comparisons of the case."""
-    every = series.series(connection, Wanted(name.card, name.case, name.gpu))
-    mine = (one for one in every if (one.repository, one.gpu) == (name.repository, name.gpu))
-    return [pair for one in mine for pair in nights.pairs(one, places)]
-
-
-def _between(places: Mapping[str, int], previous: str, commit: str) -> int:
-    """How many commits come into question."""
-    return max(1, places[commit] - places[previous]) if {previous, commit} <= places.keys() else 1
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
@@ -102,7 +92,7 @@ def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "
     if change.state == "accepted":
         return "accepted", change.why
     total = math.log1p(change.change_pct / 100)
-    for other in (one for one in later if one.state in ("confirmed", "accepted")):
+    for other in (one for one in later if one.is_certain):
         total += math.log1p(other.change_pct / 100)
         if 100 * math.expm1(total) < SMALLEST_PCT:
             return "fixed", other.commit
@@ -148,6 +138,9 @@ NEAR = 3
 LOOKED_AT = 20
 """Records of a kind of GPU: those that people measured themselves have no label."""
 
+OUTPUTS = ("gpu", "target", "base_sha", "head_sha", "cases", "processes")
+"""Of the workflow's step."""
+
 PROCESS_SECONDS: Final = 10.0
 """What a process takes of the GPU for a case of which the history knows no cost."""
 
@@ -187,7 +180,14 @@ def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str,
         if processes < policy.processes.minimum:
             postponed += [PostponedCase(gpu, case, previous, commit) for case in cases]
             continue
-        pairs.append(_pair(gpu, (previous, commit), cases, processes, seconds * processes))
+        record = f"out/{previous[:12]}-{commit[:12]}.json"
+        chosen = [word for name in cases for word in ("--case", name)]
+        measure = ("kernelgate", "bench", "--base", previous, "--head", commit, *chosen)
+        commands = (
+            escape.shell(*measure, "--processes", str(processes), "-o", record),
+            escape.shell("kernelgate", "history", "add", record),
+        )
+        pairs.append(PlannedPair(gpu, previous, commit, cases, processes, seconds * processes, commands))
         left[gpu] -= seconds * processes
     return NightPlan(tuple(pairs), tuple(postponed))
 
@@ -211,18 +211,6 @@ def _worth(group: Sequence[Suspicion]) -> float:
     return gain / seconds * (1 + max(one.waited for one in group))
 
 
-def _pair(gpu: str, ends: tuple[str, str], cases: tuple[str, ...], processes: int, seconds: float) -> PlannedPair:
-    previous, commit = ends
-    record = f"out/{previous[:12]}-{commit[:12]}.json"
-    chosen = [word for name in cases for word in ("--case", name)]
-    measure = ("kernelgate", "bench", "--base", previous, "--head", commit, *chosen)
-    commands = (
-        escape.shell(*measure, "--processes", str(processes), "-o", record),
-        escape.shell("kernelgate", "history", "add", record),
-    )
-    return PlannedPair(gpu, previous, commit, cases, processes, seconds, commands)
-
-
 def plan(
     connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
 ) -> NightPlan:
@@ -233,29 +221,25 @@ def plan(
     here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
     suspicions = []
     for case in found:
-        open_ = [one for one in case.changes if one.state == "suspected" and {one.previous, one.commit} <= here]
-        seconds = _process_seconds(connection, case.series) if open_ else None
-        for change in open_:
-            # It waits since the night on which it could be suspected first.
-            waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
-            usual = PROCESS_SECONDS
-            about = (usual if seconds is None else seconds, case.spread_pct, waited)
-            suspicions.append(Suspicion(case.series, change, *about))
+        for change in case.changes:
+            if change.state == "suspected" and {change.previous, change.commit} <= here:
+                # It waits since the night on which it could be suspected first.
+                waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
+                seconds = _process_seconds(connection, case.series)
+                suspicions.append(Suspicion(case.series, change, seconds, case.spread_pct, waited))
     gpus = {one.series.gpu for one in suspicions}
     return planned(suspicions, policy, {gpu: _spent(connection, gpu, since) for gpu in gpus} if since else None)
 
 
-def _process_seconds(connection: sa.Connection, case: CaseName) -> float | None:
+def _process_seconds(connection: sa.Connection, case: CaseName) -> float:
     """What a process took for this case in its last record that says so: the record's GPU-seconds in equal parts."""
-    own = sa.select(SERIES.c.id).filter_by(repository=case.repository, card=case.card, case=case.case, gpu=case.gpu)
-    priced = POINT.c.series_id.in_(own), POINT.c.record_id.in_(sa.select(COST.c.record_id))
-    last = connection.execute(sa.select(sa.func.max(POINT.c.record_id)).where(*priced)).scalar()
-    if last is None:
-        return None
+    own = POINT.c.series_id.in_(sa.select(SERIES.c.id).filter_by(**vars(case)))
+    priced = POINT.c.record_id.in_(sa.select(COST.c.record_id))
+    last = sa.select(sa.func.max(POINT.c.record_id)).where(own, priced).scalar_subquery()
     spent = connection.execute(sa.select(sa.func.sum(COST.c.gpu_seconds)).where(COST.c.record_id == last)).scalar()
     counts = sa.select(sa.func.count(POINT.c.series_id.distinct()), sa.func.max(POINT.c.processes))
     cases, processes = connection.execute(counts.where(POINT.c.record_id == last)).one()
-    return float(spent) / (cases * processes) if spent else None
+    return float(spent) / (cases * processes) if spent else PROCESS_SECONDS
 
 
 def _spent(connection: sa.Connection, gpu: str, since: datetime) -> float:
@@ -298,7 +282,7 @@ def next_pair(
     since = now - NIGHT
     for pair in plan(connection, found, policy, since).pairs:
         if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
-            return _outputs(runner, pair)
+            return _outputs(runner, (pair.previous, pair.commit), pair.cases, pair.processes)
     seconds = PROCESS_SECONDS * TO_DIRECT
     for one in of_index(connection, found).searches:
         runner = _runner(connection, kept, one.gpu, policy)
@@ -307,15 +291,13 @@ def next_pair(
             # A commit that cannot be built is passed by: the runs of a night take turns.
             near = [line[place] for place in one.middle[:NEAR] if place < len(line)]
             ends = one.base, near[int(now.timestamp() // 600) % len(near)]
-            case = CaseName("", one.card, one.case, one.gpu).written
-            return _outputs(runner, _pair(one.gpu, ends, (case,), TO_DIRECT, seconds))
-    return dict.fromkeys(("gpu", "target", "base_sha", "head_sha", "cases", "processes"), "")
+            return _outputs(runner, ends, (CaseName("", one.card, one.case, one.gpu).written,), TO_DIRECT)
+    return dict.fromkeys(OUTPUTS, "")
 
 
-def _outputs(runner: RunnerGpu, pair: PlannedPair) -> dict[str, str]:
-    ends = {"base_sha": pair.previous, "head_sha": pair.commit}
-    what = {"cases": " ".join(pair.cases), "processes": str(pair.processes)}
-    return {"gpu": runner.label, "target": runner.target, **ends, **what}
+def _outputs(runner: RunnerGpu, ends: tuple[str, str], cases: Sequence[str], processes: int) -> dict[str, str]:
+    what = runner.label, runner.target, *ends, " ".join(cases), str(processes)
+    return dict(zip(OUTPUTS, what, strict=True))
 
 
 def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) -> RunnerGpu | None:

@@ -138,9 +138,13 @@ class Change:
     """The probability that there is a change at all, as the nights show it."""
     why: str = ""
     """What decided the state."""
-    series: CaseName | None = None
+    series: CaseName = CaseName("", "", "", "")
     pinned: bool = True
     """Whether it was found against a pinned commit, else in times alone."""
+
+    @property
+    def is_certain(self) -> bool:
+        return self.state in ("confirmed", "accepted")
 
 
 @dataclass(frozen=True)

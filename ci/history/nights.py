@@ -29,7 +29,7 @@ from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.prior import KnownSpread
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
@@ -45,27 +45,25 @@ class CaseChanges:
     places: tuple[int, ...]
     """Of the nights' commits, in their order."""
     changes: tuple[Change, ...]
-    spread_pct: float | None = None
+    spread_pct: float | None
     """How far the case's processes scatter, by the median of its comparisons."""
-    pinned: bool = True
+    pinned: bool
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
+    measured: tuple[PairMeasured, ...]
+    """Its comparisons, where a confirmed change is to be searched for among several commits."""
 
 
 def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ...]:
     """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
     decided = connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name)).all()
-    groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
-    for row in series.chosen(connection, wanted):
-        groups.setdefault((row["card"], row["case"], row["gpu"], row["repository"]), []).append(row)
     found = []
-    for (card, case, gpu, repository), rows in sorted(groups.items()):  # one at a time: all of them may be gigabytes
-        group = series.loaded(connection, rows, wanted.since, None)
+    for name, rows in series.by_case(connection, wanted):  # one at a time: all of them may be gigabytes
+        group = series.loaded(connection, rows, None, None)
         if not any(_is_pinned(row) for one in group for row in one.comparisons):
-            group = series.loaded(connection, rows, wanted.since, series.HEADS)
-        name = CaseName(repository, card, case, gpu)
-        same = (row for row in decided if (row.card, row.case, row.gpu) == (card, case, gpu))
-        own = [row for row in same if row.repository in ("", repository)]
+            group = series.loaded(connection, rows, None, series.HEADS)
+        same = (row for row in decided if (row.card, row.case, row.gpu) == (name.card, name.case, name.gpu))
+        own = [row for row in same if row.repository in ("", name.repository)]
         found.append(_of_case(name, group, places, own))
     return tuple(one for one in found if one.places)
 
@@ -83,7 +81,7 @@ def _of_case(
     if not pinned:
         nights = [night for number, one in enumerate(group) for night in _times(one, number)]
     nights = [night for night in nights if night.commit not in excluded]
-    measured = [pair for one in group for pair in pairs(one, places)]
+    measured = [pair for one in group for pair in _pairs(one, places)]
     ended = []
     for change in changes.of_series(nights):
         named = replace(change, series=name, pinned=pinned)
@@ -92,13 +90,14 @@ def _of_case(
         ended.append(settled(named, measured))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned)
+    among = any(one.is_certain and one.place - one.previous_place > 1 for one in ended)
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, tuple(measured) if among else ())
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
     for row in one.comparisons:
         if _is_pinned(row) and row.head is not None and row.place is not None and row.error is not None:
-            yield Night(row.head, row.place, f"{number} {row.base}", row.effect, row.error, row.processes)
+            yield Night(row.head, row.place, f"{number} {row.base}", row.effect, row.error)
 
 
 def _times(one: MeasuredSeries, number: int) -> Iterator[Night]:
@@ -112,8 +111,7 @@ def _times(one: MeasuredSeries, number: int) -> Iterator[Night]:
     scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
     for order, (row, value) in enumerate(zip(rows, logs, strict=True)):
         place = order if row.place is None else row.place
-        error = math.hypot(row.error or 0.0, scatter)
-        yield Night(row.commit or "", place, str(number), value, error, max(1, row.processes))
+        yield Night(row.commit or "", place, str(number), value, math.hypot(row.error or 0.0, scatter))
 
 
 def _is_pinned(row: HistoryComparison) -> bool:
@@ -121,7 +119,7 @@ def _is_pinned(row: HistoryComparison) -> bool:
     return row.status is None and row.finding is None
 
 
-def pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[PairMeasured]:
+def _pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[PairMeasured]:
     """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
     for row in sorted(one.comparisons, key=lambda row: (row.made or "", row.record)):
         base = places.get(row.base)
@@ -135,8 +133,7 @@ def pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[Pai
 
 def oldest_first(found: Iterable[CaseChanges]) -> tuple[Change, ...]:
     """The changes of all cases."""
-    every = [(change, one.series) for one in found for change in one.changes]
-    return tuple(one for one, _ in sorted(every, key=lambda two: (two[0].place, two[1].card, two[1].case, two[1].gpu)))
+    return tuple(sorted((change for one in found for change in one.changes), key=lambda one: (one.place, one.series)))
 
 
 def text(found: Sequence[CaseChanges]) -> str:
@@ -150,8 +147,7 @@ def text(found: Sequence[CaseChanges]) -> str:
     told = [one for one in every if one.state != "refuted"]
     nights = formatting.counted(sum(len(one.places) for one in found), "night")
     end = f"{formatting.counted(len(found), 'case')}, {nights}: {len(told) or 'no'} change{'s' * (len(told) != 1)}"
-    refuted = len(every) - len(told)
-    end += f", {refuted} suspected and refuted\n" if refuted else "\n"
+    end += f", {len(every) - len(told)} suspected and refuted\n" if len(told) < len(every) else "\n"
     if unpinned := sum(not one.pinned for one in found):
         alone = formatting.counted(unpinned, "case")
         end += f"By times alone in {alone}: with no pinned commit beside them, the machine counts, too.\n"
@@ -162,12 +158,11 @@ def text(found: Sequence[CaseChanges]) -> str:
 
 def _row(change: Change) -> tuple[str | Line, ...]:
     slowly = " slowly" if change.kind == "drift" else ""
-    case, gpu = (change.series.written, change.series.gpu) if change.series else ("", "")
     return (
         f"{change.previous[:7]}..{change.commit[:7]}",
         f"{formatting.percent(change.change_pct, 2, sign=True)}{slowly}",
         change.state,
-        (Code(case), *formatting.device(Device(name=gpu or None))),
+        (Code(change.series.written), *formatting.device(Device(name=change.series.gpu or None))),
     )
 
 
@@ -278,19 +273,14 @@ def _length(pair: PairMeasured) -> int:
 
 def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Pooled:
     """All processes of all comparisons, as the judge combines them; no more certain than the judge said of any part."""
-    values = np.concatenate([_processes(one) for one in measured])
+    # Of processes with this mean and standard deviation, equally precise ones tell nothing more.
+    shapes = [(one, np.linspace(-1.0, 1.0, one.processes)) for one in measured]
+    values = np.concatenate([one.effect + one.spread * shape / np.std(shape, ddof=1) for one, shape in shapes])
     # What rounds add is part of the spread that is seen.
     before = prior.prior(prior.CHANGE_PCT, known)
     found = prior.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
     floor = 1 / math.sqrt(sum(1 / max(one.error, 1e-12) ** 2 for one in measured))
     return replace(found, error=max(found.error, floor))
-
-
-def _processes(measured: PairMeasured) -> Array:
-    """Effects with this mean and standard deviation: of more than these, equally precise processes tell nothing."""
-    n = measured.processes
-    shape = np.linspace(-1.0, 1.0, n)
-    return np.asarray(measured.effect + measured.spread * shape / np.std(shape, ddof=1))
 
 
 # ---- among several commits -------------------------------------------------------------------------------------------
@@ -300,18 +290,10 @@ def _processes(measured: PairMeasured) -> Array:
 # one go, on a machine at hand; this is for workflows, a pair of commits at a time.
 
 
-@dataclass(frozen=True)
-class NarrowedRange:
-    """The change was made after `low`, and not after `high`: places on the default branch."""
-
-    low: int
-    high: int
-    middle: tuple[int, ...]
-    """Places to compare next, the one that halves the range first; none where nothing tells more."""
-
-
-def narrowed(change: Change, measured: Sequence[PairMeasured]) -> NarrowedRange:
-    """`measured`: of the case."""
+def narrowed(change: Change, measured: Sequence[PairMeasured]) -> tuple[int, int, tuple[int, ...]]:
+    """The places after the first of which, and not after the second, the change was made; and those to compare next,
+    the one that halves the range first: none where nothing tells more. `measured`: of the case.
+    """
     low, high = change.previous_place, change.place
     asked: dict[int, list[PairMeasured]] = {}
     for one in measured:
@@ -329,7 +311,7 @@ def narrowed(change: Change, measured: Sequence[PairMeasured]) -> NarrowedRange:
     low = min(low, high - 1)
     half = (low + high) / 2
     between = (place for place in range(low + 1, high) if place not in open_)
-    return NarrowedRange(low, high, tuple(sorted(between, key=lambda place: (abs(place - half), place))))
+    return low, high, tuple(sorted(between, key=lambda place: (abs(place - half), place)))
 
 
 def _shows(change: Change, own: Sequence[PairMeasured]) -> bool | None:

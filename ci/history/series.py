@@ -122,14 +122,24 @@ def chosen(connection: sa.Connection, wanted: Wanted) -> list[dict[str, Any]]:
     raise KernelgateError(f"the history has nothing of that on a {gpu!r}; it has: {_names(row['gpu'] for row in rows)}")
 
 
+def by_case(connection: sa.Connection, wanted: Wanted) -> Iterator[tuple[CaseName, list[dict[str, Any]]]]:
+    """The rows of the series that have these names, case by case. Raises KernelgateError where there are none."""
+
+    def name(row: Mapping[str, Any]) -> CaseName:
+        return CaseName(*(row[key] for key in ("repository", "card", "case", "gpu")))
+
+    for case, rows in groupby(sorted(chosen(connection, wanted), key=name), key=name):
+        yield case, list(rows)
+
+
 def cases_at(connection: sa.Connection, wanted: Wanted, sha: str) -> tuple[CaseName, ...]:
     """The cases with these names that were measured at a commit. Raises KernelgateError where there are none."""
     measured = sa.select(POINT.c.series_id).join(COMMIT, COMMIT.c.id == POINT.c.commit_id).where(COMMIT.c.sha == sha)
     there = set(connection.execute(measured).scalars())
-    rows = [row for row in chosen(connection, wanted) if row["id"] in there]
-    if not rows:
+    cases = [case for case, rows in by_case(connection, wanted) if any(row["id"] in there for row in rows)]
+    if not cases:
         raise KernelgateError(f"the history has no measurement of that at {sha[:12]}")
-    return tuple(sorted({CaseName(row["repository"], row["card"], row["case"], row["gpu"]) for row in rows}))
+    return tuple(cases)
 
 
 def _names(values: Iterator[str], most: int = 8) -> str:
@@ -200,7 +210,7 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     """The newest series of what was asked for. Raises KernelgateError where nothing has these names."""
     found: list[MeasuredSeries] = []
     cases = earlier = left_out = 0
-    for _, alike in groupby(sorted(chosen(connection, wanted), key=_case), key=_case):
+    for _, alike in by_case(connection, wanted):
         since = [row for row in alike if wanted.since is None or row["newest"] >= wanted.since]
         ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
         earlier += len(ordered[:-ENVIRONMENTS])
@@ -226,10 +236,6 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
         of = "" if cases == 1 else " of cases"
         parts.append(f"Left out: {formatting.counted(earlier, 'earlier environment')}{of}; --json has them.")
     return "\n\n".join(parts) + "\n"
-
-
-def _case(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return row["card"], row["case"], row["gpu"], row["repository"]
 
 
 def sparkline(times: Iterable[float]) -> str:

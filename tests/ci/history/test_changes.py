@@ -18,7 +18,7 @@ def series(values: Sequence[float], environments: Sequence[str] | None = None, f
     """Nights of these log ratios, one commit each, whose own errors are 0.02%."""
     keys = environments or ["driver 580"] * len(values)
     return [
-        Night(f"{first + at:07x}", first + at, key, float(value), 2e-4, 5)
+        Night(f"{first + at:07x}", first + at, key, float(value), 2e-4)
         for at, (value, key) in enumerate(zip(values, keys, strict=True))
     ]
 
@@ -68,14 +68,6 @@ def test_a_bad_night_beside_a_step_is_neither_of_its_commits() -> None:
     values[59] += 0.2
     [found] = changes.of_series(series(values))
     assert places([found]) == [("step", 58, 60)]
-
-
-def test_nights_without_a_figure_are_left_out() -> None:
-    nights = series(stepped(80, 60, 1.0, 0.03))
-    nights[10] = replace(nights[10], log_ratio=math.nan)
-    nights[11] = replace(nights[11], error=math.inf)
-    nights[12] = replace(nights[12], processes=0)
-    assert places(changes.of_series(nights)) == [("step", 59, 60)]
 
 
 def test_a_new_environment_is_no_change_and_a_change_in_it_is_one() -> None:
