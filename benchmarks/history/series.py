@@ -89,8 +89,7 @@ def nights(label: SeriesLabel) -> list[Night]:
         seen[first : first + label.bad_runs] += off
     shown = error * np.sqrt(rng.chisquare(PROCESSES - 1 + 10, NIGHTS) / (PROCESSES - 1 + 10))
     return [
-        Night(f"{at:07x}", CODE_A_NIGHT * at, str(names[at]), float(seen[at]), float(shown[at]))
-        for at in range(NIGHTS)
+        Night(f"{at:07x}", CODE_A_NIGHT * at, str(names[at]), float(seen[at]), float(shown[at])) for at in range(NIGHTS)
     ]
 
 

@@ -22,9 +22,10 @@ WAIT_S = 60
 
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
-REVISION = "0008"
+REVISION = "0009"
 METADATA = MetaData()
-
+ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
+"""Of a series, beside the kind of GPU; the producer is such as "kernelgate 0.1.0"."""
 
 VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
 """One row, which every writer locks. Its name may stand in a database beside another project's."""
@@ -67,12 +68,7 @@ SERIES = Table(
     Column("card", Text, nullable=False),
     Column("case", Text, nullable=False),
     Column("gpu", Text, nullable=False),
-    Column("driver", Text, nullable=False),
-    Column("torch", Text, nullable=False),
-    Column("triton", Text, nullable=False),
-    Column("cuda", Text, nullable=False),
-    Column("clock_policy", Text, nullable=False),
-    Column("producer", Text, nullable=False),  # such as "kernelgate 0.1.0"
+    *(Column(name, Text, nullable=False) for name in ENVIRONMENT),
     Column("newest", Text, nullable=False),  # when its newest record was made, …
     Column("reference", Text),  # … and what that one's card calls its reference
     Column("environment", Text, nullable=False),  # names all but card and case, in short
@@ -160,35 +156,30 @@ class Database:
     engine: sa.Engine
 
 
-def at(where: str | Path, renew: bool = False) -> Database:
+def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     """The index at a SQLite file's path or a postgresql:// URL, made where there is none. Raises HistoryIndexError.
 
-    `renew`: an index of another version is emptied and gets this version's tables.
+    `renew`: an index of another version is emptied and gets this version's tables. Without `make` nothing is made or
+    changed there, and an index that is not there is refused.
     """
-    found = _opened(where, make=True)
+    found = _opened(where, make)
     try:
         revision = _revision(found)
-        if revision is None or (renew and revision != REVISION):
+        if revision != REVISION:
+            if not make or (revision is not None and not renew):
+                why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
+                raise HistoryIndexError(f"{found.name} {why}")
             _make(found)
-        else:
-            _require(found, revision)
     except BaseException:
         found.engine.dispose()
         raise
     return found
 
 
-def existing(where: str | Path) -> Database:
-    """As `at`, to be read alone: nothing is made or changed there. Raises HistoryIndexError where it is not there."""
-    found = _opened(where, make=False)
-    _require(found, _revision(found))
-    return found
-
-
 def is_there(where: str | Path) -> bool:
     """Whether there is an index of this version."""
     try:
-        existing(where).engine.dispose()
+        at(where, make=False).engine.dispose()
     except HistoryIndexError:
         return False
     return True
@@ -244,14 +235,7 @@ def _revision(database: Database) -> str | None:
     with reading(database) as connection:
         if not sa.inspect(connection).has_table(VERSION.name):
             return None
-        found: str | None = connection.execute(sa.select(VERSION.c.version_num)).scalar()
-        return found
-
-
-def _require(database: Database, revision: str | None) -> None:
-    if revision != REVISION:
-        why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
-        raise HistoryIndexError(f"{database.name} {why}")
+        return connection.execute(sa.select(VERSION.c.version_num)).scalar()
 
 
 def _make(database: Database) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, computed_field
+from pydantic import ConfigDict, Field, PlainSerializer
 
 from kernelgate.bench.record import Model
 from kernelgate.ci.history.entry import ComparisonEntry, PointEntry
@@ -47,6 +47,10 @@ class CaseName:
         return "/".join(filter(None, (self.card, self.case)))
 
 
+IN_PERCENT = PlainSerializer(pct, return_type=float | None)
+"""Of a difference of logarithms, as JSON has it."""
+
+
 class HistoryPoint(PointEntry):
     """What one side of a case took, in which record."""
 
@@ -55,13 +59,8 @@ class HistoryPoint(PointEntry):
     made: str | None
     place: int | None
     """Of the commit in the first-parent order of the default branch."""
-    error: Annotated[float | None, Field(exclude=True)] = None
+    error: Annotated[float | None, IN_PERCENT, Field(serialization_alias="error_pct")] = None
     finding: str | None
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def error_pct(self) -> float | None:
-        return pct(self.error)
 
 
 class HistoryComparison(ComparisonEntry):
@@ -71,19 +70,9 @@ class HistoryComparison(ComparisonEntry):
     made: str | None
     place: int | None
     """The head's."""
-    effect: Annotated[float, Field(exclude=True)]
-    error: Annotated[float | None, Field(exclude=True)] = None
+    effect: Annotated[float, IN_PERCENT, Field(serialization_alias="change_pct")]
+    error: Annotated[float | None, IN_PERCENT, Field(serialization_alias="error_pct")] = None
     finding: str | None
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def change_pct(self) -> float | None:
-        return pct(self.effect)
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def error_pct(self) -> float | None:
-        return pct(self.error)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
 
-SHARED = ("repository", "gpu", "driver", "torch", "triton", "cuda", "clock_policy", "producer")
-"""Columns that the series of a record have in common."""
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
 
@@ -29,22 +27,28 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
     """
     where = _environment(entry)
     record = _record(connection, entry, where, condensed)
-    commits = _commits(connection, entry)
+    commits = _numbers(connection, COMMIT.c.sha, {sha: {} for sha in _commits(entry)})
     named = [{**where, "card": text(case.card), "case": text(case.case)} for case in entry.cases]
-    keys = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for one in named]
-    series = _series(connection, dict(zip(keys, named, strict=True)))
-    points, comparisons = [], []
+    keys = [_digest(one) for one in named]
+    fresh = {key: {**one, "newest": ""} for key, one in zip(keys, named, strict=True)}
+    series = _numbers(connection, SERIES.c.key, fresh)
+    points, comparisons, renewed = [], [], []
     for key, case in dict(zip(keys, entry.cases, strict=True)).items():  # names that differ in control characters alone
         own = {"series_id": series[key], "record_id": record, "finding": case.finding and text(case.finding)}
         points += [own | one for one in _points(case, commits)]
         comparisons += [own | one for one in _comparisons(case, commits)]
+        renewed.append({"number": series[key], "name": case.reference and text(case.reference)})
     costs = [
         {"record_id": record, "number": number, **cost.model_dump(), "phase": text(cost.phase)}
         for number, cost in enumerate(entry.costs)
     ]
     for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
         insert(connection, table, rows)
-    _renew(connection, entry, [series[key] for key in keys])
+    # Whoever forgets a record leaves what it was the newest of as it is: that says only where to look first.
+    made = moment(entry.run.created_at) or ""
+    older = sa.update(SERIES).where(SERIES.c.id == sa.bindparam("number"), SERIES.c.newest <= made)
+    if renewed:
+        connection.execute(older.values(newest=made, reference=sa.bindparam("name")), renewed)
 
 
 def clear(connection: sa.Connection) -> None:
@@ -88,90 +92,64 @@ def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[st
 def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], condensed: str | None) -> int:
     """The measurement's row, which holds nothing else yet."""
     run = entry.run
+    known = connection.execute(sa.select(RECORD.c.id).filter_by(name=entry.name)).scalar()
+    if known is not None:
+        every = sa.select(SERIES.c.id)  # both tables lie in the order of series
+        for table in (POINT, COMPARISON):
+            connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == known))
+        connection.execute(sa.delete(COST).where(COST.c.record_id == known))
+        connection.execute(sa.delete(RECORD).where(RECORD.c.id == known))
     row = {
         "name": entry.name,
         "rules": entry.rules,
         "made": moment(run.created_at),
-        "repository": where["repository"],
-        "producer": where["producer"],
+        **{key: where[key] for key in ("repository", "producer", "gpu", "environment")},
         "event": text(run.event),
         "base_sha": run.base_sha and text(run.base_sha),
         "head_sha": run.head_sha and text(run.head_sha),
-        "gpu": where["gpu"],
         "outcome": entry.outcome,
         "reason": entry.reason and text(entry.reason),
         "cards": json.dumps(sorted({text(case.card) for case in entry.cases}), ensure_ascii=False),
-        "environment": environment_of(where),
         "condensed": condensed,
     }
-    record: int | None = connection.execute(sa.select(RECORD.c.id).filter_by(name=entry.name)).scalar()
-    if record is None:
-        fresh: int = connection.execute(sa.insert(RECORD).values(**row).returning(RECORD.c.id)).scalar_one()
-        return fresh
-    connection.execute(sa.update(RECORD).where(RECORD.c.id == record).values(**row))
-    _forget(connection, record)
-    return record
+    fresh: int = connection.execute(sa.insert(RECORD).values(**row).returning(RECORD.c.id)).scalar_one()
+    return fresh
 
 
-def _forget(connection: sa.Connection, record: int) -> None:
-    every = sa.select(SERIES.c.id)  # both tables lie in the order of series
-    for table in (POINT, COMPARISON):
-        connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == record))
-    connection.execute(sa.delete(COST).where(COST.c.record_id == record))
-
-
-def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
-    """The numbers of all commits that the entry names."""
+def _commits(entry: Entry) -> set[str]:
+    """All that the entry names."""
     named = {one.commit for case in entry.cases for one in case.points}
     named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
-    shas = sorted({text(sha) for sha in named if sha is not None})
-    asked = sa.select(COMMIT.c.sha, COMMIT.c.id)
-    known = _ids(connection, asked, COMMIT.c.sha, shas)
-    new = [sha for sha in shas if sha not in known]
-    insert(connection, COMMIT, [{"sha": sha} for sha in new])
-    return known | _ids(connection, asked, COMMIT.c.sha, new)
+    return {text(sha) for sha in named if sha is not None}
 
 
-def _series(connection: sa.Connection, named: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
-    """The numbers of these series by their keys; most are known from earlier measurements."""
-    asked = sa.select(SERIES.c.key, SERIES.c.id)
-    known = _ids(connection, asked, SERIES.c.key, list(named))
-    new = {key: one for key, one in named.items() if key not in known}
-    rows = [{"key": key, **one, "environment": environment_of(one), "newest": ""} for key, one in new.items()]
-    insert(connection, SERIES, rows)
-    return known | _ids(connection, asked, SERIES.c.key, list(new))
+def _numbers(connection: sa.Connection, key: sa.Column[str], rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """The numbers of these rows of the key's table, by their keys. Most are there; the others are put in."""
+
+    def numbers() -> dict[str, int]:
+        found: dict[str, int] = {}
+        names = list(rows)
+        for some in (names[start : start + BATCH] for start in range(0, len(names), BATCH)):
+            asked = sa.select(key, key.table.c.id).where(key.in_(some))
+            found.update((name, number) for name, number in connection.execute(asked))
+        return found
+
+    known = numbers()
+    new = [{key.name: name, **rows[name]} for name in sorted(rows.keys() - known.keys())]
+    if not new:
+        return known
+    insert(connection, key.table, new)
+    return numbers()
 
 
-def _renew(connection: sa.Connection, entry: Entry, ids: Sequence[int]) -> None:
-    """Tells the entry's series that it is their newest, unless they have a newer one. Whoever forgets a record leaves
-    that as it is: it says only where to look first.
-    """
-    made = moment(entry.run.created_at) or ""
-    names = [case.reference and text(case.reference) for case in entry.cases]
-    for name in sorted(set(names), key=str):
-        mine = [number for number, known in zip(ids, names, strict=True) if known == name]
-        older = SERIES.c.id.in_(mine), SERIES.c.newest <= made
-        connection.execute(sa.update(SERIES).where(*older).values(newest=made, reference=name))
-
-
-def _ids(
-    connection: sa.Connection, asked: sa.Select[Any], key: sa.Column[str], wanted: Sequence[str]
-) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for start in range(0, len(wanted), BATCH):
-        rows = connection.execute(asked.where(key.in_(wanted[start : start + BATCH]))).all()
-        found.update({row[0]: row[1] for row in rows})
-    return found
-
-
-def environment_of(fields: Mapping[str, str]) -> str:
-    """A short name of what the series of a record have in common."""
-    return hashlib.sha256(json.dumps([fields[key] for key in SHARED]).encode()).hexdigest()[:16]
+def _digest(fields: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def _environment(entry: Entry) -> dict[str, str]:
+    """What the series of a record have in common, and a short name of that."""
     where = entry.environment
-    return {
+    shared = {
         "repository": text(entry.run.repository),
         "gpu": text(where.device.name),
         "driver": text(where.device.driver),
@@ -181,6 +159,7 @@ def _environment(entry: Entry) -> dict[str, str]:
         "clock_policy": text(where.clock_policy),
         "producer": " ".join(filter(None, (text(entry.run.producer), text(entry.run.version)))),
     }
+    return {**shared, "environment": _digest(shared)[:16]}
 
 
 def _points(case: CaseEntry, commits: Mapping[str, int]) -> Iterator[dict[str, Any]]:

@@ -78,13 +78,13 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
             judgement(archive, name)  # what takes long, before others have to wait
     with database.writing(archive.database) as connection:
         index.clear(connection)
-        names = set(store.names(archive.store, "records"))
+        names = store.names(archive.store, "records")
         replaced = set()
         for own, short in _read(archive, "condensed", CondensedRecord, say):  # a record may become one meanwhile
             index.add(connection, short.entry, own)
             replaced.add(short.raw)
         count = len(replaced)
-        for name in sorted(names - replaced):
+        for name in sorted({*names} - replaced):
             try:
                 index.add(connection, judgement(archive, name))
                 count += 1

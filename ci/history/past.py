@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord
 from kernelgate.ci.history import database
 from kernelgate.ci.history.database import COMMIT, COMPARISON, POINT, RECORD, SERIES, Database
 from kernelgate.ci.history.entry import moment
+from kernelgate.ci.history.facts import CaseName
 from kernelgate.ci.history.index import text
 from kernelgate.ci.judge.prior import HISTORY_MEMORY_DF, KEPT_DAYS, MOST_PCT, History, KnownSpread, joined
 
@@ -46,16 +48,6 @@ class AskedCases:
     keys: frozenset[CaseKey]
 
 
-@dataclass(frozen=True)
-class RecentTimes:
-    """Of one environment, the oldest first: times of two do not compare."""
-
-    times_us: tuple[float, ...]
-    first_day: str
-    """Such as 2026-08-01; empty where the record does not say."""
-    last_day: str
-
-
 def asked(record: RunRecord) -> AskedCases | None:
     """What to ask for this record; None where the GPU has no name, or nothing was timed."""
     gpu, keys = record.environment.device.name, frozenset(case.key for case in record.cases)
@@ -73,7 +65,7 @@ def of_database(index: Database, wanted: AskedCases) -> History:
         query = sa.select(SERIES.c.id).where(SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_(cards))
         if connection.execute(query.limit(1)).first() is None:
             return History()
-        newest = _newest(wanted, NEWEST_RECORDS)
+        newest = _newest(wanted)
         spreads = dict(_spreads(connection, _of(COMPARISON, newest, own)))
         days = dict(_days(connection, _of(POINT, newest, own)))
     return History(
@@ -82,27 +74,25 @@ def of_database(index: Database, wanted: AskedCases) -> History:
     )
 
 
-def last_times(connection: sa.Connection, names: tuple[str, str, str, str]) -> RecentTimes | None:
-    """By repository, card, case and kind of GPU: heads of the default branch that a verdict may rest on."""
-    own = (SERIES.c.repository, SERIES.c.card, SERIES.c.case, SERIES.c.gpu)
+def last_times(connection: sa.Connection, case: CaseName) -> list[tuple[str, float]]:
+    """Heads of the default branch that a verdict may rest on: each one's day, such as 2026-08-01, and its time.
+
+    The oldest first, of the newest environment: times of two do not compare. The day is empty where it is not known.
+    """
     query = (
         sa.select(POINT.c.series_id, POINT.c.us, RECORD.c.made)
-        .join(SERIES, SERIES.c.id == POINT.c.series_id)
         .join(RECORD, RECORD.c.id == POINT.c.record_id)
         .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
-        .where(*(column == name for column, name in zip(own, names, strict=True)))
+        .where(POINT.c.series_id.in_(sa.select(SERIES.c.id).filter_by(**vars(case))))
         .where(POINT.c.side == "head", POINT.c.finding.is_(None), COMMIT.c.place.is_not(None))
         .order_by(COMMIT.c.place.desc(), RECORD.c.made.desc(), RECORD.c.id.desc())
         .limit(LAST)
     )
-    newest_first = connection.execute(query).all()
-    rows = [row for row in reversed(newest_first) if row.series_id == newest_first[0].series_id]
-    if not rows:
-        return None
-    return RecentTimes(tuple(row.us for row in rows), (rows[0].made or "")[:10], (rows[-1].made or "")[:10])
+    rows = connection.execute(query).all()
+    return [((row.made or "")[:10], row.us) for row in reversed(rows) if row.series_id == rows[0].series_id]
 
 
-def _newest(wanted: AskedCases, count: int) -> sa.CTE:
+def _newest(wanted: AskedCases) -> sa.CTE:
     """The newest records that hold a card of these cases."""
     cards = sorted({text(key.card) for key in wanted.keys})
     of_card = [RECORD.c.cards.contains(json.dumps(card, ensure_ascii=False), autoescape=True) for card in cards]
@@ -111,7 +101,7 @@ def _newest(wanted: AskedCases, count: int) -> sa.CTE:
         .where(RECORD.c.made < wanted.before if wanted.before else RECORD.c.made.is_not(None))
         .where(RECORD.c.gpu == wanted.gpu, sa.or_(*of_card))
         .order_by(RECORD.c.made.desc(), RECORD.c.name)
-        .limit(sa.literal_column(str(count)))  # in sight, SQLite begins with these few
+        .limit(sa.literal_column(str(NEWEST_RECORDS)))  # in sight, SQLite begins with these few
     )
     if wanted.repository:
         query = query.where(RECORD.c.repository.in_([wanted.repository, ""]))
@@ -132,30 +122,24 @@ def _of(table: sa.Table, newest: sa.CTE, cases: Iterable[_Case]) -> sa.Select[An
 def _spreads(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[tuple[_Case, KnownSpread]]:
     """Of each case what its paired comparisons show together, as far as they still count."""
     columns = (COMPARISON.c.spread_pct, COMPARISON.c.noise_pct, COMPARISON.c.processes)
-    known = (COMPARISON.c.noise_pct.is_not(None), COMPARISON.c.spread_pct.is_not(None), COMPARISON.c.processes > 1)
-    rows: Sequence[Any] = connection.execute(query.add_columns(*columns).where(*known)).all()
+    told = (COMPARISON.c.noise_pct.is_not(None), COMPARISON.c.spread_pct.is_not(None), COMPARISON.c.processes > 1)
+    rows: Sequence[Any] = connection.execute(query.add_columns(*columns).where(*told)).all()
     newest_first = sorted(rows, key=lambda row: row.made, reverse=True)
     by_case = sorted(newest_first, key=lambda row: (row.card, row.case))
     for case, seen in groupby(by_case, key=lambda row: (row.card, row.case)):
         kept, left = [], 1.0
         for row in seen:
             if left > FORGOTTEN:
-                kept.append(_known(row))
+                known = KnownSpread(
+                    spread_pct=min(row.spread_pct, MOST_PCT),
+                    noise_pct=min(row.noise_pct, MOST_PCT),
+                    df=row.processes - 1,
+                    comparisons=1,
+                    last_seen=row.made,
+                )
+                kept.append(known)
                 left *= max(0.0, 1 - (row.processes - 1) / HISTORY_MEMORY_DF)
-        *later, whole = kept
-        for newer in reversed(later):
-            whole = joined(whole, newer)
-        yield case, whole
-
-
-def _known(row: Any) -> KnownSpread:
-    return KnownSpread(
-        spread_pct=min(row.spread_pct, MOST_PCT),
-        noise_pct=min(row.noise_pct, MOST_PCT),
-        df=row.processes - 1,
-        comparisons=1,
-        last_seen=row.made,
-    )
+        yield case, reduce(joined, reversed(kept))
 
 
 def _days(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[tuple[_Case, tuple[BaselineDay, ...]]]:

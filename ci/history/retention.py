@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import Condensed, RunRecord, Timing
-from kernelgate.ci.history import database, index, keep, nights, store
+from kernelgate.bench.record import Condensed, RunRecord
+from kernelgate.ci.history import database, index, keep, nights, series, store
 from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import CONDENSED, CondensedRecord, Entry
 from kernelgate.ci.history.facts import CondensedRecords
@@ -62,11 +62,11 @@ def _condense(archive: Archive, name: str) -> tuple[int, int]:
     if data is None:
         return 0, 0  # another process was faster
     before = store.size(archive.store, "records", name)
-    before += sum(store.size(archive.store, "judgements", one) for one in store.judgements(archive.store, name))
+    judged = store.names(archive.store, "judgements", name)
+    before += sum(store.size(archive.store, "judgements", one) for one in judged)
     made = record.from_json(data, name)
     entry = keep.judgement(archive, name, made)
-    short = condensed_record(name, made, entry)
-    new = short.model_dump_json(by_alias=True, exclude_defaults=True).encode()
+    new = condensed_record(name, made, entry).model_dump_json(by_alias=True, exclude_defaults=True).encode()
     own = store.name_of(new)
     store.put(archive.store, "condensed", own, new)
     store.get(archive.store, "condensed", own)  # raises where it is not what was written
@@ -77,7 +77,7 @@ def _condense(archive: Archive, name: str) -> tuple[int, int]:
 
 
 def _remove(archive: Archive, name: str) -> None:
-    for one in store.judgements(archive.store, name):
+    for one in store.names(archive.store, "judgements", name):
         store.remove(archive.store, "judgements", one)
     store.remove(archive.store, "records", name)
 
@@ -90,14 +90,15 @@ def needed(connection: sa.Connection, released: Collection[str], today: datetime
     begin = (today.astimezone(UTC) - timedelta(days=RAW_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
     recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
     kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())
-    kept |= set(_regressed(connection))
-    rows = connection.execute(sa.select(SERIES)).all()
-    for case in nights.of_index(connection, Wanted()) if rows else ():
-        kept |= set(_suspected(connection, case))
-    ordered = sorted(rows, key=lambda row: (row.newest, row.id))
-    newest = {(row.repository, row.card, row.case, row.gpu): row.id for row in ordered}.values()
-    for row in rows:
-        kept |= set(_measures(connection, row.id, released, row.id in newest))
+    kept.update(_regressed(connection))
+    if connection.execute(sa.select(SERIES.c.id).limit(1)).first() is None:
+        return kept
+    for case in nights.of_index(connection, Wanted()):
+        kept.update(_suspected(connection, case))
+    for _, rows in series.by_case(connection, Wanted()):
+        newest = max(rows, key=lambda row: (row["newest"], row["id"]))
+        for row in rows:
+            kept.update(_measures(connection, row["id"], released, row is newest))
     return kept
 
 
@@ -123,8 +124,7 @@ def _regressed(connection: sa.Connection) -> Iterator[str]:
 
 def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
     """Records of the commits between which an open suspicion lies, both among them."""
-    name = case.series
-    own = sa.select(SERIES.c.id).filter_by(repository=name.repository, card=name.card, case=name.case, gpu=name.gpu)
+    own = sa.select(SERIES.c.id).filter_by(**vars(case.series))
     for change in (one for one in case.changes if one.state == "suspected"):
         asked = (
             sa.select(RECORD.c.name)
@@ -136,23 +136,21 @@ def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
         yield from connection.execute(asked.distinct()).scalars()
 
 
-def _measures(connection: sa.Connection, series: int, released: Collection[str], newest: bool) -> Iterator[str]:
+def _measures(connection: sa.Connection, number: int, released: Collection[str], newest: bool) -> Iterator[str]:
     """What later times are held against: the release's and, in a case's newest environment, the last and the best."""
     asked = (
-        sa.select(RECORD.c.name, COMMIT.c.sha, POINT.c.us, POINT.c.finding)
+        sa.select(RECORD.c.name, COMMIT.c.sha, POINT.c.us)
         .join(RECORD, RECORD.c.id == POINT.c.record_id)
         .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
-        .where(POINT.c.series_id == series, POINT.c.side == "head")
+        .where(POINT.c.series_id == number, POINT.c.side == "head", POINT.c.finding.is_(None))
         .order_by(COMMIT.c.place.is_not(None), COMMIT.c.place, RECORD.c.made, RECORD.c.name)
     )
-    rows: list[Any] = [row for row in connection.execute(asked) if row.finding is None]
-    yield from (row.name for row in [row for row in rows if row.sha in released][-1:])
-    if not rows or not newest:
-        return
-    yield rows[-1].name
-    width = min(RUN, len(rows))
-    runs = [rows[start : start + width] for start in range(len(rows) - width + 1)]
-    yield from (row.name for row in min(runs, key=lambda run: median(row.us for row in run)))
+    rows = connection.execute(asked).all()
+    held = [row for row in rows if row.sha in released][-1:]
+    if rows and newest:
+        runs = [rows[start : start + RUN] for start in range(max(1, len(rows) - RUN + 1))]
+        held += [rows[-1], *min(runs, key=lambda run: median(row.us for row in run))]
+    yield from (row.name for row in held)
 
 
 # ---- what is kept of samples -----------------------------------------------------------------------------------------
@@ -160,17 +158,16 @@ def _measures(connection: sa.Connection, series: int, released: Collection[str],
 
 def condensed_record(name: str, record: RunRecord, entry: Entry) -> CondensedRecord:
     """What is kept of the record of this name. `entry`: what was made of it."""
-    processes = tuple(
-        process.model_copy(update={"timings": tuple(_timing(one) for one in process.timings)})
-        for process in record.processes
-    )
-    without = record.model_copy(update={"processes": processes})
-    return CondensedRecord(schema_=CONDENSED, raw=name, record=without, entry=entry)
-
-
-def _timing(timing: Timing) -> Timing:
-    kept = {side: _side(samples) for side, samples in timing.samples_us.items() if samples}
-    return timing.model_copy(update={**{name: {} for name in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}})
+    processes = []
+    for process in record.processes:
+        timings = []
+        for timing in process.timings:
+            kept = {side: _side(samples) for side, samples in timing.samples_us.items() if samples}
+            without = {**{name: {} for name in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}}
+            timings.append(timing.model_copy(update=without))
+        processes.append(process.model_copy(update={"timings": tuple(timings)}))
+    short = record.model_copy(update={"processes": tuple(processes)})
+    return CondensedRecord(schema_=CONDENSED, raw=name, record=short, entry=entry)
 
 
 def _side(samples_us: Sequence[float]) -> Condensed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +15,23 @@ import sqlalchemy as sa
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece, Table, table
-from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
+from kernelgate.ci.history.database import (
+    COMMIT,
+    COMPARISON,
+    COST,
+    ENVIRONMENT,
+    EVENT,
+    POINT,
+    RECORD,
+    SERIES,
+    SESSION,
+)
 from kernelgate.ci.history.entry import KeptSession
 from kernelgate.ci.history.facts import CaseName, HistoryComparison, HistoryPoint, MeasuredSeries, pct
 
-ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
 EXPORT = "kernelgate.history-export/1"
+NAMED = 8
+"""Names that are said instead of one that is not there."""
 AT_ONCE = 10_000
 """Rows of an export that are in memory."""
 
@@ -88,22 +100,28 @@ def loaded(
 ) -> tuple[MeasuredSeries, ...]:
     """The series of these rows that hold anything since then. `points`: which of them are wanted."""
 
-    def asked(query: sa.Select[Any]) -> sa.CursorResult[Any]:
-        return connection.execute(query if since is None else query.where(RECORD.c.made >= since))
+    def asked(query: sa.Select[Any]) -> list[dict[str, Any]]:
+        found = connection.execute(query if since is None else query.where(RECORD.c.made >= since))
+        return sorted((row._asdict() for row in found), key=_place)
 
     found = []
     for row in rows:
-        taken = [] if points is None else asked(points.where(POINT.c.series_id == row["id"])).all()
+        taken = [] if points is None else asked(points.where(POINT.c.series_id == row["id"]))
         compared = asked(COMPARISONS.where(COMPARISON.c.series_id == row["id"]))
-        one = MeasuredSeries(
+        if not taken and not compared:
+            continue
+        for one in compared:
+            ends = one.pop("low_pct"), one.pop("high_pct")
+            one["interval_pct"] = None if None in ends else ends
+        made = MeasuredSeries(
             **{key: row[key] for key in ("repository", "card", "case", "gpu", "reference")},
             environment={key: row[key] for key in ENVIRONMENT if row[key]},
-            points=tuple(sorted((HistoryPoint.model_construct(**each._asdict()) for each in taken), key=_place)),
-            comparisons=tuple(sorted(map(_comparison, compared), key=_place)),
+            points=tuple(HistoryPoint.model_construct(**one) for one in taken),
+            comparisons=tuple(HistoryComparison.model_construct(**one) for one in compared),
         )
-        if one.points or one.comparisons:
-            found.append(one)
-    return tuple(sorted(found, key=_order))
+        oldest = min(one["made"] or "" for one in (*taken, *compared))
+        found.append(((made.card, made.case, made.gpu, oldest), made))
+    return tuple(one for _, one in sorted(found, key=lambda two: two[0]))
 
 
 def chosen(connection: sa.Connection, wanted: Wanted) -> list[dict[str, Any]]:
@@ -111,15 +129,16 @@ def chosen(connection: sa.Connection, wanted: Wanted) -> list[dict[str, Any]]:
     rows = [row._asdict() for row in connection.execute(sa.select(SERIES).order_by(SERIES.c.id))]
     if not rows:
         raise KernelgateError("the history is empty: `kernelgate history add RECORD` puts measurements into it")
-    for key, asked in (("card", wanted.card), ("case", wanted.case)):
-        kept = [row for row in rows if asked in (None, row[key])]
-        if not kept:
-            raise KernelgateError(f"the history has no {key} {asked!r}; it has: {_names(row[key] for row in rows)}")
-        rows = kept
-    gpu = wanted.gpu or ""
-    if kept := [row for row in rows if gpu.lower() in row["gpu"].lower()]:
-        return kept
-    raise KernelgateError(f"the history has nothing of that on a {gpu!r}; it has: {_names(row['gpu'] for row in rows)}")
+    for key, asked in (("card", wanted.card), ("case", wanted.case), ("gpu", wanted.gpu)):
+        names = sorted({row[key] or "(no name)" for row in rows})
+        on_gpu = key == "gpu"
+        meant = (asked or "").lower()
+        rows = [row for row in rows if asked in (None, row[key]) or (on_gpu and meant in row[key].lower())]
+        if not rows:
+            what = f"nothing of that on a {asked!r}" if on_gpu else f"no {key} {asked!r}"
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            raise KernelgateError(f"the history has {what}; it has: {', '.join(names[:NAMED])}{more}")
+    return rows
 
 
 def by_case(connection: sa.Connection, wanted: Wanted) -> Iterator[tuple[CaseName, list[dict[str, Any]]]]:
@@ -142,25 +161,9 @@ def cases_at(connection: sa.Connection, wanted: Wanted, sha: str) -> tuple[CaseN
     return tuple(cases)
 
 
-def _names(values: Iterator[str], most: int = 8) -> str:
-    names = sorted({value or "(no name)" for value in values})
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _comparison(row: sa.Row[Any]) -> HistoryComparison:
-    fields = row._asdict()
-    ends = fields.pop("low_pct"), fields.pop("high_pct")
-    return HistoryComparison.model_construct(**fields, interval_pct=None if None in ends else ends)
-
-
-def _place(one: HistoryPoint | HistoryComparison) -> tuple[bool, int, str, str]:
+def _place(row: Mapping[str, Any]) -> tuple[bool, int, str, str]:
     """What is on the default branch first, in its order: dates are no topology."""
-    return one.place is None, one.place or 0, one.made or "", one.record
-
-
-def _order(one: MeasuredSeries) -> tuple[str, str, str, str]:
-    made = [each.made or "" for each in one.points] + [each.made or "" for each in one.comparisons]
-    return one.card, one.case, one.gpu, min(made, default="")
+    return row["place"] is None, row["place"] or 0, row["made"] or "", row["record"]
 
 
 def sessions(connection: sa.Connection) -> list[KeptSession]:
@@ -199,11 +202,6 @@ ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""
 ROWS = 30
 """Of one series."""
-SPARKS = "▁▂▃▄▅▆▇█"
-DRAWN = 20
-"""Points of a sparkline."""
-FLAT = 0.01
-"""A sparkline's whole height is at least 1% of the time, so that noise draws no mountains."""
 
 
 def text(connection: sa.Connection, wanted: Wanted) -> str:
@@ -238,14 +236,6 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def sparkline(times: Iterable[float]) -> str:
-    """The last of these times, the longest highest."""
-    drawn = list(times)[-DRAWN:]
-    low = min(drawn)
-    height = max(max(drawn) - low, FLAT * low)
-    return "".join(SPARKS[min(len(SPARKS) - 1, int((one - low) / height * len(SPARKS)))] for one in drawn)
-
-
 def _overview(found: Sequence[MeasuredSeries]) -> Table:
     rows = []
     for one in found:
@@ -253,8 +243,8 @@ def _overview(found: Sequence[MeasuredSeries]) -> Table:
         moved = formatting.percent(100 * (times[-1] / times[0] - 1), sign=True)
         since_first = moved if len(times) > 1 else formatting.MISSING
         last = formatting.durations(times[-1])
-        rows.append((Code(one.case), str(len(times)), last, since_first, sparkline(times)))
-    return table(("case", "#times", "#last", "#since first", "last 20"), rows)
+        rows.append((Code(one.case), str(len(times)), last, since_first))
+    return table(("case", "#times", "#last", "#since first"), rows)
 
 
 def _named(one: MeasuredSeries, case: bool = False) -> str:
@@ -280,12 +270,11 @@ def _commits(one: MeasuredSeries) -> str:
 
 
 def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:
-    effect = pct(change.effect) if change else None
-    against = formatting.MISSING if effect is None else formatting.percent(effect, 2, sign=True)
+    against = formatting.percent(100 * math.expm1(change.effect), 2, sign=True) if change else formatting.MISSING
     return (
         (point.made or "?")[:10],
         formatting.commit(point.commit, formatting.MISSING),
         formatting.durations(point.us),
-        formatting.MISSING if point.error_pct is None else formatting.percent(point.error_pct, 2),
+        formatting.MISSING if point.error is None else formatting.percent(100 * math.expm1(point.error), 2),
         "not to be trusted" if point.finding else against,
     )

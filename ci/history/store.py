@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import fsspec
 import zstandard
@@ -62,96 +63,78 @@ def name_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def put(store: Store, kind: Kind, name: str, data: bytes) -> bool:
+def put(store: Store, kind: Kind, name: str, data: bytes) -> None:
     """Keeps the data under its name: all of it or nothing, whoever else writes and whenever this is killed.
 
-    False where it was there: a name stands for one content, so nothing is written twice. Raises OutputError.
+    A name stands for one content, so nothing is written twice. Raises OutputError.
     """
-    if _asked(store, store.system.exists, _path(store, kind, name)):
-        return False
-    write(store, kind, name, data)
-    return True
+    path = _path(store, kind, name)
+    with _faults(store):
+        there = store.system.exists(path)
+    if not there:
+        write(store, kind, name, data)
 
 
 def write(store: Store, kind: Kind, name: str, data: bytes) -> None:
     """As `put`, also in the place of a file that is damaged."""
     path = _path(store, kind, name)
-    try:
-        packed = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(data)
+    packed = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(data)
+    with _faults(store, "written", OutputError):
         if store.folder:
             files.write(Path(path), packed)
         else:
             store.system.pipe_file(path, packed)  # object stores show an object once it is whole
-    except OutputError:
-        raise
-    except Exception as error:  # each object store has errors of its own
-        raise OutputError(f"the store {store.url} cannot be written: {first_line(error)}") from None
 
 
 def get(store: Store, kind: Kind, name: str) -> bytes | None:
     """The data of this name; None where there is none. Raises StoreError where it is not what was put there."""
     path = _path(store, kind, name)
     try:
-        data = zstandard.ZstdDecompressor().decompress(_asked(store, store.system.cat_file, path))
+        with _faults(store):
+            packed = store.system.cat_file(path)
+        data = zstandard.ZstdDecompressor().decompress(packed)
     except FileNotFoundError:
         return None
     except zstandard.ZstdError:
-        raise _damaged(path) from None
-    if kind != "judgements" and name_of(data) != name:
-        raise _damaged(path)
-    return bytes(data)
+        data = None
+    if data is None or (kind != "judgements" and name_of(data) != name):
+        raise StoreError(f"{path} is damaged: remove it, and add the measurement again from where it came")
+    return data
 
 
 def size(store: Store, kind: Kind, name: str) -> int:
     """Bytes that it takes, packed; 0 where there is none."""
-    try:
-        return int(_asked(store, store.system.size, _path(store, kind, name)) or 0)
-    except FileNotFoundError:
-        return 0
+    with suppress(FileNotFoundError), _faults(store):
+        return int(store.system.size(_path(store, kind, name)) or 0)
+    return 0
 
 
 def remove(store: Store, kind: Kind, name: str) -> None:
     """Removes it where it is there. Raises OutputError."""
-    try:
+    with suppress(FileNotFoundError), _faults(store, "written", OutputError):
         store.system.rm_file(_path(store, kind, name))
-    except FileNotFoundError:
-        pass
-    except Exception as error:  # each object store has errors of its own
-        raise OutputError(f"the store {store.url} cannot be written: {first_line(error)}") from None
 
 
-def judgements(store: Store, name: str) -> Iterator[str]:
-    """The names of what was made of this record, by any rules."""
-    pattern = f"{store.root}/judgements/{name[:2]}/{name}-*{SUFFIX}"
-    for path in _asked(store, store.system.glob, pattern):
-        yield str(path).rpartition("/")[2].removesuffix(SUFFIX)
+def names(store: Store, kind: Kind, beginning: str = "") -> list[str]:
+    """Of everything of this kind, of which the name begins so. What a killed writer left half done has none."""
+    found: list[str] = []
+    with suppress(FileNotFoundError), _faults(store):
+        found = store.system.find(f"{store.root}/{kind}/{beginning[:2]}")
+    written = (str(path).rpartition("/")[2] for path in found)
+    kept = (file for file in written if file.endswith(SUFFIX) and not file.startswith("."))
+    return [file.removesuffix(SUFFIX) for file in kept if file.startswith(beginning)]
 
 
-def names(store: Store, kind: Kind) -> Iterator[str]:
-    """Of everything of this kind, in the order of names. What a killed writer left half done has none."""
+@contextmanager
+def _faults(store: Store, done: str = "read", error: type[KernelgateError] = StoreError) -> Iterator[None]:
+    """What the store says goes wrong, in one form: each has errors of its own. FileNotFoundError is an answer."""
     try:
-        found = _asked(store, store.system.find, f"{store.root}/{kind}")
-    except FileNotFoundError:
-        return
-    for path in found:
-        file = str(path).rpartition("/")[2]
-        if file.endswith(SUFFIX) and not file.startswith("."):
-            yield file.removesuffix(SUFFIX)
-
-
-def _asked(store: Store, question: Callable[[str], Any], path: str) -> Any:
-    """What the store answers. Raises FileNotFoundError, and StoreError for all else: each has errors of its own."""
-    try:
-        return question(path)
-    except FileNotFoundError:
+        yield
+    except (FileNotFoundError, KernelgateError):
         raise
-    except Exception as error:
-        raise StoreError(f"the store {store.url} cannot be read: {first_line(error)}") from None
+    except Exception as fault:
+        raise error(f"the store {store.url} cannot be {done}: {first_line(fault)}") from None
 
 
 def _path(store: Store, kind: Kind, name: str) -> str:
     return f"{store.root}/{kind}/{name[:2]}/{name}{SUFFIX}"
-
-
-def _damaged(path: str) -> StoreError:
-    return StoreError(f"{path} is damaged: remove it, and add the measurement again from where it came")

@@ -151,7 +151,7 @@ def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
         from kernelgate.ci.history import database, series
         from kernelgate.ci.lab import session_entries
 
-        with database.reading(database.existing(where)) as connection:
+        with database.reading(database.at(where, make=False)) as connection:
             kept = series.sessions(connection)
         for one in kept:
             with suppress(SessionError):  # of a log that another kernelgate wrote

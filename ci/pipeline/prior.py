@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ def _reader(where: str, say: Callable[[str], None]) -> Past:
     def known(wanted: AskedCases) -> History:
         from kernelgate.ci.history import database, past
 
-        opened = database.existing(where)
+        opened = database.at(where, make=False)
         try:
             return past.of_database(opened, wanted)
         finally:
@@ -98,6 +99,7 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
 
 def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
     from kernelgate.ci.history import database, past
+    from kernelgate.ci.history.facts import CaseName
     from kernelgate.ci.report.dashboard import page_id
 
     opened = database.at(index)
@@ -106,11 +108,11 @@ def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
         with database.reading(opened) as connection:
             for case in record.cases:
                 gpu = record.environment.device.name or ""
-                names = (record.run.repository or "", case.key.card, case.key.id, gpu)
-                known = past.last_times(connection, names)
-                if known is not None:
-                    address = f"{site}/series/{page_id(names)}.html" if site else None
-                    found[case.key] = CaseNights(known.times_us, known.first_day, known.last_day, address)
+                name = CaseName(record.run.repository or "", case.key.card, case.key.id, gpu)
+                if known := past.last_times(connection, name):
+                    days, times_us = zip(*known, strict=True)
+                    address = f"{site}/series/{page_id(astuple(name))}.html" if site else None
+                    found[case.key] = CaseNights(times_us, days[0], days[-1], address)
     finally:
         opened.engine.dispose()
     return found

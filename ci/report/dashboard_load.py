@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from kernelgate.ci.history import nights
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
-from kernelgate.ci.history.facts import Change
+from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import Dashboard, SiteComparison, SitePoint, SiteSeries, SiteWeek
@@ -120,7 +120,7 @@ def _series(
         reference=max(rows, key=lambda row: (row["newest"], row["id"]))["reference"] or "",
         pin=pin,
         comparisons=tuple(
-            SiteComparison(one.base, one.head or "", one.change_pct or 0.0, one.interval_pct)
+            SiteComparison(one.base, one.head or "", pct(one.effect) or 0.0, one.interval_pct)
             for _, _, one in compared
             if one.status is not None
         ),

@@ -226,9 +226,9 @@ def outdated(index_at: Database) -> None:
 def test_an_index_of_another_version_is_refused_until_it_is_made_again(archive: Archive, where: Path) -> None:
     before = filled(archive)
     outdated(archive.database)
-    for opened in (database.at, database.existing):
+    for make in (True, False):
         with pytest.raises(HistoryIndexError, match="another version of kernelgate: `kernelgate history rebuild` mak"):
-            opened(where)
+            database.at(where, make=make)
     again = replace(archive, database=database.at(where, renew=True))
     assert keep.rebuild(again, pytest.fail) == 2
     assert contents(again.database) == before
