@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -66,11 +66,15 @@ class Bug:
     kind: Kind
     what: str
     """What it does, in a sentence."""
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
     equivalent: str = ""
     """Why no result differs; empty where some does."""
     latent: str = ""
     """Wrong by the rules of the machine, and no result was ever seen to differ (docs/fuzzing.md): why."""
+
+    def by(self, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
+        """The bug that these edits plant."""
+        return replace(self, edits=edits, equivalent=equivalent, latent=latent)
 
     @property
     def changes_results(self) -> bool:
@@ -93,8 +97,8 @@ class PathBugs:
     kernel: KernelName
     path: CodePath
 
-    def __call__(self, name: str, kind: Kind, what: str, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
-        return Bug(name, self.kernel, self.path, kind, what, edits, equivalent, latent)
+    def __call__(self, name: str, kind: Kind, what: str) -> Bug:
+        return Bug(name, self.kernel, self.path, kind, what)
 
 
 def control(kernel: KernelName, path: CodePath) -> Bug:
