@@ -387,29 +387,31 @@ another workflow repeats a stranger's command in the bot's name, and the label i
     → it blocks; the label goes
     attacks/test_accept.py::test_what_the_bot_is_made_to_say_accepts_nothing
 a check run `kernelgate accepted` by another App → it blocks
-    attacks/test_accept.py::test_a_check_run_of_another_app_accepts_nothing
+    attacks/test_accept.py::test_it_ends[a check run of another App]
 a check run of ours whose text is damaged → it blocks
-    attacks/test_accept.py::test_a_check_run_that_cannot_be_read_accepts_nothing[*]
-the comment is edited or deleted, before it is read or afterwards → it blocks
-    attacks/test_accept.py::test_a_comment_that_does_not_stand_accepts_nothing[*]
+    attacks/test_accept.py::test_it_ends[*[tm]*[xa]*]
+the comment is edited or deleted before it is read → it blocks
+    attacks/test_accept.py::test_it_is_refused[comment*]
+the comment is edited or deleted afterwards → it blocks
+    attacks/test_accept.py::test_it_ends[comment*]
 a push after the acceptance → it blocks again, and the label goes
-    attacks/test_accept.py::test_the_next_push_ends_it
+    attacks/test_accept.py::test_it_ends[a push]
 another base after the acceptance → it blocks again
-    attacks/test_accept.py::test_another_base_ends_it
+    attacks/test_accept.py::test_it_ends[another base]
 a push just before the comment, so that it means another commit than was looked at → refused: that commit has no verdict
-    attacks/test_accept.py::test_what_was_pushed_just_before_is_not_accepted
+    attacks/test_accept.py::test_it_is_refused[pushed just before]
 the same, measured before the comment is read → refused: the verdict came after the comment
-    attacks/test_accept.py::test_a_verdict_that_came_after_the_comment_is_not_accepted
+    attacks/test_accept.py::test_it_is_refused[measured before*]
 a fork pushes after the comment, before it is read → refused
-    attacks/test_accept.py::test_what_was_pushed_since_is_not_accepted
+    attacks/test_accept.py::test_it_is_refused[pushed since]
 acceptance while the commit is measured again → refused
-    attacks/test_accept.py::test_what_is_being_measured_is_not_accepted
+    attacks/test_accept.py::test_it_is_refused[measured again]
 acceptance where the pull request rewrites its own measurement → nothing to accept; the check waits for somebody
-    attacks/test_accept.py::test_a_pull_request_that_rewrites_its_judge_has_nothing_to_accept
+    attacks/test_accept.py::test_it_is_refused[rewrites*]
 acceptance of a wrong result → refused: only speed can be accepted
-    attacks/test_accept.py::test_a_wrong_result_is_not_accepted
+    attacks/test_accept.py::test_it_is_refused[wrong result]
 a wrong result after an acceptance of the same commit → it blocks
-    attacks/test_accept.py::test_what_was_accepted_excuses_no_wrong_result
+    attacks/test_accept.py::test_it_ends[a wrong result]
 acceptance of one case where another one is slower, too → that one blocks
     attacks/test_accept.py::test_what_nobody_accepted_blocks_still
 acceptance where the description is incomplete → it blocks
@@ -417,7 +419,7 @@ acceptance where the description is incomplete → it blocks
 acceptance after a run that timed the accepted case alone, and an earlier failure of both → the earlier failure stands
     attacks/test_accept.py::test_it_ends_no_earlier_failure_where_something_is_in_doubt
 acceptance when the records, or the run, are gone → refused; comment and check stay
-    attacks/test_accept.py::test_what_is_gone_is_not_judged_again
+    attacks/test_accept.py::test_it_is_refused[* gone]
 Markdown, HTML, a mention and the bot's marker as the reason → text
     attacks/test_accept.py::test_a_reason_is_inert
 any acceptances of any commits beside any evidence, against the gate
@@ -532,13 +534,13 @@ a pull request changes the check of its own description, its policy or the actio
     → held to what was merged
     workflows/test_checks.py::test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_was_merged
 a fork edits a workflow to run on the GPU → the job is never started
-    workflows/test_end_to_end.py::test_a_forks_edited_workflow_never_reaches_the_gpu
+    workflows/test_install_page.py::test_the_settings_let_nobody_in_unasked
 a fork edits a workflow to get a write token → GitHub gives it a token that can only read
-    workflows/test_end_to_end.py::test_a_forks_edited_workflow_gets_no_write_token
+    workflows/test_install_page.py::test_the_settings_let_nobody_in_unasked
 a fork changes what measures and judges → built, measured and judged by the default branch
     workflows/test_end_to_end.py::test_a_forks_changes_to_the_judge_do_not_judge
 a pull request relaxes the policy → judged by the default branch's
-    workflows/test_end_to_end.py::test_a_pull_request_is_judged_by_the_policy_that_it_changes
+    workflows/test_end_to_end.py::test_another_repository_only_calls_as_the_install_page_says
 a run of a fork, by each event that a fork's workflow may choose → waits until a maintainer approves it
     workflows/test_workflows.py::test_a_forks_run_waits_for_approval[a*fork*]
 the same events, asked again on the runner → not admitted without an approval
@@ -564,9 +566,9 @@ pull_request_target → used nowhere
 a caller of a workflow chooses what is checked out → its own commit is
     workflows/test_workflows.py::test_measuring_code_is_the_called_workflows_own
 text of an event inside a script of a workflow → there is no expression in any script
-    workflows/test_workflows.py::test_it_has_no_fault[injected-*]
+    workflows/test_workflows.py::test_zizmor_is_really_asked[injected]
 the tag of an action is moved to other code → every action is pinned to a full commit
-    workflows/test_workflows.py::test_it_has_no_fault[unpinned-*]
+    workflows/test_workflows.py::test_zizmor_is_really_asked[another*]
 a library for the base, under the name and for the commit of the default branch's own
     → not taken: only runs that a push to the default branch or a schedule started hand one over
     ci/github/test_trusted_runs.py::test_what_another_run_left_is_not_taken[*]
@@ -579,9 +581,9 @@ a poisoned library through the workflows, with an honest key and other code → 
 an archive of libraries of another kind → left; nothing is written outside
     ci/github/test_trusted_runs.py::test_an_archive_of_another_kind_is_left[*]
 a cache carries files from an untrusted run into a trusted one → there is no cache
-    workflows/test_workflows.py::test_it_has_no_fault[caches-*]
+    workflows/test_workflows.py::test_it_has_no_fault[caches]
 a token left in a checkout, for what runs there → no checkout keeps it
-    workflows/test_workflows.py::test_it_has_no_fault[left credentials-*]
+    workflows/test_workflows.py::test_zizmor_is_really_asked[a token*]
 a fault of a workflow that zizmor knows → found; 31 lines and one rule are passed over, each with its reason
     workflows/test_workflows.py::test_zizmor_is_really_asked[*]
 an exception for zizmor without a reason, or one more than there are → the tests fail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,26 +234,90 @@ def test_a_mistake_gets_one_sentence(pull: PullRequestRuns, body: str, why: str)
     assert (verdict(pull), kept(pull)) == (before, [])
 
 
-def test_what_is_gone_is_not_judged_again(pull: PullRequestRuns) -> None:
-    """Neither the records nor the run: what the comment says stays as it is."""
-    before = verdict(pull)
+# Who may, what of, and for how long ----------------------------------------------------------------------------------
+
+
+def gone(pull: PullRequestRuns) -> None:
     for artifact in pull.desk.github.artifacts.values():
         artifact["expired"] = True
+
+
+def pushed_just_before(pull: PullRequestRuns) -> None:
+    """The verdict on the screen is of the commit before; the new head has none."""
+    opened = pull.desk.github.pulls[1]
+    opened.head_sha, opened.pushed_at = "c" * 40, "2026-11-20T09:59:59Z"
+
+
+def measured_before_it_was_read(pull: PullRequestRuns) -> None:
+    """Pushed just before the comment, and measured before the comment was read."""
+    pull.desk.github.now = ASKED_AT
+    pushed(pull)
+
+
+def measured_again(pull: PullRequestRuns) -> None:
+    run = pull.desk.github.add_run(pull.desk.github.pulls[1], status="queued", conclusion=None)
+    fetch(pull.desk.bot, run["id"], pull.folder / "begun")
+    assert post(pull.desk.bot, pull.folder / "begun", Policy()) == 0
+
+
+def pushed_since(pull: PullRequestRuns) -> None:
+    opened = pull.desk.github.pulls[1]
+    opened.head_repository, opened.pushed_at = "mallory/kernels", "2026-11-20T10:00:01Z"
+
+
+def rewrites_its_judge(pull: PullRequestRuns) -> None:
+    """Its own workflow wrote the records: else an acceptance would make them count."""
+    pull.desk.github.pulls[1].files.append({"filename": ".github/workflows/performance.yml"})
+    pull.run([("l4", slower())])
+
+
+def changes_while_it_is_read(how: Callable[[PullRequestRuns], None]) -> Callable[[PullRequestRuns], object]:
+    return lambda pull: pull.desk.github.fault("GET", "/collaborators/.*", before=lambda: how(pull), status=502)
+
+
+def comment_deleted(pull: PullRequestRuns) -> None:
+    del pull.desk.github.comments[asked(pull)]
+
+
+def comment_edited(pull: PullRequestRuns) -> None:
+    pull.desk.github.comments[asked(pull)]["body"] = f"{ONE}, and m512"
+
+
+def asked(pull: PullRequestRuns) -> int:
+    return max(number for number, comment in pull.desk.github.comments.items() if comment["body"] == ONE)
+
+
+def wrong(content: dict[str, Any]) -> None:
+    content["checks"][0] |= {"status": "failed", "failed": 1}
+    content["checks"][0]["results"][0] |= {"passed": False, "error_ratio": 20.0}
+
+
+REFUSED: dict[str, tuple[Callable[[PullRequestRuns], object], str]] = {
+    "records gone": (gone, "what was measured is gone, or cannot be used"),
+    "run gone": (lambda pull: pull.desk.github.runs.clear(), "what was measured is gone, or cannot be used"),
+    "nothing blocks": (lambda pull: pull.run([("l4", changed(measured(0.0)))]), "nothing blocks by its speed"),
+    "pushed just before": (pushed_just_before, "ccccccc has no verdict yet"),
+    "measured before it was read": (measured_before_it_was_read, "the verdict came after your comment"),
+    "measured again": (measured_again, "aaaaaaa has no verdict yet"),
+    "pushed since": (pushed_since, "something was pushed since you asked"),
+    "rewrites its judge": (rewrites_its_judge, "this was not accepted"),
+    "wrong result": (
+        lambda pull: pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]),
+        "only speed can be accepted, and what blocks is a wrong result",
+    ),
+    "comment edited": (changes_while_it_is_read(comment_edited), "the comment was edited or deleted since"),
+    "comment deleted": (changes_while_it_is_read(comment_deleted), "the comment was edited or deleted since"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused(pull: PullRequestRuns, case: str) -> None:
+    arrange, why = REFUSED[case]
+    arrange(pull)
+    before = verdict(pull)
     assert not said(pull)
-    assert "what was measured is gone, or cannot be used" in reply(pull)
-    pull.desk.github.runs.clear()
-    assert not said(pull)
-    assert "what was measured is gone, or cannot be used" in reply(pull)
+    assert why in reply(pull).replace("`", "")
     assert (verdict(pull), kept(pull)) == (before, [])
-
-
-def test_nothing_blocks(pull: PullRequestRuns) -> None:
-    pull.run([("l4", changed(measured(0.0)))])
-    assert not said(pull)
-    assert reply(pull) == "`ada`, this was not accepted: nothing blocks by its speed."
-
-
-# Who -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", ["none", "read", "triage"])
@@ -289,138 +354,56 @@ def test_what_the_bot_is_made_to_say_accepts_nothing(pull: PullRequestRuns) -> N
     assert ACCEPTED not in pull.desk.github.pulls[1].labels
 
 
-def test_a_check_run_of_another_app_accepts_nothing(pull: PullRequestRuns) -> None:
-    said(pull)
-    kept(pull)[0]["app"] = kept(pull)[0]["app"] | {"slug": "mallorys-app"}
-    assert edited(pull).conclusion == "failure"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [None, "", "```json\n{}\n```", '```json\n{"schema": "kernelgate.accepted/2"}\n```'],
-    ids=["none", "blank", "empty", "another schema"],
-)
-def test_a_check_run_that_cannot_be_read_accepts_nothing(pull: PullRequestRuns, text: str | None) -> None:
-    said(pull)
-    kept(pull)[0]["output"]["text"] = text
-    assert edited(pull).conclusion == "failure"
-
-
-@pytest.mark.parametrize("how", ["edited", "deleted"])
-@pytest.mark.parametrize("when", ["before it is read", "afterwards"])
-def test_a_comment_that_does_not_stand_accepts_nothing(pull: PullRequestRuns, how: str, when: str) -> None:
-    github = pull.desk.github
-
-    def change() -> None:
-        number = max(one for one, each in github.comments.items() if each["body"] == ONE)
-        if how == "deleted":
-            del github.comments[number]
-        else:
-            github.comments[number]["body"] = f"{ONE}, and m512"
-
-    if when == "afterwards":
-        assert said(pull)
-        change()
-        assert edited(pull).conclusion == "failure"
-    else:
-        github.fault("GET", "/collaborators/.*", before=change, status=502)
-        assert not said(pull)
-        assert "the comment was edited or deleted since" in reply(pull)
-    assert verdict(pull).conclusion == "failure"
-
-
-# Which commit --------------------------------------------------------------------------------------------------------
-
-
-def test_the_next_push_ends_it(pull: PullRequestRuns) -> None:
-    said(pull)
-    assert pushed(pull, "c" * 40).conclusion == "failure"
-    assert verdict(pull).labels == (REGRESSED,)
-
-
-def pushed(pull: PullRequestRuns, head: str) -> Shown:
+def pushed(pull: PullRequestRuns) -> None:
     """Another head, measured as slow as the one before."""
-    pull.desk.github.pulls[1].head_sha = head
+    pull.desk.github.pulls[1].head_sha = head = "c" * 40
 
     def moved(content: dict[str, Any]) -> None:
-        content["run"]["head_sha"] = head
-        content["builds"][1]["sha"] = head
+        content["run"]["head_sha"] = content["builds"][1]["sha"] = head
 
     pull.run([("l4", changed(measured(0.0, worse=0.1), moved))])
-    return verdict(pull)
 
 
-def test_another_base_ends_it(pull: PullRequestRuns) -> None:
+def rebased(pull: PullRequestRuns) -> None:
     """What is 10% slower than one base may be 40% slower than another."""
-    said(pull)
-    base = "d" * 40
-    pull.desk.github.pulls[1].base_sha = base
+    pull.desk.github.pulls[1].base_sha = base = "d" * 40
 
     def moved(content: dict[str, Any]) -> None:
-        content["run"]["base_sha"] = base
-        content["builds"][0]["sha"] = base
+        content["run"]["base_sha"] = content["builds"][0]["sha"] = base
 
-    assert pull.run([("l4", changed(measured(0.0, worse=0.4), moved))]).conclusion == "failure"
-
-
-def test_what_was_pushed_just_before_is_not_accepted(pull: PullRequestRuns) -> None:
-    """The verdict on the screen is of the commit before; the new head has none."""
-    github = pull.desk.github
-    github.pulls[1].head_sha, github.pulls[1].pushed_at = "c" * 40, "2026-11-20T09:59:59Z"
-    assert not said(pull)
-    assert "ccccccc has no verdict yet" in reply(pull).replace("`", "")
+    pull.run([("l4", changed(measured(0.0, worse=0.4), moved))])
 
 
-def test_a_verdict_that_came_after_the_comment_is_not_accepted(pull: PullRequestRuns) -> None:
-    """Pushed just before the comment, and measured before the comment was read."""
-    pull.desk.github.now = ASKED_AT
-    pushed(pull, "c" * 40)
-    assert not said(pull)
-    assert "the verdict came after your comment" in reply(pull)
+def another_apps(pull: PullRequestRuns) -> None:
+    kept(pull)[0]["app"] = kept(pull)[0]["app"] | {"slug": "mallorys-app"}
 
 
-def test_what_is_being_measured_is_not_accepted(pull: PullRequestRuns) -> None:
-    run = pull.desk.github.add_run(pull.desk.github.pulls[1], status="queued", conclusion=None)
-    fetch(pull.desk.bot, run["id"], pull.folder / "begun")
-    assert post(pull.desk.bot, pull.folder / "begun", Policy()) == 0
-    assert not said(pull)
-    assert "aaaaaaa has no verdict yet" in reply(pull).replace("`", "")
+def damaged(text: str | None) -> Callable[[PullRequestRuns], None]:
+    return lambda pull: kept(pull)[0]["output"].update(text=text)
 
 
-def test_what_was_pushed_since_is_not_accepted(pull: PullRequestRuns) -> None:
-    pull.desk.github.pulls[1].head_repository = "mallory/kernels"
-    pull.desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
-    assert not said(pull)
-    assert "something was pushed since you asked" in reply(pull)
+ENDED: dict[str, Callable[[PullRequestRuns], object]] = {
+    "a push": pushed,
+    "another base": rebased,
+    "a wrong result": lambda pull: pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]),
+    "comment edited": comment_edited,
+    "comment deleted": comment_deleted,
+    "a check run of another App": another_apps,
+    "no text": damaged(None),
+    "blank text": damaged(""),
+    "an empty text": damaged("```json\n{}\n```"),
+    "another schema": damaged('```json\n{"schema": "kernelgate.accepted/2"}\n```'),
+}
 
 
-def test_a_pull_request_that_rewrites_its_judge_has_nothing_to_accept(pull: PullRequestRuns) -> None:
-    """Its own workflow wrote the records: else an acceptance would make them count."""
-    pull.desk.github.pulls[1].files.append({"filename": ".github/workflows/performance.yml"})
-    pull.run([("l4", slower())])
-    assert not said(pull)
-    assert verdict(pull).conclusion == "action_required"
-
-
-# What ----------------------------------------------------------------------------------------------------------------
-
-
-def wrong(content: dict[str, Any]) -> None:
-    content["checks"][0] |= {"status": "failed", "failed": 1}
-    content["checks"][0]["results"][0] |= {"passed": False, "error_ratio": 20.0}
-
-
-def test_a_wrong_result_is_not_accepted(pull: PullRequestRuns) -> None:
-    assert pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]).conclusion == "failure"
-    assert not said(pull)
-    assert "only speed can be accepted, and what blocks is a wrong result" in reply(pull)
-
-
-def test_what_was_accepted_excuses_no_wrong_result(pull: PullRequestRuns) -> None:
-    said(pull)
-    assert pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]).conclusion == "failure"
-    assert "Accepted by" not in verdict(pull).comment
+@pytest.mark.parametrize("case", ENDED)
+def test_it_ends(pull: PullRequestRuns, case: str) -> None:
+    assert said(pull)
+    ENDED[case](pull)
+    found = verdict(pull) if case in ("a push", "another base", "a wrong result") else edited(pull)
+    assert found.conclusion == "failure"
+    assert "Accepted by" not in found.comment
+    assert ACCEPTED not in found.labels or case in ("another base", "a wrong result")
 
 
 def test_a_reason_is_inert(pull: PullRequestRuns) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ class Workflow:
     """From the repository's root, as `uses:` writes it."""
     text: str
 
-    @property
+    @cached_property
     def content(self) -> dict[str, Any]:
         parsed = yaml.safe_load(self.text)
         # YAML 1.1 reads the key `on` as true.
@@ -56,11 +57,8 @@ def steps(workflow: Workflow) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def texts(value: Any) -> Iterator[str]:
     """Every text inside a piece of YAML."""
-    if isinstance(value, dict):
-        for each in value.values():
-            yield from texts(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts(each)
-    elif isinstance(value, str):
+    if isinstance(value, str):
         yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.github_server import Json, Pull
-from tests.workflows.language import Language
-from tests.workflows.project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
-from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
+from tests.workflows.project import DESCRIPTION, HEADER, Project, touch_kernel
+from tests.workflows.runner import WorkflowRun
 
 EVERY = ("lint", "types", "test", "template", "compile")
 SHARDS = tuple(f"test ({number}/6)" for number in range(1, 7))
@@ -48,15 +47,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[ChecksJob]:
-    with hosted(HOME_REPOSITORY, tmp_path, language) as project:
-        project.platform.machine |= {
-            "KERNELGATE_CACHE": str(kept / "libraries"),
-            "MYPY_CACHE_DIR": str(kept / "mypy"),
-            # One file of quick tests stands for all: these run this one again, which would never end.
-            "PYTEST_ADDOPTS": "tests/ci/document/test_formatting.py",
-        }
-        yield ChecksJob(project)
+def checks(project: Project, kept: Path) -> ChecksJob:
+    project.platform.machine |= {
+        "KERNELGATE_CACHE": str(kept / "libraries"),
+        "MYPY_CACHE_DIR": str(kept / "mypy"),
+        # One file of quick tests stands for all: these run this one again, which would never end.
+        "PYTEST_ADDOPTS": "tests/ci/document/test_formatting.py",
+    }
+    return ChecksJob(project)
 
 
 @pytest.mark.slow
@@ -74,6 +72,7 @@ def test_a_good_pull_request_passes_every_job(checks: ChecksJob) -> None:
     assert all(set(job.permissions.values()) <= {"read"} for job in run.jobs.values())
 
 
+@pytest.mark.slow
 def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(checks: ChecksJob) -> None:
     pull, payload, merge = checks.project.pull(
         touch_kernel, body=DESCRIPTION.replace("One line more does nothing.", "")
@@ -97,6 +96,7 @@ def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_
     assert "“Intent and hypothesis” is empty" in checks.refused(opened, "template")
 
 
+@pytest.mark.slow
 def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: ChecksJob) -> None:
     main = checks.project.repository.main
     run = checks.project.platform.start(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy import policy
 from tests.workflows.documents import ROOT
-from tests.workflows.language import Language
-from tests.workflows.project import Project, hosted, touch_kernel
+from tests.workflows.project import Project, touch_kernel
 from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
 
 MEASURE = "measure (l4) / measure"
@@ -34,15 +32,14 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path, libraries: Path, language: Language) -> Iterator[Project]:
-    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
-        # Both need a GPU: one to find it, the other for its counters. All else is real, as the workflow has it.
-        running.platform.stood_in = {"doctor", "profile"}
-        running.platform.machine |= {
-            "KERNELGATE_CACHE": str(libraries),
-            "CUDA_VISIBLE_DEVICES": "",  # the CPU's kernel, also on a machine with a GPU
-        }
-        yield running
+def project(project: Project, libraries: Path) -> Project:
+    # Both need a GPU: one to find it, the other for its counters. All else is real, as the workflow has it.
+    project.platform.stood_in = {"doctor", "profile"}
+    project.platform.machine |= {
+        "KERNELGATE_CACHE": str(libraries),
+        "CUDA_VISIBLE_DEVICES": "",  # the CPU's kernel, also on a machine with a GPU
+    }
+    return project
 
 
 def time_what_a_cpu_can(tree: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +13,17 @@ from kernelgate.ci.history import database, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import an_entry
-from tests.fakes.github_server import Json
-from tests.workflows.language import Language
-from tests.workflows.project import Project, edit_docs, hosted, touch_kernel
+from tests.workflows.project import Project, edit_docs, touch_kernel
 from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
 
 
 @pytest.fixture
-def project(tmp_path: Path, language: Language) -> Iterator[Project]:
+def project(project: Project, tmp_path: Path) -> Project:
     """Its policy pins the first commit, and its history is a folder."""
-    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
-        first = running.repository.main
-        running.repository.change_main(lambda tree: pin(tree, first))
-        running.platform.variables["KERNELGATE_HISTORY_STORE"] = str(tmp_path / "history")
-        yield running
+    first = project.repository.main
+    project.repository.change_main(lambda tree: pin(tree, first))
+    project.platform.variables["KERNELGATE_HISTORY_STORE"] = str(tmp_path / "history")
+    return project
 
 
 def pin(tree: Path, sha: str) -> None:
@@ -35,12 +31,11 @@ def pin(tree: Path, sha: str) -> None:
     policy.write_text(policy.read_text("utf-8").replace('pinned = ""', f'pinned = "{sha}"'), "utf-8")
 
 
-def night(project: Project, event: str = "schedule") -> WorkflowRun:
+def night(project: Project, event: str = "schedule", file: str = "refresh-baseline.yml") -> WorkflowRun:
     main = project.repository.main
     project.server.refs["heads/main"] = main
     project.server.merge_bases["main", main] = main
-    payload: Json = project.event("push")
-    return project.platform.start("refresh-baseline.yml", event, payload, sha=main, ref="refs/heads/main")
+    return project.platform.start(file, event, project.event("push"), sha=main, ref="refs/heads/main")
 
 
 @pytest.mark.nightly
@@ -102,14 +97,6 @@ def remember(project: Project, slower_from: int, line: list[str]) -> None:
     project.server.add_artifact(left, "kernelgate-history-index", {"index.sqlite": file.read_bytes()})
 
 
-def confirm(project: Project) -> WorkflowRun:
-    main = project.repository.main
-    project.server.refs["heads/main"] = main
-    project.server.merge_bases["main", main] = main
-    payload: Json = project.event("push")
-    return project.platform.start("confirm.yml", "schedule", payload, sha=main, ref="refs/heads/main")
-
-
 @pytest.mark.nightly
 def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(project: Project) -> None:
     before = project.repository.main
@@ -121,12 +108,12 @@ def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(pro
         later.append(project.repository.main)
     line = [*(f"{number:040x}" for number in range(1, 12)), before, culprit, *later]
     remember(project, line.index(culprit), line)
-    run = confirm(project)
+    run = night(project, file="confirm.yml")
     assert run.conclusion == "success", run.log
     [issue] = project.server.issues.values()
     assert issue["title"] == f"attention/{CASE} is 5.0% slower: {culprit[:7]}"
     assert f"kernelgate bench --base {before} --head {culprit} --case attention/{CASE}" in issue["body"]
-    again = confirm(project)
+    again = night(project, file="confirm.yml")
     assert again.conclusion == "success", again.log
     assert again.jobs["build"].conclusion == "skipped", "nothing is suspected any more"
     assert len(project.server.issues) == 1

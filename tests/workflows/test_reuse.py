@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import Library
-from tests.workflows.language import Language
-from tests.workflows.project import Project, hosted, touch_kernel
-from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
+from tests.workflows.project import Project, touch_kernel
+from tests.workflows.runner import WorkflowRun
 
 BUILD = "build / build"
-
-
-@pytest.fixture
-def project(tmp_path: Path, language: Language) -> Iterator[Project]:
-    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
-        yield running
 
 
 def on_a_fresh_machine(project: Project, name: str) -> None:
