@@ -80,8 +80,8 @@ def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     """
     if as_json:
         found = description.of_file_or_event(Step(), rules.template, body)
-        click.echo(answer.shown(TemplateAnswer(found.blocks, description.as_text(found))))
-        return int(found.blocks)
+        click.echo(answer.shown(TemplateAnswer(bool(found.blocking), description.as_text(found))))
+        return int(bool(found.blocking))
     return description.review(Step(), rules.template, body)
 
 

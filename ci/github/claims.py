@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Final
 
 from kernelgate.bench.core import dtypes
@@ -25,12 +25,6 @@ CLAIM_TOLERANCE_PCT: Final = 1.0
 """Claims are rounded: a claim of 10% holds if 9.2% was measured. In percentage points."""
 
 
-class Effect(Enum):
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "no change"
-
-
 @dataclass(frozen=True)
 class Claim:
     text: str
@@ -40,7 +34,6 @@ class Claim:
     params: tuple[tuple[str, str], ...]
     """Axes in lower case, such as (("m", "4096"), ("dtype", "fp16")); all of them must fit. Whether the text names axes
     that are true or false is seen where the cases are known."""
-    effect: Effect
     change_pct: float
     """The claimed change of time: negative is faster, 0 for no change."""
 
@@ -101,51 +94,34 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
         words = plain(BOX.sub("", BULLET.sub("", line)))
         if not words or FILLER.fullmatch(words) or set(words) <= set("|:- "):
             continue
-        effect = _effect(words)
-        if effect is not None and len(claims) < MAX_CLAIMS:
+        change = _change_pct(words)
+        if change is not None and len(claims) < MAX_CLAIMS:
             found = _ID.search(words)
             case = found[0].rstrip(".-") if found else None
-            claims.append(Claim(visible(words, 200), case, () if case else named_axes(words), *effect))
-        elif effect is not None or _PERCENT.search(words) or _FACTOR.search(words):
+            claims.append(Claim(visible(words, 200), case, () if case else named_axes(words), change))
+        elif change is not None or _PERCENT.search(words) or _FACTOR.search(words):
             unread.append(visible(words, 200))
     return tuple(claims), tuple(unread[:MAX_CLAIMS])
 
 
-def _effect(line: str) -> tuple[Effect, float] | None:
+def _change_pct(line: str) -> float | None:
     # Of a range its smaller end is claimed.
     words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}%", line)
-    percents = list(_PERCENT.finditer(words))
-    factors = list(_FACTOR.finditer(words))
+    percents, factors = list(_PERCENT.finditer(words)), list(_FACTOR.finditer(words))
     faster, slower = bool(_FASTER.search(words)), bool(_SLOWER.search(words))
     if _SAME.search(words):
-        return (Effect.SAME, 0.0)
-    if len(percents) == 1 and not factors:
-        size = _value(percents[0])
-        signed = percents[0]["sign"]
-        if faster != slower:
-            change = -size if faster else size
-        elif signed and not faster:
-            # A sign alone is of the time, as in the bot's table: −10% is faster.
-            change = -size if signed == "-" else size
-        else:
-            return None
-        if change <= -100:
-            return None
-        return _sided(change)
-    if len(factors) == 1 and not percents and not slower:
-        factor = _value(factors[0])
-        return _sided(100 / factor - 100) if factor > 0 else None
-    return None
-
-
-def _sided(change: float) -> tuple[Effect, float]:
-    if change == 0:
-        return Effect.SAME, 0.0
-    return (Effect.FASTER if change < 0 else Effect.SLOWER), change
-
-
-def _value(found: re.Match[str]) -> float:
-    return float(found["number"].replace(",", "."))
+        return 0.0
+    if len(percents) + len(factors) != 1:
+        return None
+    [found] = percents or factors
+    size = float(found["number"].replace(",", "."))
+    if factors:
+        return 100 / size - 100 if size > 0 and not slower else None
+    # A sign alone is of the time, as in the bot's table: −10% is faster.
+    if faster == slower and (faster or not found["sign"]):
+        return None
+    change = -size if faster or (not slower and found["sign"] == "-") else size
+    return change if change > -100 else None
 
 
 def named_axes(words: str) -> tuple[tuple[str, str], ...]:
@@ -172,6 +148,8 @@ class ClaimedCases:
 
 @dataclass(frozen=True)
 class Vocabulary:
+    """What the cases of a card are called by."""
+
     card: str
     titles: frozenset[str]
     axes: Mapping[str, str]
@@ -184,7 +162,8 @@ def cases_of(claim: Claim, record: RunRecord) -> ClaimedCases:
     cards = tuple(_vocabularies(record))
     if claim.case is not None:
         name = claim.case.casefold()
-        named = frozenset(case.key for case in record.cases if name in _ids(case))
+        ids = {case.key: (case.id.casefold(), f"{case.card}/{case.id}".casefold()) for case in record.cases}
+        named = frozenset(key for key, names in ids.items() if name in names)
         # Else what looks like an id may be the name of a card or of a switch, such as rms_norm.
         if named or not any(name in one.titles | one.switches for one in cards):
             return ClaimedCases(named)
@@ -195,12 +174,12 @@ def cases_of(claim: Claim, record: RunRecord) -> ClaimedCases:
         return ClaimedCases(frozenset(), strange, known)
     asked = params | _bare_switches(claim.text, cards, params)
     switches = {one.card: one.switches for one in _meant(claim.text, cards)}
-    fitting = set()
-    for case in (case for case in record.cases if case.card in switches):
+
+    def fits(case: Case) -> bool:
         has = {axis.casefold(): value for axis, value in case.axes.items()}
-        if all(_is(has.get(axis), value, axis in switches[case.card]) for axis, value in asked.items()):
-            fitting.add(case.key)
-    return ClaimedCases(frozenset(fitting))
+        return all(_is(has.get(axis), value, axis in switches[case.card]) for axis, value in asked.items())
+
+    return ClaimedCases(frozenset(case.key for case in record.cases if case.card in switches and fits(case)))
 
 
 def _vocabularies(record: RunRecord) -> Iterator[Vocabulary]:
@@ -213,10 +192,6 @@ def _vocabularies(record: RunRecord) -> Iterator[Vocabulary]:
             axes={axis.casefold(): axis for axes in every for axis in axes},
             switches=frozenset(axis.casefold() for axis in formatting.flags(every)),
         )
-
-
-def _ids(case: Case) -> tuple[str, str]:
-    return case.id.casefold(), f"{case.card}/{case.id}".casefold()
 
 
 def _meant(text: str, cards: Sequence[Vocabulary]) -> Sequence[Vocabulary]:
@@ -259,21 +234,13 @@ def _is(value: bool | float | str | None, claimed: str, switch: bool) -> bool:
 # What was measured ----------------------------------------------------------------------------------------------------
 
 
-class Support(IntEnum):
-    """What the measurement says of a claim; of several cases the lowest counts."""
+class Support(Enum):
+    """What the measurement says of a claim; of several cases the first counts."""
 
-    CONTRADICTED = 0
-    NOT_SUPPORTED = 1
-    NOT_MEASURED = 2
-    SUPPORTED = 3
-
-
-_WORDS = {
-    Support.CONTRADICTED: (Mark.SLIGHT, "is contradicted"),
-    Support.NOT_SUPPORTED: (Mark.UNKNOWN, "is not supported"),
-    Support.NOT_MEASURED: (Mark.UNKNOWN, "was not measured"),
-    Support.SUPPORTED: (Mark.PASSED, "is supported"),
-}
+    CONTRADICTED = (Mark.SLIGHT, "is contradicted")
+    NOT_SUPPORTED = (Mark.UNKNOWN, "is not supported")
+    NOT_MEASURED = (Mark.UNKNOWN, "was not measured")
+    SUPPORTED = (Mark.PASSED, "is supported")
 
 
 @dataclass(frozen=True)
@@ -287,19 +254,17 @@ class Assessed:
 
     @property
     def line(self) -> Line:
-        mark, words = _WORDS[self.finding]
-        return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *self._why())
-
-    def _why(self) -> Line:
+        mark, words = self.finding.value
+        why: Line = (": its case could not be judged",)
         if self.about.strange:
             there_are = ("; there are ", *_listed(self.about.known, ", ")) if self.about.known else ()
-            return (": no case has an axis ", *_listed(self.about.strange, " or "), *there_are)
-        if self.case is None:
-            return (": no measured case fits it",)
-        if self.finding is Support.NOT_MEASURED:
-            return (": its case could not be judged",)
-        change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
-        return (": ", Code(self.case.id), f" {change} {interval}")
+            why = (": no case has an axis ", *_listed(self.about.strange, " or "), *there_are)
+        elif self.case is None:
+            why = (": no measured case fits it",)
+        elif self.finding is not Support.NOT_MEASURED:
+            change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
+            why = (": ", Code(self.case.id), f" {change} {interval}")
+        return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *why)
 
 
 def _listed(names: Sequence[str], separator: str) -> Line:
@@ -313,7 +278,7 @@ def assess(claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, g
         cases = [case for case in verdict.cases if case.key in about.cases]
         found = [Assessed(claim, _found(claim, case, gates), case, about) for case in cases]
         none = Assessed(claim, Support.NOT_MEASURED, None, about)
-        assessed.append(min(found, key=lambda one: one.finding, default=none))
+        assessed.append(min(found, key=lambda one: list(Support).index(one.finding), default=none))
     return tuple(assessed)
 
 
@@ -322,18 +287,16 @@ def _found(claim: Claim, case: CaseVerdict, gates: Gates) -> Support:
     if case.interval_pct is None or case.disqualifying:
         return Support.NOT_MEASURED
     low, high = case.interval_pct
-    if claim.effect is Effect.SAME:
+    if claim.change_pct == 0:
         if case.verdict is Outcome.EQUIVALENT:
             return Support.SUPPORTED
         certain = case.direction is not Direction.NONE and (low > gates.margin_pct or high < -gates.margin_pct)
         return Support.CONTRADICTED if certain else Support.NOT_SUPPORTED
     # Turned so that the claimed direction is positive.
-    sign = -1 if claim.effect is Effect.FASTER else 1
-    claimed, least, most = abs(claim.change_pct), min(sign * low, sign * high), max(sign * low, sign * high)
-    directed = Direction.FASTER if claim.effect is Effect.FASTER else Direction.SLOWER
-    if case.direction not in (directed, Direction.NONE):
-        return Support.CONTRADICTED
-    if case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + CLAIM_TOLERANCE_PCT:
+    sign, directed = (-1, Direction.FASTER) if claim.change_pct < 0 else (1, Direction.SLOWER)
+    claimed, (least, most) = abs(claim.change_pct), sorted((sign * low, sign * high))
+    same = case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + CLAIM_TOLERANCE_PCT
+    if same or case.direction not in (directed, Direction.NONE):
         return Support.CONTRADICTED
     if case.direction is directed and most + CLAIM_TOLERANCE_PCT >= claimed and least > 0:
         return Support.SUPPORTED

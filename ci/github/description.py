@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, Effect, plain, read_claims
+from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, plain, read_claims
 from kernelgate.ci.github.client import changed_names, connect, patiently
 from kernelgate.ci.policy.policy import Template
 
@@ -38,17 +38,8 @@ class Part(Enum):
     CORRECTNESS = (r"\bcorrectness", "## Correctness", "tick what you checked")
     TESTING = (r"\btest(?:s|ing|ed)?\b", "## Testing done", "name the commands and the machine")
 
-    @property
-    def pattern(self) -> str:
-        return self.value[0]
-
-    @property
-    def heading(self) -> str:
-        return self.value[1]
-
-    @property
-    def how(self) -> str:
-        return self.value[2]
+    def __init__(self, pattern: str, heading: str, how: str) -> None:
+        self.pattern, self.heading, self.how = pattern, heading, how
 
 
 @dataclass(frozen=True)
@@ -76,10 +67,6 @@ class Description:
     def blocking(self) -> tuple[str, ...]:
         return tuple(missing.part.heading for missing in self.missing if missing.blocks)
 
-    @property
-    def blocks(self) -> bool:
-        return bool(self.blocking)
-
 
 def describe(
     body: str | None, policy: Template, changed: Sequence[str] | None = None, by_bot: bool = False
@@ -90,23 +77,14 @@ def describe(
     """
     sections = split(body or "")
     claims, unread = read_claims(sections.get(Part.CLAIMS, ""))
-    excused = None
     if by_bot:
-        excused = "a bot opened it"
-    elif changed is not None and not any(path.startswith(policy.kernel_paths) for path in changed):
-        excused = "it touches no kernel"
-    if excused is not None:
-        return Description((), claims, (), excused)
-    missing = tuple(
-        Missing(
-            part,
-            "is empty" if part in sections else "is missing",
-            blocks=part is Part.HYPOTHESIS and policy.block_empty_hypothesis,
-        )
-        for part in Part
-        if _is_empty(part, sections.get(part, ""))
-    )
-    return Description(missing, claims, unread)
+        return Description((), claims, (), "a bot opened it")
+    if changed is not None and not any(path.startswith(policy.kernel_paths) for path in changed):
+        return Description((), claims, (), "it touches no kernel")
+    empty = [part for part in Part if _is_empty(part, sections.get(part, ""))]
+    blocking = {Part.HYPOTHESIS} if policy.block_empty_hypothesis else set()
+    missing = (Missing(one, f"is {'empty' if one in sections else 'missing'}", one in blocking) for one in empty)
+    return Description(tuple(missing), claims, unread)
 
 
 # Sections ------------------------------------------------------------------------------------------------------------
@@ -126,11 +104,11 @@ def split(body: str) -> dict[Part, str]:
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):
-        part = _part(heading) if heading is not None else None
+        part = _part(heading)
         if part is not None:
             current = found.setdefault(part, [])
             current += [rest] if rest else []
-        elif heading is not None and line.lstrip().startswith("#"):
+        elif heading and line.lstrip().startswith("#"):
             # Another heading ends the section; bold words inside it do not.
             current = []
         else:
@@ -138,35 +116,31 @@ def split(body: str) -> dict[Part, str]:
     return {part: "\n".join(lines).strip() for part, lines in found.items()}
 
 
-def _lines(text: str) -> Iterator[tuple[str, str | None, str]]:
+def _lines(text: str) -> Iterator[tuple[str, str, str]]:
     """Every line, with the heading that it is and what follows on the same line; nothing in a fence is a heading."""
     fence = ""
     lines = text.split("\n")
-    for index, line in enumerate(lines):
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
         marks = _FENCE.match(line)
-        if fence:
-            fence = "" if marks and marks[1].startswith(fence) and not line.strip(" `~") else fence
-            yield line, None, ""
-        elif marks:
-            fence = marks[1]
-            yield line, None, ""
+        if fence or marks:
+            ended = marks and marks[1].startswith(fence) and not line.strip(" `~")
+            fence = ("" if ended else fence) if fence else marks[1] if marks else ""
+            yield line, "", ""
         elif found := _HEADING.match(line):
             # Stripped here: a pattern that does it takes hours over a line of spaces.
             yield line, found[1].strip().rstrip("#").rstrip(), ""
         elif bold := _BOLD_LINE.match(line):
             yield line, bold[1], bold[2]
-        elif line.strip() and index + 1 < len(lines) and _UNDERLINE.match(lines[index + 1]):
+        elif line.strip() and _UNDERLINE.match(following):
             yield f"# {line}", line, ""
         elif not _UNDERLINE.match(line):
-            yield line, None, ""
+            yield line, "", ""
 
 
 def _part(heading: str) -> Part | None:
     words = plain(heading).casefold()
-    if len(words) > 80:
-        return None
     found = [(match.start(), part.name, part) for part in Part if (match := re.search(part.pattern, words))]
-    return min(found)[2] if found else None
+    return min(found)[2] if found and len(words) <= 80 else None
 
 
 def _is_empty(part: Part, text: str) -> bool:
@@ -193,7 +167,7 @@ def as_text(described: Description) -> str:
         lines.append(f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}")
     for claim in described.claims:
         where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
-        change = "no change" if claim.effect is Effect.SAME else f"time {claim.change_pct:+.3g}%"
+        change = f"time {claim.change_pct:+.3g}%" if claim.change_pct else "no change"
         lines.append(f"claim read: {claim.text} ({where}: {change})")
     for line in described.unread:
         lines.append(f"claim not understood: {line}: write it as “case: 10% faster”, with one number a line.")
@@ -208,7 +182,7 @@ def review(step: Step, rules: Template, body: Path | None) -> int:
         step.log(line)
     # The text quotes the author, so it goes into the summary as a block that it cannot end.
     step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
-    return int(described.blocks)
+    return int(bool(described.blocking))
 
 
 def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Description:
@@ -236,18 +210,14 @@ MAX_KEPT = 65_536
 """Characters that GitHub keeps of a description."""
 
 _END = re.compile(r"<!-- /kernelgate-results(?: ([0-9a-f]{16}))? -->")
-
-
-# The end mark holds a digest of what stands before it. So words that somebody else wrote there are seen, and stay.
+"""With a digest of what stands before it. So words that somebody else wrote there are seen, and stay."""
 
 
 def without(body: str) -> str:
     """The description as its author wrote it: what stands between the marks is no claim and no hypothesis."""
-    kept, at = [], 0
-    for start, end, _, _ in _blocks(body):
-        kept.append(body[at:start])
-        at = end
-    return "".join([*kept, body[at:]])
+    for start, end, _, _ in reversed(list(_blocks(body))):
+        body = body[:start] + body[end:]
+    return body
 
 
 def has_block(body: str | None) -> bool:
