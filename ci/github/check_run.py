@@ -172,17 +172,13 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str) -> Posted:
     return until_done("check run", step, bot)
 
 
-def hand_over_check(bot: Bot, stamp: Stamp, told: Order) -> Posted:
-    """The check run that waits for `told`, which ended without anything to say, waits for the run of the stamp."""
-    return _of_waiting(bot, stamp, told, {"external_id": _external(stamp.order, stamp.order)})
+def end_check(bot: Bot, check: CheckRun | None, stamp: Stamp, told: Order) -> Posted:
+    """The check run that waits for the run `told` says `check`; None: that run ended without anything to say, and it
+    waits for the run of the stamp."""
+    change: dict[str, Any] = {"external_id": _external(stamp.order, stamp.order)}
+    if check is not None:
+        change = {"status": "completed", "conclusion": check.conclusion, "output": _output(check)}
 
-
-def end_check(bot: Bot, check: CheckRun, stamp: Stamp) -> Posted:
-    ended = {"status": "completed", "conclusion": check.conclusion, "output": _output(check)}
-    return _of_waiting(bot, stamp, stamp.order, ended)
-
-
-def _of_waiting(bot: Bot, stamp: Stamp, told: Order, change: dict[str, Any]) -> Posted:
     def step() -> Posted:
         waiting = [one.run for one in _shown(bot, stamp) if one.told == told and one.waits]
         for run in waiting:

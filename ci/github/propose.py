@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import partial
 
 from github import UnknownObjectException
 
 from kernelgate.ci.github.client import Bot, default_branch, until_done
-from kernelgate.ci.github.upsert import Posted
 
 
 @dataclass(frozen=True)
@@ -27,66 +25,45 @@ class Offer:
 
 
 def put(bot: Bot, new: Offer) -> int:
-    """There is one open pull request for the branch, with this file, title and body; its number."""
+    """There is one open pull request for the branch, with these files, title and body; its number."""
     default = default_branch(bot)
-    until_done("branch", lambda: _branch_step(bot, new, default), bot)
-    for path, content in new.files:
-        posted = until_done("file", partial(_file_step, bot, new, path, content), bot)
-        bot.step.log(f"{path}: {posted.outcome}")
-    number = until_done("pull request", lambda: _pull_step(bot, new, default), bot)
+    owner = bot.repository.full_name.split("/")[0]
+    begun = False
+
+    def step() -> int | None:
+        nonlocal begun
+        try:
+            ref = bot.repository.get_git_ref(f"heads/{new.branch}")
+            # Read first: the address to change it at is only known from GitHub's answer.
+            there = ref.object.sha
+        except UnknownObjectException:
+            bot.repository.create_git_ref(f"refs/heads/{new.branch}", new.commit)
+            return None
+        pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
+        pull = next((pull for pull in pulls if pull.head.ref == new.branch), None)
+        known = {path: file_sha(bot, path, new.branch) for path, _ in new.files}
+        wrong = [(path, content) for path, content in new.files if known[path] != blob_sha(content)]
+        # A run that stopped before its pull request goes on where the branch has these very files.
+        begun = begun or pull is not None or not wrong or there == new.commit
+        if not begun:
+            ref.edit(new.commit, force=True)
+        elif wrong:
+            (path, content), message = wrong[0], f"{new.title}\n\n{new.because}"
+            if (sha := known[path]) is None:
+                bot.repository.create_file(path, message, content, branch=new.branch)
+            else:
+                bot.repository.update_file(path, message, content, sha, branch=new.branch)
+        elif pull is None:
+            bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
+        elif (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) != (new.title, new.body.strip()):
+            pull.edit(title=new.title, body=new.body)
+        else:
+            return int(pull.number)
+        return None
+
+    number = until_done("pull request", step, bot)
     bot.step.log(f"pull request: {number}")
     return number
-
-
-def _open_pull(bot: Bot, new: Offer, default: str) -> int | None:
-    owner = bot.repository.full_name.split("/")[0]
-    pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
-    return next((pull.number for pull in pulls if pull.head.ref == new.branch), None)
-
-
-def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
-    """The branch exists; where no pull request is open for it, it starts anew from the commit that was measured."""
-    name = f"heads/{new.branch}"
-    try:
-        ref = bot.repository.get_git_ref(name)
-        # Read first: the address to change it at is only known from GitHub's answer.
-        there = ref.object.sha
-    except UnknownObjectException:
-        bot.repository.create_git_ref(f"refs/{name}", new.commit)
-        return None
-    # A run that stopped before its pull request goes on where the branch has these very files.
-    if (
-        there == new.commit
-        or _open_pull(bot, new, default) is not None
-        or all(file_sha(bot, path, new.branch) == blob_sha(content) for path, content in new.files)
-    ):
-        return Posted("there")
-    ref.edit(new.commit, force=True)
-    return None
-
-
-def _file_step(bot: Bot, new: Offer, path: str, content: bytes) -> Posted | None:
-    message = f"{new.title}\n\n{new.because}"
-    known = file_sha(bot, path, new.branch)
-    if known == blob_sha(content):
-        return Posted("there")
-    if known is None:
-        bot.repository.create_file(path, message, content, branch=new.branch)
-    else:
-        bot.repository.update_file(path, message, content, known, branch=new.branch)
-    return None
-
-
-def _pull_step(bot: Bot, new: Offer, default: str) -> int | None:
-    number = _open_pull(bot, new, default)
-    if number is None:
-        bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
-        return None
-    pull = bot.repository.get_pull(number)
-    if (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) == (new.title, new.body.strip()):
-        return number
-    pull.edit(title=new.title, body=new.body)
-    return None
 
 
 def file_sha(bot: Bot, path: str, ref: str) -> str | None:

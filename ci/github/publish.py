@@ -12,18 +12,10 @@ from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.assemble import NOTHING_TRUSTED, Posting, Task, Trusted, assemble
-from kernelgate.ci.github.check_run import (
-    Annotation,
-    CheckRun,
-    Level,
-    begin_check,
-    end_check,
-    hand_over_check,
-    put_check,
-)
-from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
+from kernelgate.ci.github.check_run import Annotation, CheckRun, Level, begin_check, end_check, put_check
+from kernelgate.ci.github.client import Bot, DeniedError, GitHubError
 from kernelgate.ci.github.fetch import RunInfo, read_run_info
-from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, comment_step, put_comment, put_labels, put_results
+from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, put_comment, put_labels, put_results
 from kernelgate.ci.judge import correctness
 from kernelgate.ci.judge.case import Outcome, severity
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, BlockCode, Fault, Label
@@ -43,7 +35,6 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _SOURCE = re.compile(r"[\w.+ -][\w./+ -]{0,250}", re.ASCII)
 _COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
 PULLS, CHECKS = "pull-requests: write", "checks: write"
-Ended = Posted | type[GitHubError]
 
 
 def post(
@@ -72,73 +63,53 @@ def post(
     if info.pull_request is None:
         return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
     texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
-    words = (bot, info.pull_request, texts, Stamp.of(info.run), posting.topic, not posting.quiet)
-    # Only a measurement is about the merge.
-    if posting.task != "bench":
-        return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])
-    look = comment_step(*words)
+    number, stamp = info.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
-    written = _one(bot, "comment", PULLS, lambda: until_done("comment", look, bot))
-    if isinstance(written, Posted) and written.outdated:
-        return _post_nothing(bot, info, written.outcome.removeprefix("left alone: "))
-    patches = info.pull.patches if info.pull else ()
-    notes = line_notes(posting, patches, rules.template.kernel_paths)
+    ended = [
+        _one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, posting.topic, not posting.quiet))
+    ]
+    if posting.task != "bench":
+        # Only a measurement is about the merge.
+        return _exit_code(ended)
+    if ended[0].outdated:
+        return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
+    notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
     decision = posting.decision
     check = CheckRun(
         decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged, decision.settled
     )
-    ended = [written, *_post_verdict(bot, info, posting, check)]
-    begun = written.comments if isinstance(written, Posted) else None
-    if begun is not None and not (isinstance(ended[-1], Posted) and ended[-1].comments == begun):
-        # What was posted last does not show that nobody else began a comment as well.
-        ended.append(_one(bot, "comment", PULLS, lambda: until_done("comment", look, bot)))
-    if isinstance(written, Posted) and not written.left:
-        ended += _post_results(bot, info, posting)
+    ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
+    if not ended[-1].left:
+        # Unless something newer or worse stands.
+        labels = frozenset(filter(None, (decision.label, Label.ACCEPTED if info.accepted else None)))
+        ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
+    made = render.blocks(results(posting.gpus, info.run))
+    if made and info.pull and description.has_block(info.pull.body) and not (ended[0].left or ended[0].error):
+        what = "block of results in the description"
+        ended.append(_one(bot, what, PULLS, lambda: put_results(bot, number, made, stamp)))
     return _exit_code(ended)
 
 
-def _post_results(bot: Bot, info: RunInfo, posting: Posting) -> list[Ended]:
-    body = info.pull.body if info.pull else None
-    made = render.blocks(results(posting.gpus, info.run))
-    if not made or not description.has_block(body):
-        return []
-    number, stamp = info.pull_request or 0, Stamp.of(info.run)
-    return [_one(bot, "block of results in the description", PULLS, lambda: put_results(bot, number, made, stamp))]
-
-
-def _post_verdict(bot: Bot, info: RunInfo, posting: Posting, check: CheckRun) -> list[Ended]:
-    """The check run, and the label unless something newer or worse stands."""
-    stamp = Stamp.of(info.run)
-    ended = [_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told))]
-    if not (isinstance(ended[0], Posted) and ended[0].left):
-        number = info.pull_request or 0
-        marks = (posting.decision.label, Label.ACCEPTED if info.accepted else None)
-        labels = frozenset(filter(None, marks))
-        ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
-    return ended
-
-
-def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Ended:
+def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Posted:
     """One of the things to post; one that fails does not keep the others."""
     try:
         done = put()
-    except DeniedError as error:
-        bot.step.warn(
-            f"{error}: the token may lack `{permission}`, or the conversation is locked; "
-            "see the job summary for the full report"
-        )
-        _tell(bot, f"the {what} is missing", f"{error}; a token needs {permission} for it")
-        return DeniedError
     except GitHubError as error:
-        bot.step.warn(str(error))
-        _tell(bot, f"the {what} is missing", str(error))
-        return GitHubError
+        warning = why = str(error)
+        if isinstance(error, DeniedError):
+            warning += f": the token may lack `{permission}`, or the conversation is locked; "
+            warning += "see the job summary for the full report"
+            why += f"; a token needs {permission} for it"
+        bot.step.warn(warning)
+        _tell(bot, f"the {what} is missing", why)
+        return Posted("", error=error)
     bot.step.log(f"{what}: {done.outcome}")
     return done
 
 
-def _exit_code(ended: Sequence[Ended]) -> int:
-    return KernelgateError.exit_code if GitHubError in ended else 0
+def _exit_code(ended: Sequence[Posted]) -> int:
+    failed = any(one.error is not None and not isinstance(one.error, DeniedError) for one in ended)
+    return KernelgateError.exit_code if failed else 0
 
 
 # Where there is no verdict -------------------------------------------------------------------------------------------
@@ -149,11 +120,11 @@ def _post_awaited(bot: Bot, info: RunInfo) -> int:
     bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
     stamp, told, number = Stamp.of(info.run), info.told, info.pull_request
     if told is not None and told != stamp.order:
-        return _exit_code([_one(bot, "check run", CHECKS, lambda: hand_over_check(bot, stamp, told))])
+        return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))])
     if not info.begun or number is None:
         return 0
     ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url))]
-    if ended != [GitHubError]:
+    if not _exit_code(ended):
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
     return _exit_code(ended)
 
@@ -163,8 +134,8 @@ def _post_nothing(bot: Bot, info: RunInfo, why: str) -> int:
     _tell(bot, "nothing posted", why)
     title = render.plain_line(with_consequence(Mark.UNKNOWN, ("Not judged",), UNTRUSTED))
     check = CheckRun("action_required", title, render.markdown_line((f"{why}.",)), details_url=info.run_url)
-    stamp = Stamp(info.head_sha, *(info.told or Stamp.of(info.run).order))
-    return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, check, stamp))])
+    stamp = Stamp.of(info.run)
+    return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, check, stamp, info.told or stamp.order))])
 
 
 def _post_shared(bot: Bot, info: RunInfo) -> int:

@@ -6,7 +6,7 @@ Each is found again by its author and its hidden last line, then edited in place
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 from urllib.parse import quote
@@ -58,13 +58,15 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Posted:
-    """What a step found or did; `left`: this result was not to change anything, and why."""
+    """What a step found or did."""
 
     outcome: str
     left: bool = False
+    """This result was not to change anything, …"""
     outdated: bool = False
-    comments: int | None = None
-    """How many the pull request has: where one was begun, if nobody else began one at the same time."""
+    """… since it is of another commit, or the pull request is closed."""
+    error: GitHubError | None = None
+    """Why nothing was done."""
     issue: int | None = None
 
 
@@ -144,71 +146,7 @@ def put_comment(
     `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
     comment that is there is edited, and none is begun.
     """
-    step = comment_step(bot, number, texts, stamp, topic, begin)
-    done = until_done("comment", step, bot)
-    if done.comments is not None:
-        # Another report may have begun one at the same time.
-        until_done("comment", step, bot)
-    return done
-
-
-def comment_step(
-    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
-) -> Callable[[], Posted | None]:
-    """The step of put_comment. After it began a comment, `comments` says how many there are unless somebody else began
-    one at the same time; then another look removes the later one."""
-    last = state_line(topic, stamp)
-    bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
-    if not bodies:
-        raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
-    return _one_comment(bot, number, bodies, _state(topic), stamp, begin)
-
-
-def _one_comment(
-    bot: Bot, number: int, bodies: list[str], last: re.Pattern[str], stamp: Stamp | None = None, begin: bool = True
-) -> Callable[[], Posted | None]:
-    """One comment of the bot with such a last line holds `bodies[0]`; with a `stamp` unless it has a newer result."""
-    outcome = "unchanged"
-
-    def step() -> Posted | None:
-        nonlocal outcome
-        if stamp is not None and (late := outdated(bot.repository.get_pull(number), stamp)) is not None:
-            return late
-        issue = bot.repository.get_issue(number)
-        everybodys = list(issue.get_comments())
-        found = _own(bot, everybodys, last)
-        others = [_stamp(match) for _, match in found] if stamp is not None else []
-        if stamp and any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
-            return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
-        if not found and not begin:
-            return Posted("left alone: there is none to correct", left=True)
-        body = bodies[0]
-        try:
-            if not found:
-                outcome = "created"
-                created = issue.create_comment(body)
-                if (why := _of_another_author(bot, created)) is not None:
-                    created.delete()
-                    raise GitHubError(f"comment: {why}")
-                return Posted(outcome, comments=len(everybodys) + 1)
-            if not same_text(found[0][0].body, body):
-                outcome = "created" if outcome == "created" else "edited"
-                found[0][0].edit(body)
-            elif len(found) > 1:
-                found[-1][0].delete()
-                return None
-        except GithubException as error:
-            if found and error.status == 404:
-                bot.step.log("comment: it was deleted in between; looking again")
-            elif error.status == 422 and len(bodies) > 1:
-                bot.step.log(f"comment: {len(body)} characters are too long for GitHub; using the shorter text")
-                bodies.pop(0)
-            else:
-                raise
-            return None
-        return Posted(outcome) if len(found) == 1 else None
-
-    return step
+    return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin)
 
 
 def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
@@ -216,8 +154,63 @@ def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
 
     Raises GitHubError.
     """
-    step = _one_comment(bot, number, [f"{text.rstrip()}\n{last}"], re.compile(re.escape(last)))
-    bot.step.log(f"comment: {until_done('comment', step, bot).outcome}")
+    done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
+    bot.step.log(f"comment: {done.outcome}")
+
+
+def _put_comment(
+    bot: Bot,
+    number: int,
+    texts: Sequence[str],
+    last: str,
+    like: re.Pattern[str],
+    stamp: Stamp | None = None,
+    begin: bool = True,
+) -> Posted:
+    """One comment whose last line is `like` this one; with a `stamp` unless there is a newer result."""
+    bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
+    if not bodies:
+        raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
+    outcome = "unchanged"
+
+    def step() -> Posted | None:
+        nonlocal outcome
+        if stamp is not None and (late := outdated(bot.repository.get_pull(number), stamp)) is not None:
+            return late
+        issue = bot.repository.get_issue(number)
+        found = _own(bot, issue.get_comments(), like)
+        others = [_stamp(match) for _, match in found] if stamp is not None else []
+        if stamp and any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
+            return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
+        if not found and not begin:
+            return Posted("left alone: there is none to correct", left=True)
+        try:
+            if not found:
+                outcome = "created"
+                created = issue.create_comment(bodies[0])
+                if (why := _of_another_author(bot, created)) is not None:
+                    created.delete()
+                    raise GitHubError(f"comment: {why}")
+                # Somebody else may have begun one at the same time: another look removes the later one.
+                return None
+            if not same_text(found[0][0].body, bodies[0]):
+                outcome = "created" if outcome == "created" else "edited"
+                found[0][0].edit(bodies[0])
+            elif len(found) > 1:
+                found[-1][0].delete()
+                return None
+        except GithubException as error:
+            if found and error.status == 404:
+                bot.step.log("comment: it was deleted in between; looking again")
+            elif error.status == 422 and len(bodies) > 1:
+                bot.step.log(f"comment: {len(bodies[0])} characters are too long for GitHub; using the shorter text")
+                bodies.pop(0)
+            else:
+                raise
+            return None
+        return Posted(outcome) if len(found) == 1 else None
+
+    return until_done("comment", step, bot)
 
 
 def say(bot: Bot, number: int, text: str, last: str) -> None:
@@ -341,7 +334,7 @@ def put_labels(
                 request(bot, "PATCH", address, {"color": colour, "description": meaning})
         if any(other in there for other in among if other not in labels):
             return None
-        return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
+        return Posted(", ".join(dict.fromkeys(done)) or "unchanged")
 
     return until_done("label", step, bot)
 
