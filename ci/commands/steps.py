@@ -15,7 +15,6 @@ from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import PATH, answers, step_answer, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.github import (
-    accept,
     artifacts,
     baseline_pr,
     bisect,
@@ -143,7 +142,7 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
     past, nights = prior.past(progress.say), prior.nights(progress.say)
     trusted = Trusted(default_branch.expected(rules), past, nights=nights)
-    done = accept.accept(client.connect(step), subject, output, rules, trusted)
+    done = command.accept(client.connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0
     step.output(accepted=str(done).lower(), records=str(records))
 

@@ -2,28 +2,40 @@
 `/kernelgate bisect` there or in an issue.
 
 Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
-looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded by
-accept.py, in a job that may change the check run.
+looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded in
+a job that may change the check run: there the last measurement is judged once more, so that nothing can be accepted but
+what blocks by its speed, and what was shown when they asked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 from github.PullRequest import PullRequest
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.ci.document import escape
-from kernelgate.ci.github import bisect
+from kernelgate.bench.record import CaseKey, Run
+from kernelgate.ci.document import escape, render
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.github import bisect, check_run
 from kernelgate.ci.github.actions import Event, Step
+from kernelgate.ci.github.assemble import Posting, Trusted, assemble
 from kernelgate.ci.github.bisect import BISECT, BisectRequest, put_search
+from kernelgate.ci.github.check_run import KeptAcceptance
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull, unless_gone
+from kernelgate.ci.github.fetch import RunInfo, fetch, read_run, write_run_info
 from kernelgate.ci.github.plan import NO_CARD, case_fault, gpu_outputs, skipped, watches_no_kernel
-from kernelgate.ci.github.upsert import Stamp, put_comment
-from kernelgate.ci.policy.policy import Measure
+from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
+from kernelgate.ci.judge.gate import BlockCode, Label
+from kernelgate.ci.policy.policy import Measure, Policy
+from kernelgate.ci.report import remarks
+from kernelgate.ci.report.headline import cause
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
@@ -65,6 +77,8 @@ class Requester:
     login: str
     at: datetime
     in_pull: bool = True
+    body: str = ""
+    """As it was when the event happened."""
 
 
 def parse(body: str) -> Command | None:
@@ -118,10 +132,9 @@ def _fault(verb: str, cases: Sequence[str], reason: str) -> str:
 
 def answer(step: Step, bot: Bot, rules: Measure) -> None:
     """Reads the event's comment and answers it; what is to be run goes to the outputs, `run=false` where nothing is."""
-    event = step.event()
-    wanted = parse(body_of(event))
-    asked = requester(event, anywhere=wanted is not None and wanted.verb == BISECT)
-    if asked is None or wanted is None:
+    asked = requester(step.event())
+    wanted = parse(asked.body) if asked else None
+    if asked is None or wanted is None or not (asked.in_pull or wanted.verb == BISECT):
         step.output(run="false")
         step.log("the comment is not a command")
         return
@@ -162,23 +175,15 @@ def _this_run(step: Step) -> str:
     return f"[This run]({step.run_url})" if step.run_url else "A run"
 
 
-def body_of(event: Event) -> str:
-    """The comment's text, as it was when the event happened."""
-    return (event.comment.body if event.comment else None) or ""
-
-
-def requester(event: Event, anywhere: bool = False) -> Requester | None:
-    """Who asked, where a new comment on a pull request was written by a person, and by no App in their name.
-
-    `anywhere`: also in an issue.
-    """
+def requester(event: Event) -> Requester | None:
+    """Who asked, where a new comment was written by a person, and by no App in their name."""
     comment, issue = event.comment, event.issue
     if event.action != "created" or comment is None or issue is None:
         return None
-    in_pull, user = bool(issue.pull_request), comment.user
-    if not (in_pull or anywhere) or user is None or user.type != "User" or comment.performed_via_github_app:
+    if comment.user is None or comment.user.type != "User" or comment.performed_via_github_app:
         return None
-    return Requester(comment.id, issue.number, user.login, comment.created_at, in_pull)
+    in_pull, login = bool(issue.pull_request), comment.user.login
+    return Requester(comment.id, issue.number, login, comment.created_at, in_pull, comment.body or "")
 
 
 def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullRequest | None:
@@ -283,3 +288,113 @@ def reply(bot: Bot, asked: Requester, text: str) -> None:
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
+
+
+# What is accepted ----------------------------------------------------------------------------------------------------
+
+
+def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) -> bool:
+    """Whether what the event's comment accepts was accepted; then the folder has what `report --from` posts.
+
+    `subject`: commits and pull request, as `step command` found them. Raises UsageError where the event holds no such
+    comment.
+    """
+    asked = requester(bot.step.event())
+    wanted = parse(asked.body) if asked and asked.in_pull else None
+    if asked is None or wanted is None or wanted.verb != ACCEPT:
+        raise UsageError("the event is not a comment that accepts a regression")
+    judge = partial(assemble, into, policy=rules, trusted=trusted)
+    try:
+        kept, info = _accepted(bot, asked, wanted, subject, into, judge)
+    except NotDoneError as error:
+        refuse(bot, asked, str(error), wanted.done)
+        return False
+    check_run.keep(bot, kept, info.head_sha)
+    standing = check_run.standing(bot, asked.number, info.head_sha)
+    info = info.model_copy(update={"accepted": standing})
+    write_run_info(info, into)
+    # Later reports ask GitHub what was accepted where this label stands.
+    put_labels(bot, asked.number, {Label.ACCEPTED}, Stamp.of(info.run), among=(Label.ACCEPTED,))
+    react(bot, asked, "rocket")
+    reply(bot, asked, render.markdown_line(_words_on(kept, judge(info))))
+    return True
+
+
+def _accepted(
+    bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judge: Callable[[RunInfo], Posting]
+) -> tuple[KeptAcceptance, RunInfo]:
+    head, base = subject.head_sha or "", subject.base_sha or ""
+    body = check_run.comment_body(bot, asked.number, asked.comment_id, asked.login)
+    if body is None or parse(body) != wanted:
+        raise NotDoneError("the comment was edited or deleted since; write a new one")
+    shown = check_run.shown_verdict(bot, head)
+    if shown is None or shown.waits:
+        raise NotDoneError(f"{head[:7]} has no verdict yet; look at it and then write this again")
+    if shown.run.completed_at is None or shown.run.completed_at >= asked.at:
+        raise NotDoneError("the verdict came after your comment; look at it and then write this again")
+    run = unless_gone("run", lambda: read_run(bot, shown.told[0]), bot)
+    if run is None:
+        raise NotDoneError(_GONE)
+    info = fetch(bot, run.id, into, None if run.event.startswith("pull_request") else subject)
+    if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
+        anew = f"{head[:7]} is being measured anew; look at that and write this again"
+        raise NotDoneError(info.no_pull_request or anew)
+    cases, reason = tuple(chosen(wanted, judge(info))), visible(wanted.reason)
+    kept = KeptAcceptance(
+        comment=asked.comment_id,
+        digest=check_run.digest(body),
+        by=asked.login,
+        reason=reason,
+        base_sha=base,
+        cases=cases,
+    )
+    return kept, info
+
+
+_GONE = "what was measured is gone, or cannot be used; /kernelgate bench measures it again, then write this again"
+
+
+def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
+    """What is accepted, of what blocks by its speed. Raises NotDoneError."""
+    decision, several = posting.decision, len(posting.gpus) > 1
+    blocking = list(dict.fromkeys(one.case for one in decision.regressions))
+    measured = {case.key for gpu in posting.gpus if gpu.record for case in gpu.record.cases}
+    if not blocking:
+        certain = any(one.code is not BlockCode.DESCRIPTION for one in decision.blockers)
+        if not certain and not any(gpu.record for gpu in posting.gpus):
+            raise NotDoneError(_GONE)
+        causes = "; ".join(render.plain_line(cause(one, several)) for one in decision.blockers[:3])
+        only = f"only speed can be accepted, and what blocks is {causes}"
+        raise NotDoneError(only if causes else "nothing blocks by its speed")
+    if wanted.cases == (ALL,):
+        return blocking
+    found = []
+    for word in wanted.cases:
+        named = sorted((key for key in measured if word in (key.id, f"{key.card}/{key.id}")), key=lambda key: key.card)
+        which = [key for key in named if key in blocking]
+        if len(named) > 1 and len(which) != 1:
+            raise NotDoneError(
+                f"{word} is a case of several cards; write "
+                + " or ".join(f"{key.card}/{key.id}" for key in which or named)
+            )
+        if not which:
+            why = "was measured and does not block" if named else "is no case that was measured"
+            listed = render.plain_line(remarks.listed(blocking, {}))
+            raise NotDoneError(f"{word} {why}; what blocks by its speed is {listed}")
+        found += which
+    return list(dict.fromkeys(found))
+
+
+def _words_on(kept: KeptAcceptance, posting: Posting) -> Line:
+    """What was accepted, until when, and what blocks all the same."""
+    several = len(posting.gpus) > 1
+    head = posting.gpus[0].run.head_sha or ""
+    line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), " on every GPU: " if several else ": ")
+    line = (*line, *remarks.listed(kept.cases, {}), ". This ends with the next push, or with another base. ")
+    left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
+    others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
+    if left:
+        line = (*line, "Not accepted, so this blocks: ", *remarks.listed(left, {}), ". ")
+    if others:
+        line = (*line, "It is still blocked by ", *cause(others[0], several), ".")
+    return line

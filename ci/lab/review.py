@@ -142,13 +142,12 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
     For people with write access only. What cannot be taken is refused in a sentence. Without `propose` the output
     `propose` says whether there is something to propose, for the job whose token may.
     """
-    event = step.event()
-    asked, body = command.requester(event, anywhere=True), command.body_of(event)
-    if asked is None or not command.is_review(body):
+    asked = command.requester(step.event())
+    if asked is None or not command.is_review(asked.body):
         step.output(propose="false")
         step.log("the comment is no answer to a session")
         return None
-    new = _decide(bot, asked, body)
+    new = _decide(bot, asked)
     if new is None:
         step.output(propose="false")
         return None
@@ -165,13 +164,13 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
     return number
 
 
-def _decide(bot: Bot, asked: Requester, body: str) -> Offer | None:
+def _decide(bot: Bot, asked: Requester) -> Offer | None:
     """What is proposed; where nothing is, why not was said. Permission is checked first."""
     if not command.may_write(bot, asked.login):
         _refuse(bot, asked, "only people with write access answer sessions", DONE, of=0)
         return None
     try:
-        answered = parse(body)
+        answered = parse(asked.body)
         default = default_branch(bot)
         commit = patiently("default branch", lambda: bot.repository.get_git_ref(f"heads/{default}").object.sha, bot)
         return offer(answered, asked, commit, partial(_file, bot, commit))

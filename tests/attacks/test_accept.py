@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.github import accept, assemble
+from kernelgate.ci.github import assemble, command
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.check_run import ACCEPTED_NAME as NAME
 from kernelgate.ci.github.fetch import fetch
@@ -54,7 +54,7 @@ def said(pull: PullRequestRuns, body: str = ONE, login: str = "ada", **comment: 
         return False
     subject = Run(head_sha=handed["head_sha"], base_sha=handed["base_sha"], pull_request=1)
     into, trusted = pull.folder / f"accept{pull.desk.github.next_id()}", Trusted(pull.plan)
-    if not accept.accept(bot, subject, into, Policy(), trusted):
+    if not command.accept(bot, subject, into, Policy(), trusted):
         return False
     assert post(bot, into, Policy(), trusted=trusted) == 0
     return True

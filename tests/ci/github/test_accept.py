@@ -6,9 +6,8 @@ import pytest
 
 from kernelgate.bench.record import Case, CaseKey
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.accept import chosen
 from kernelgate.ci.github.assemble import Posting
-from kernelgate.ci.github.command import Command, NotDoneError
+from kernelgate.ci.github.command import Command, NotDoneError, chosen
 from kernelgate.ci.judge.gate import Decision, Regression
 from kernelgate.ci.report.gpu import GpuReport
 from tests.runs import run_record
