@@ -5,7 +5,7 @@ Nothing here talks to GitHub; publish.py does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -114,11 +114,11 @@ def assemble(
         return _not_measured(info, policy)
     pull = info.pull if task == "bench" else None
     described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
-    asked = _Asked(info, policy, described, task, trusted)
+    asked = _Asked(info, policy, described, task, trusted, trusted.expected if task == "bench" else NO_PLAN)
     results = _results(folder, asked)
     decision = gate.decide(
         [result.evidence for result in results],
-        asked.description.blocking if asked.description else (),
+        described.blocking if described else (),
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
         info.acceptances,
@@ -133,15 +133,15 @@ def assemble(
 
 @dataclass(frozen=True)
 class _Asked:
+    """What every record of the run is judged with."""
+
     info: RunInfo
     policy: Policy
     description: Description | None
     task: Task
     trusted: Trusted
-
-    @property
-    def plan(self) -> ExpectedByLabel:
-        return self.trusted.expected if self.task == "bench" else NO_PLAN
+    plan: ExpectedByLabel
+    """Of a measurement alone."""
 
 
 def places(info: RunInfo, page: str | None = None) -> Links:
@@ -153,11 +153,10 @@ def places(info: RunInfo, page: str | None = None) -> Links:
 
 def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) -> Posting:
     pull = asked.info.pull
-    names = pull.names if pull else None
-    gpus = tuple(replace(result.report, changed=names) for result in results)
+    gpus = tuple(replace(result.report, changed=pull.names if pull else None) for result in results)
     report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
     later = (_LATER,) if pull and pull.touches(JUDGE_PATHS) else ()
-    checks = (*report.checks, *_description_lines(asked.description))
+    checks = (*report.checks, *(_description_lines(asked.description) if asked.description else ()))
     report = replace(report, remarks=(*report.remarks, *later), checks=checks)
     render.comment(report)
     return Posting(report, decision, gpus, asked.task)
@@ -176,12 +175,9 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
     stopped = {job.gpu: job for job in info.failed if job.gpu}
     found = [_safely(label, folder, asked) for label in _labels(folder)]
     if not any(one.report.record or one.evidence.label != BUILD for one in found):
-        left = Fault.OURS, f"the run ended ({info.conclusion or 'without a result'}) and left no record"
-        if info.refused:
-            left = Fault.OURS, "no record could be used"
-        elif info.failed:
-            left = blame(info.failed[0])
-        return found or [_failed(BUILD, info, *left)]
+        ended = f"the run ended ({info.conclusion or 'without a result'}) and left no record"
+        left = Fault.OURS, "no record could be used" if info.refused else ended
+        return found or [_failed(BUILD, info, *(blame(info.failed[0]) if info.failed and not info.refused else left))]
     # The note of a build that other records came out of is about another target.
     found = [one for one in found if one.evidence.label != BUILD] or found
     results = []
@@ -192,12 +188,12 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
             how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
             lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
             evidence = replace(one.evidence, missing=(lacks, *one.evidence.missing))
-            disputed = blame(job)[0] is Fault.OUTPUT
-            one = replace(one, evidence=replace(evidence, fault=Fault.DISPUTED) if disputed else evidence)
+            fault = Fault.DISPUTED if blame(job)[0] is Fault.OUTPUT else evidence.fault
+            one = replace(one, evidence=replace(evidence, fault=fault))
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
-        nothing = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
-        results.append(_failed(label, info, *(blame(stopped[label]) if label in stopped else nothing)))
+        left = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
+        results.append(_failed(label, info, *(blame(stopped[label]) if label in stopped else left)))
     return results
 
 
@@ -248,59 +244,48 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
 
 
 def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
-    """The record with what the plan of the default branch asked for, and what that says of the cases, in place of what
-    the record says itself."""
+    """The record with what the plan of the default branch asked for, and what that says of cases and cards, in place
+    of what the record says itself."""
     plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
     known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
-    cases = tuple(
-        known[case.key].model_copy(update={"card": case.card}) if case.key in known else case for case in measured.cases
-    )
+    cases = tuple(known.get(case.key, case).model_copy(update={"card": case.card}) for case in measured.cases)
     measured = measured.model_copy(update={"cases": cases})
     if not (info.run.event or "").startswith("pull_request"):
         # A command or a person asked, who may ask for fewer cases or others.
         planned = {case.key for case in plan.cases}
-        others = tuple(case for case in measured.cases if case.key not in planned)
+        others = (case for case in measured.cases if case.key not in planned)
         plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
-    return _with_own_cards(measured, plan).model_copy(update={"expected": plan})
+    return measured.model_copy(update={"cards": _with_own_cards(measured, plan), "expected": plan})
 
 
-def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
-    """The record in which every card that the default branch does not have is the head's own, whatever it says."""
+def _with_own_cards(measured: RunRecord, plan: Expected) -> tuple[Card, ...]:
+    """The cards, of which every one that the default branch does not have is the head's own, whatever it says."""
     planned = {card.name for card in plan.cards}
     if not planned and plan.cases:
-        return measured
+        return measured.cards
     # A record may name no card, and its cases are known by their ids.
     own = cards.known(measured) - planned - ({""} if planned else set())
     listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
-    known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
-    return measured.model_copy(update={"cards": known})
+    return tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
 
 
 def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
-    policy = asked.policy
-    written = asked.description.claims if asked.description else ()
-    known = asked.trusted.past(measured)
+    policy, known = asked.policy, asked.trusted.past(measured)
     verdict = judge(measured, policy, name=label, history=known)
     evidence = gate.evidence(label, measured, verdict, policy)
     stored, since = _against_stored(label, measured, policy, known)
     part = parts.of_record(label, measured, verdict, stored, since)
     if part.record is None:
         return GpuResult(evidence, part)
-    assessed = claims.assess(written, measured, verdict, policy.gates)
+    written = asked.description.claims if asked.description else ()
     decided = evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
-    deciding = claims.assess(written, measured, decided, policy.gates)
+    shown, deciding = (claims.assess(written, measured, one, policy.gates) for one in (verdict, decided))
+    contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     read = any(build.kernels for build in measured.builds)
     unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
-    contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
-    return GpuResult(
-        replace(evidence, contradicted=contradicted),
-        replace(
-            part,
-            claims=tuple(one.line for one in assessed),
-            remarks=(_UNREAD,) if unread else (),
-            nights=asked.trusted.nights(measured),
-        ),
-    )
+    part = replace(part, claims=tuple(one.line for one in shown), remarks=(_UNREAD,) if unread else ())
+    nights = asked.trusted.nights(measured)
+    return GpuResult(replace(evidence, contradicted=contradicted), replace(part, nights=nights))
 
 
 def _against_stored(
@@ -338,16 +323,12 @@ def blame(job: Job) -> tuple[Fault, str]:
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
     decision = UNTRUSTED if touches_kernel else NOT_MEASURED
+    why = "Not judged: this pull request changes the workflows that measure it"
+    by = " somebody with write access can have it measured by the default branch's workflow: "
     report = Report(
-        headline=with_consequence(
-            Mark.UNKNOWN, ("Not judged: this pull request changes the workflows that measure it",), decision
-        ),
+        headline=with_consequence(Mark.UNKNOWN, (why,), decision),
         summary=("Its records prove nothing, since its own workflow wrote them.",),
-        now=(
-            NOW,
-            " somebody with write access can have it measured by the default branch's workflow: ",
-            Code("/kernelgate bench"),
-        ),
+        now=(NOW, by, Code("/kernelgate bench")),
     )
     return Posting(report, decision, quiet=not touches_kernel)
 
@@ -355,10 +336,9 @@ def _untrusted(touches_kernel: bool) -> Posting:
 def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     pull = info.pull
     why = skipped(pull.names, pull.labels, policy.measure) if pull else None
+    said = f"Not measured: {why or 'nothing in this change asks for it'}"
     report = Report(
-        headline=with_consequence(
-            Mark.UNKNOWN, (f"Not measured: {why or 'nothing in this change asks for it'}",), NOT_MEASURED
-        ),
+        headline=with_consequence(Mark.UNKNOWN, (said,), NOT_MEASURED),
         summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
     )
     return Posting(report, NOT_MEASURED, quiet=True, missed=pull is not None and why is None)
@@ -367,16 +347,13 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
 # The description ------------------------------------------------------------------------------------------------------
 
 
-def _description_lines(description: Description | None) -> list[Line]:
+def _description_lines(description: Description) -> Iterator[Line]:
     """What the description lacks, and what in it was not understood."""
-    if description is None:
-        return []
-    blocking = [missing for missing in description.missing if missing.blocks]
-    lines: list[Line] = [
-        (Mark.SLOWER, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
-        for one in blocking
-    ]
-    others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]
-    if others:
-        lines.append((Mark.UNKNOWN, f" the description lacks: {', '.join(others)}"))
-    return lines + [(Mark.UNKNOWN, " claim not understood: ", Code(line, most=120)) for line in description.unread[:3]]
+    for one in description.missing:
+        if one.blocks:
+            head: Line = (Mark.SLOWER, " this blocks: in the description ")
+            yield (*head, Code(one.part.heading), f" {one.why}; {one.part.how}")
+    if others := [one.part.heading.lstrip("# ") for one in description.missing if not one.blocks]:
+        yield (Mark.UNKNOWN, f" the description lacks: {', '.join(others)}")
+    for line in description.unread[:3]:
+        yield (Mark.UNKNOWN, " claim not understood: ", Code(line, most=120))

@@ -44,7 +44,7 @@ from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import prior, ratchet
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.gate import Acceptance, Label
+from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.judge.prior import Past, no_past
 from kernelgate.ci.judge.stats import bootstrap
 from kernelgate.ci.judge.verdict import judge
@@ -62,22 +62,8 @@ _NOT_SLOWER = (Status.UNCHANGED, Status.FASTER, Status.IMPROVED)
 
 @dataclass(frozen=True)
 class AcceptedMerge:
-    pull: Link
-    by: str
-    reason: str
     cases: tuple[CaseKey, ...]
-
-    @property
-    def line(self) -> Line:
-        return (
-            *remarks.listed(self.cases, {}),
-            ": accepted in ",
-            self.pull,
-            " by ",
-            Code(f"@{self.by}"),
-            ". Reason: ",
-            visible(self.reason),
-        )
+    line: Line
 
 
 @dataclass(frozen=True)
@@ -108,28 +94,25 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     path = baseline_path(gpu)
     stored = record.read(Path(path)) if Path(path).exists() else None
     _must_be_whole(measured, new, None if force or tag else stored)
-    why = ""
-    if tag:
-        made: Offer | None = release(new, gpu, bot.step.run_url, tag)
-    else:
+    verdict, before = None, Before(force=force)
+    if stored and not tag:
         known = past(new)
-        verdict = judge(new, rules, stored, label, path, known) if stored else None
-        taken = accepted_since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
+        verdict = judge(new, rules, stored, label, path, known)
+        taken = accepted_since(bot, stored, new.run.head_sha or "", verdict)
         beside = Path(ratchet.beside(path, "best"))
-        held = record.read(beside) if stored and beside.exists() else None
-        best = ratchet.best(held, stored, as_baseline(new, stored), rules, known) if stored else None
-        made = offer(new, gpu, verdict, rules, bot.step.run_url, Before(stored, taken, best, force))
-        why = verdict.reason if verdict else ""
-    if made is not None:
-        number = put(bot, made)
-        bot.step.output(pull_request=str(number))
-        return number
-    if stored and (other := ratchet.changed(new.environment, stored.environment)):
-        parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
-        why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
-    bot.step.log(f"the baseline of {label} is unchanged: {why}")
-    bot.step.output(pull_request="")
-    return None
+        held = record.read(beside) if beside.exists() else None
+        before = Before(stored, taken, ratchet.best(held, stored, as_baseline(new, stored), rules, known), force)
+    run_url = bot.step.run_url
+    made = release(new, gpu, run_url, tag) if tag else offer(new, gpu, verdict, rules, run_url, before)
+    number = put(bot, made) if made is not None else None
+    bot.step.output(pull_request=str(number or ""))
+    if stored and verdict and number is None:
+        why = verdict.reason
+        if other := ratchet.changed(new.environment, stored.environment):
+            parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
+            why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
+        bot.step.log(f"the baseline of {label} is unchanged: {why}")
+    return number
 
 
 def baseline_path(gpu: RunnerGpu) -> str:
@@ -152,15 +135,14 @@ def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Of
     whole = as_baseline(new)
     assert whole.summary is not None  # noqa: S101 - as_baseline makes one
     named = whole.model_copy(update={"summary": whole.summary.model_copy(update={"release": tag})})
-    run = f" by [this run]({run_url})." if run_url else "."
-    return Offer(
-        branch=f"kernelgate/release-{gpu.label}",
-        files=(_file(ratchet.beside(baseline_path(gpu), "release"), named),),
-        title=f"Hold {gpu.label} against release {visible(tag, 60)}",
-        body=f"Release {render.markdown_line((visible(tag, 60),))} was measured on `{gpu.label}`{run}\n",
-        commit=_commit_of(new),
-        because=f"Measured at {_commit_of(new)}.",
-    )
+    name, run = visible(tag, 60), f" by [this run]({run_url})." if run_url else "."
+    files = (_file(ratchet.beside(baseline_path(gpu), "release"), named),)
+    body = f"Release {render.markdown_line((name,))} was measured on `{gpu.label}`{run}\n"
+    return _offer(new, f"kernelgate/release-{gpu.label}", files, f"Hold {gpu.label} against release {name}", body)
+
+
+def _offer(new: RunRecord, branch: str, files: tuple[tuple[str, bytes], ...], title: str, body: str) -> Offer:
+    return Offer(branch, files, title, body, _commit_of(new), f"Measured at {_commit_of(new)}.")
 
 
 def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
@@ -170,12 +152,9 @@ def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
         raise UsageError("GITHUB_SHA is not set: the baseline's commit is the one of the run that measured it")
     number = int(run) if re.fullmatch(r"[0-9]{1,18}", run, re.ASCII) else None
     known = Run(head_sha=head, repository=step.repository, run_id=number, gpu=label)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: the record cannot be read: {error.strerror}") from None
-    if len(data) > untrusted_artifact.MAX_MEMBER[untrusted_artifact.RECORD]:
-        raise RefusedError(f"{path} is refused: it has {len(data)} bytes")
+    data = untrusted_artifact.read_file(path, untrusted_artifact.MAX_MEMBER[untrusted_artifact.RECORD])
+    if data is None:
+        raise UsageError(f"{path}: the record cannot be read: there is none")
     try:
         checked = untrusted_artifact.checked_record(data, known, str(path))
     except RefusedError as error:
@@ -209,8 +188,7 @@ def offer(
     before: Before = NOTHING_BEFORE,
 ) -> Offer | None:
     """What is proposed; None where nothing moves. Raises UsageError where it cannot be one."""
-    commit, path = _commit_of(new), baseline_path(gpu)
-    whole = as_baseline(new, before.stored)
+    path, whole = baseline_path(gpu), as_baseline(new, before.stored)
     files: tuple[tuple[str, bytes], ...] = ()
     if before.force or verdict is None or before.stored is None:
         files = (_file(path, whole),)
@@ -220,28 +198,17 @@ def offer(
         files = (*files, _file(ratchet.beside(path, "best"), before.best))
     if not files:
         return None
-    measured = f"The default branch at {commit} was measured on `{gpu.label}`"
-    lines = [f"{measured} by [this run]({run_url})." if run_url else f"{measured}.", ""]
-    lines += _compared(new, verdict, rules, before)
-    return Offer(
-        branch=f"kernelgate/baseline-{gpu.label}",
-        files=files,
-        title=f"Refresh the baseline of {gpu.label}",
-        body="\n".join(lines).rstrip() + "\n",
-        commit=commit,
-        because=f"Measured at {commit}.",
-    )
-
-
-def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> list[str]:
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = of_verdict(new, verdict, rules).report if verdict else None
+    if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
+        evidence = replace(evidence, headline=remarks.as_accepted(evidence.headline))
     # What makes the nights of the history compare.
     pin = Code(f'pinned = "{_commit_of(new)}"')
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))
-    if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
-        evidence = replace(evidence, headline=remarks.as_accepted(evidence.headline))
-    return [
+    measured = f"The default branch at {_commit_of(new)} was measured on `{gpu.label}`"
+    lines = [
+        f"{measured} by [this run]({run_url})." if run_url else f"{measured}.",
+        "",
         render.markdown_line((comparison + ".",)),
         "",
         *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
@@ -250,6 +217,8 @@ def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, befo
         "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
+    body = "\n".join(lines).rstrip() + "\n"
+    return _offer(new, f"kernelgate/baseline-{gpu.label}", files, f"Refresh the baseline of {gpu.label}", body)
 
 
 def _commit_of(new: RunRecord) -> str:
@@ -346,13 +315,13 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
         merged = [pull for pull in islice(every, MAX_PULLS) if pull.merged_at is not None and pull.merge_commit_sha]
         return [pull for pull in merged if Label.ACCEPTED in (label.name for label in pull.labels)]
 
-    def is_between(sha: str) -> bool:
-        """Whether the default branch got it after the one commit, and by the other."""
-        return merge_base(bot, sha, head) == sha and merge_base(bot, sha, known) != sha
-
     try:
-        pulls = patiently("closed pull requests", closed, bot)
-        found = [one for pull in pulls if is_between(pull.merge_commit_sha) for one in _of(bot, pull, slower)]
+        found = []
+        for pull in patiently("closed pull requests", closed, bot):
+            sha = pull.merge_commit_sha
+            # The default branch got it after the one commit, and by the other.
+            if merge_base(bot, sha, head) == sha and merge_base(bot, sha, known) != sha:
+                found += _of(bot, pull, slower)
     except GitHubError as error:
         bot.step.warn(f"what was accepted since the baseline is not known, so it counts as not accepted: {error}")
         return ()
@@ -364,15 +333,15 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
 
 
 def _of(bot: Bot, pull: PullRequest, slower: Iterable[CaseVerdict]) -> list[AcceptedMerge]:
-    every = [one for kept in check_run.standing(bot, pull.number, pull.head.sha) for one in kept.of(pull.head.sha)]
-    by_words: dict[tuple[str, str], list[Acceptance]] = {}
-    for one in every:
-        by_words.setdefault((one.by, one.reason), []).append(one)
+    by_words: dict[tuple[str, str], set[CaseKey]] = {}
+    for kept in check_run.standing(bot, pull.number, pull.head.sha):
+        by_words.setdefault((kept.by, kept.reason), set()).update(kept.cases)
     found = []
-    for (by, reason), alike in by_words.items():
-        named = {one.case for one in alike}
+    for (by, reason), named in by_words.items():
         cards = {case.card for case in named if not case.id}
         cases = tuple(case.key for case in slower if case.key in named or case.card in cards)
+        where: Line = (": accepted in ", Link(f"pull request {pull.number}", pull.html_url), " by ", Code(f"@{by}"))
         if cases:
-            found.append(AcceptedMerge(Link(f"pull request {pull.number}", pull.html_url), by, reason, cases))
+            line = (*remarks.listed(cases, {}), *where, ". Reason: ", visible(reason))
+            found.append(AcceptedMerge(cases, line))
     return found

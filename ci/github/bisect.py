@@ -160,7 +160,7 @@ _FORMS: dict[SearchKind, Any] = {
 
 def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
     """The answer in a folder, else why there is none; None where not even that is there. Raises RefusedError."""
-    if (data := _bytes(folder / ANSWER)) is not None:
+    if (data := untrusted_artifact.read_file(folder / ANSWER, MAX_BYTES)) is not None:
         untrusted_artifact.plain_json(data, ANSWER)
         try:
             found: BisectAnswer = _FORMS[kind].validate_json(data)
@@ -169,7 +169,7 @@ def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
         if len(levels(found)) > MAX_DEPTH:
             raise RefusedError(f"the answer is refused: submodules lie more than {MAX_DEPTH - 1} deep in it")
         return found
-    note = _bytes(folder / FAILURE)
+    note = untrusted_artifact.read_file(folder / FAILURE, MAX_BYTES)
     return untrusted_artifact.checked_failure(note, "the search's note") if note is not None else None
 
 
@@ -197,28 +197,8 @@ def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> Non
     for sha in shown(found):
         if isinstance(found, CompiledAnswer) and sha == found.last_that_compiles == good:
             continue
-        try:
-            plan.commit(bot, sha)
-            between = merge_base(bot, sha, bad) == sha != good and merge_base(bot, good, sha) == good
-        except UsageError:
-            between = False
-        if not between:
+        if sha == good or not plan.is_of(bot, sha, bad) or merge_base(bot, good, sha) != good:
             raise RefusedError(f"the answer is refused: {sha[:12]} is no commit after {good[:12]} up to {bad[:12]}")
-
-
-def _bytes(path: Path) -> bytes | None:
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise RefusedError(f"the answer is refused: {path.name} is not a plain file")
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RefusedError(f"{path.name} cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise RefusedError(f"the answer is refused: {path.name} has more than {MAX_BYTES} bytes")
-    return data
 
 
 def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
 from github.CheckRun import CheckRun as ShownRun
@@ -30,6 +30,10 @@ from kernelgate.ci.report import remarks
 Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
+_AWAITED: dict[str, Any] = {
+    "title": "Not judged yet",
+    "summary": "What was found before holds no longer, or not for this base.",
+}
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
 CHECK_LIMIT = 65_535
 ANNOTATIONS_A_REQUEST = 50
@@ -45,20 +49,13 @@ class Annotation:
     path: str
     start_line: int
     end_line: int
-    level: Level
+    annotation_level: Level
     title: str
     message: str
 
     @property
     def sent(self) -> dict[str, str | int]:
-        return {
-            "path": self.path,
-            "start_line": self.start_line,
-            "end_line": self.end_line,
-            "annotation_level": self.level,
-            "title": visible(self.title, 200),
-            "message": visible(self.message, 2000),
-        }
+        return asdict(self) | {"title": visible(self.title, 200), "message": visible(self.message, 2000)}
 
 
 @dataclass(frozen=True)
@@ -94,9 +91,8 @@ class OwnCheck:
     @property
     def said(self) -> str | None:
         """The conclusion; None where it waits for one, or another took its place."""
-        if self.waits or self.run.conclusion == "cancelled":
-            return None
-        return "accepted" if self.settled else self.run.conclusion
+        ended = not self.waits and self.run.conclusion != "cancelled"
+        return ("accepted" if self.settled else self.run.conclusion) if ended else None
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
@@ -115,10 +111,9 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return Posted("left alone: a newer run of the same commit has its own", left=True)
         if _is_cleared(bot, shown, of):
             return None
-        own = next((one for one in reversed(shown) if one.told == of), None)
-        own = own or next((one for one in reversed(shown) if one.judged == stamp.order), None)
-        said = {one.judged: one.said for one in shown if one.said is not None}
-        stands = check.conclusion == "neutral" and not check.settled and _stands(said, check, stamp)
+        mine = [one for one in shown if one.told == of] or [one for one in shown if one.judged == stamp.order]
+        own = mine[-1] if mine else None
+        stands = check.conclusion == "neutral" and not check.settled and _stands(shown, check, stamp)
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
@@ -130,7 +125,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
                 status="completed",
                 conclusion=check.conclusion,
                 output=_output(check) | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
-                details_url=check.details_url if check.details_url else NotSet,
+                details_url=check.details_url or NotSet,
             )
             return None
         wanted = check
@@ -139,8 +134,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             last = next(one.run.output for one in reversed(shown) if one.said == "failure")
             wanted = replace(check, conclusion="failure", title=last.title or "", summary=last.summary or "")
         for _ in range(ROUNDS):
-            change = _change(own.run, wanted, [] if stands else notes)
-            if change is None:
+            if (change := _change(own.run, wanted, [] if stands else notes)) is None:
                 return Posted(f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=stands)
             outcome = outcome if outcome == "created" else "edited"
             own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.settled))
@@ -161,10 +155,7 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str) -> Posted:
             stamp.head_sha,
             external_id=_external(stamp.order, stamp.order),
             status="in_progress",
-            output={
-                "title": "Not judged yet",
-                "summary": "What was found before holds no longer, or not for this base.",
-            },
+            output=_AWAITED,
             details_url=details_url,
         )
         return None
@@ -190,20 +181,20 @@ def end_check(bot: Bot, check: CheckRun | None, stamp: Stamp, told: Order) -> Po
 
 def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
     """The commit's check runs of ours, oldest first: another App's is none, whatever it says."""
-    commit = bot.repository.get_commit(stamp.head_sha)
-    runs = sorted(commit.get_check_runs(check_name=CHECK_NAME, filter="all"), key=lambda run: run.id)
     shown = []
-    for run in runs:
-        if is_ours(bot, run) and (found := _EXTERNAL.fullmatch(run.external_id or "")):
+    for run in _ours(bot, stamp.head_sha, CHECK_NAME):
+        if found := _EXTERNAL.fullmatch(run.external_id or ""):
             told = int(found[1]), int(found[2])
             judged = (int(found[3]), int(found[4])) if found[3] else told
             shown.append(OwnCheck(told, judged, run, found["settled"] is not None))
     return shown
 
 
-def is_ours(bot: Bot, run: ShownRun) -> bool:
-    """Whether the App that the token is of made this check run: another one's may have any name."""
-    return run.app is not None and f"{run.app.slug}[bot]" == bot.login
+def _ours(bot: Bot, head_sha: str, name: str) -> list[ShownRun]:
+    """Those of the App that the token is of, the oldest first: another one's may have any name."""
+    runs = bot.repository.get_commit(head_sha).get_check_runs(check_name=name, filter="all")
+    ours = [run for run in runs if run.app is not None and f"{run.app.slug}[bot]" == bot.login]
+    return sorted(ours, key=lambda run: run.id)
 
 
 def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
@@ -254,17 +245,17 @@ def _external(told: Order, judged: Order, settled: bool = False) -> str:
     return f"{known}:accepted" if settled else known
 
 
-def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp: Stamp) -> bool:
+def _stands(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> bool:
     """Whether the latest verdict among these check runs is a failure that `check`, which passes, may not hide.
 
-    What has no verdict took none back: neither a run that is under way, nor one that waits for somebody.
-
-    A measurement can always be made to end without a verdict: by closing and opening the pull request again, by another
-    base, by a kernel that hangs the second time.
+    What has no verdict took none back: neither a run that is under way, nor one that waits for somebody. A measurement
+    can always be made to end without a verdict: by closing and opening the pull request again, by another base, by a
+    kernel that hangs the second time.
     """
-    earlier = [order for order in shown if order < stamp.order or not check.judged]
-    verdicts = [order for order in earlier if shown[order] in ("success", "accepted", "failure")]
-    return bool(verdicts) and shown[max(verdicts)] == "failure"
+    said = {one.judged: one.said for one in shown if one.said is not None}
+    earlier = [order for order in said if order < stamp.order or not check.judged]
+    verdicts = [order for order in earlier if said[order] in ("success", "accepted", "failure")]
+    return bool(verdicts) and said[max(verdicts)] == "failure"
 
 
 # What somebody accepted ----------------------------------------------------------------------------------------------
@@ -293,9 +284,12 @@ def digest(body: str) -> str:
 def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
     mark = f"{ACCEPTED_NAME}:{kept.comment}"
     readable = kept.model_dump_json(by_alias=True).replace("`", "\\u0060")
+    who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
+    summary = render.markdown_line((*who, *remarks.listed(kept.cases, {}), ". Reason: ", visible(kept.reason)))
+    title = visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200)
 
     def step() -> Posted | None:
-        if any(run.external_id == mark for run in _acceptances(bot, head_sha)):
+        if any(run.external_id == mark for run in _ours(bot, head_sha, ACCEPTED_NAME)):
             return Posted("there")
         bot.repository.create_check_run(
             ACCEPTED_NAME,
@@ -303,11 +297,7 @@ def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
             external_id=mark,
             status="completed",
             conclusion="neutral",
-            output={
-                "title": visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200),
-                "summary": _summary(kept),
-                "text": f"```json\n{readable}\n```",
-            },
+            output={"title": title, "summary": summary, "text": f"```json\n{readable}\n```"},
         )
         return None
 
@@ -316,7 +306,7 @@ def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
 
 def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]:
     """What was accepted of this commit, as far as its comments still stand as they were, the oldest first."""
-    runs = patiently("acceptances", lambda: _acceptances(bot, head_sha), bot)
+    runs = patiently("acceptances", lambda: _ours(bot, head_sha, ACCEPTED_NAME), bot)
     standing = []
     for kept in filter(None, map(_read, runs[-MAX_KEPT:])):
         body = comment_body(bot, number, kept.comment, kept.by)
@@ -339,20 +329,7 @@ def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
     return unless_gone("comment", step, bot)
 
 
-def _acceptances(bot: Bot, head_sha: str) -> list[ShownRun]:
-    runs = bot.repository.get_commit(head_sha).get_check_runs(check_name=ACCEPTED_NAME, filter="all")
-    return sorted((run for run in runs if is_ours(bot, run)), key=lambda run: run.id)
-
-
-# What the check run says ----------------------------------------------------------------------------------------------
-
-
 _WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
-
-
-def _summary(kept: KeptAcceptance) -> str:
-    who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
-    return render.markdown_line((*who, *remarks.listed(kept.cases, {}), ". Reason: ", visible(kept.reason)))
 
 
 def _read(run: ShownRun) -> KeptAcceptance | None:

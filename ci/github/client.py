@@ -16,6 +16,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -119,17 +120,16 @@ def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
         try:
             return step()
         except (GithubException, NoAnswerError, requests.RequestException) as error:
-            wait = _wait_s(error, attempt)
+            wait, said = _wait_s(error, attempt), _described(error)
             if wait is None:
                 status = error.status if isinstance(error, GithubException) else 0
-                if status == 401:
-                    raise GitHubError(f"{what}: the token is expired or not valid (HTTP 401)") from None
                 if status == 403:
-                    raise DeniedError(f"{what}: GitHub refused: {_described(error)}") from None
-                raise GitHubError(f"{what}: {_described(error)}") from None
+                    raise DeniedError(f"{what}: GitHub refused: {said}") from None
+                expired = "the token is expired or not valid (HTTP 401)"
+                raise GitHubError(f"{what}: {expired if status == 401 else said}") from None
             if attempt == TRIES - 1 or waited + wait > MAX_WAIT_S:
-                raise GitHubError(f"{what}: gave up after {attempt + 1} tries: {_described(error)}") from None
-            bot.step.log(f"{what}: {_described(error)}; trying again in {wait:.0f} s")
+                raise GitHubError(f"{what}: gave up after {attempt + 1} tries: {said}") from None
+            bot.step.log(f"{what}: {said}; trying again in {wait:.0f} s")
             bot.sleep(wait)
             waited += wait
     raise AssertionError("the last try returns or raises")
@@ -173,10 +173,9 @@ def unless_gone(what: str, step: Callable[[], T], bot: Bot) -> T | None:
     """The same; None where GitHub has no such thing, or has it no more."""
 
     def look() -> T | None:
-        try:
+        with suppress(UnknownObjectException):
             return step()
-        except UnknownObjectException:
-            return None
+        return None
 
     return patiently(what, look, bot)
 
@@ -206,15 +205,15 @@ def merge_base(bot: Bot, base: str, head: str) -> str:
     return patiently("merge base", lambda: bot.repository.compare(base, head).merge_base_commit.sha, bot)
 
 
-def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> list[str] | None:
+def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> tuple[str, ...] | None:
     """Every path that the change touches, a renamed file's old one too; None where `files`, as GitHub lists them,
     are not all: it lists 3,000 at most, and anything may be behind them."""
     files = list(pull.get_files()) if files is None else files
     return None if pull.changed_files > len(files) else names_of(files)
 
 
-def names_of(files: Sequence[File]) -> list[str]:
-    return [name for file in files for name in (file.filename, file.previous_filename) if name]
+def names_of(files: Sequence[File]) -> tuple[str, ...]:
+    return tuple(name for file in files for name in (file.filename, file.previous_filename) if name)
 
 
 # What is read of each kind of answer ---------------------------------------------------------------------------------
@@ -335,9 +334,6 @@ READ: tuple[tuple[str, str, Any], ...] = (
 # Where it is looked at -----------------------------------------------------------------------------------------------
 
 
-_LINK = re.compile(r'<(?P<address>[^<>]+)>; rel="(?P<rel>\w+)"')
-
-
 class AnswerReader(Requester):
     """PyGithub's requests; an answer that is none ends in NoAnswerError, before PyGithub reads it."""
 
@@ -386,15 +382,15 @@ def _parsed(body: str) -> Any:
 def _bad_link(headers: Mapping[str, Any], asked: str) -> str | None:
     """What is wrong with the header that names the next page; a page that names itself would never end."""
     header = str(headers.get("link") or "")
-    found = [_LINK.fullmatch(part) for part in header.split(", ")] if header else []
-    if None in found:
+    links = requests.utils.parse_header_links(header)
+    if header and not all("rel" in link for link in links):
         return "the pages in its Link header cannot be read"
-    following = next((each["address"] for each in found if each and each["rel"] == "next"), None)
-    back = following is not None and _page(following, most=0) <= _page(asked, most=1)
+    following = next((link["url"] for link in links if link["rel"] == "next"), None)
+    back = following is not None and _page(following, without=0) <= _page(asked, without=1)
     return "its Link header leads back" if back else None
 
 
-def _page(address: str, most: int) -> int:
-    """The page that an address asks for; `most` where it names none that could be one."""
+def _page(address: str, without: int) -> int:
+    """The page that an address asks for; `without` where it names none that could be one."""
     number = parse_qs(urlsplit(address).query).get("page", [""])[0]
-    return int(number) if re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII) else most
+    return int(number) if re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII) else without

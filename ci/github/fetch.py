@@ -146,9 +146,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     GitHubError where the API cannot be used.
     """
     run = _told(bot, run_id) or patiently("run", lambda: read_run(bot, run_id), bot)
-    pull, why_none, shared = None, None, False
-    if asked is None:
-        pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
+    found = (None, None, False) if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
+    pull, why_none, shared = found
     into.mkdir(parents=True, exist_ok=True)
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
@@ -156,8 +155,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
         info = RunInfo(run=_identity(bot, run, known), run_url=run.html_url, under_way=True, begun=True)
     else:
         info = _ended(bot, run, pull, into, asked)
-    told = run.id, run.run_attempt
-    info = info.model_copy(update={"told": told, "no_pull_request": why_none, "shared_head": shared})
+    more = {"told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
+    info = info.model_copy(update=more)
     write_run_info(info, into)
     return info
 
@@ -237,18 +236,19 @@ def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
     """The merge base, and the pull request with everything that it changes since."""
     compared = bot.repository.compare(pull.base.sha, head)
     base, changed = compared.merge_base_commit.sha, compared.files
-    return base, _seen(bot.repository.get_pull(pull.number)) if len(changed) >= MAX_COMPARED else _seen(pull, changed)
+    if len(changed) >= MAX_COMPARED:
+        return base, _seen(bot.repository.get_pull(pull.number))
+    return base, _seen(pull, changed)
 
 
 def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
     """The pull request with these files, else with all that GitHub lists."""
     listed = list(pull.get_files()) if changed is None else changed
-    names = changed_names(pull, listed) if changed is None else names_of(listed)
     return SeenPull(
         body=pull.body,
         by_bot=pull.user.type == "Bot",
         labels=tuple(label.name for label in pull.labels),
-        names=None if names is None else tuple(names),
+        names=changed_names(pull, listed) if changed is None else names_of(listed),
         patches=tuple((file.filename, file.patch or "") for file in listed),
     )
 
@@ -287,11 +287,8 @@ def _siblings(bot: Bot, run: WorkflowRun) -> set[int]:
     def branch(one: WorkflowRun) -> tuple[int, str | None, str]:
         return one.workflow_id, one.head_repository.full_name if one.head_repository else None, one.head_branch
 
-    def step() -> set[int]:
-        runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
-        return {other.id for other in runs if branch(other) == branch(run)}
-
-    return patiently("runs", step, bot)
+    alike = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
+    return {other.id for other in patiently("runs", lambda: list(alike), bot) if branch(other) == branch(run)}
 
 
 def read_run(bot: Bot, number: int) -> WorkflowRun:

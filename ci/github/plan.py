@@ -77,14 +77,9 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
-    if rules.pinned:
-        # Nothing but merged code runs beside the default branch's head.
-        try:
-            merged = merge_base(bot, commit(bot, rules.pinned), head) == rules.pinned
-        except UsageError:
-            merged = False
-        if not merged:
-            raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
+    # Nothing but merged code runs beside the default branch's head.
+    if rules.pinned and not is_of(bot, rules.pinned, head):
+        raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {rules.pinned}")
     gpus = _gpus(rules, given.get("gpu"))
     return Plan(True, "the default branch", gpus, Run(head_sha=head), pinned=rules.pinned or None)
 
@@ -102,7 +97,7 @@ def announce(step: Step, found: Plan) -> None:
 def commit(bot: Bot, ref: str) -> str:
     """The full name of a commit, branch or tag. Raises UsageError where there is none of that name."""
 
-    def step() -> str | None:
+    def step() -> str:
         try:
             # `sha` alone would be taken from the address, without a look at GitHub.
             return str(bot.repository.get_commit(ref).raw_data["sha"])
@@ -110,14 +105,22 @@ def commit(bot: Bot, ref: str) -> str:
             # GitHub answers 422 for a name that is no commit's.
             if error.status not in (404, 422):
                 raise
-            return None
+            return ""
 
     if not re.fullmatch(r"[\w./-]{1,200}", ref, re.ASCII) or ".." in ref or ref.startswith(("-", "/")):
         raise UsageError(f"{visible(ref, 80)!r} is not a branch, tag or commit")
     found = patiently("commit", step, bot)
-    if found is None or not SHA.fullmatch(found):
+    if not SHA.fullmatch(found):
         raise UsageError(f"there is no branch, tag or commit {visible(ref, 80)!r}")
     return found
+
+
+def is_of(bot: Bot, sha: str, tip: str) -> bool:
+    """Whether `tip` has this commit in its history; what is no commit of the repository is in none."""
+    try:
+        return merge_base(bot, commit(bot, sha), tip) == sha
+    except UsageError:
+        return False
 
 
 # A pull request ------------------------------------------------------------------------------------------------------
@@ -168,24 +171,18 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
         pull = read_pull(bot, number)
         head, base = pull.head.sha, pull.base.sha
     else:
-        head = commit(bot, given.get("ref", "HEAD"))
-        base = default_branch(bot)
+        head, base = commit(bot, given.get("ref", "HEAD")), default_branch(bot)
     against = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
     # The default branch itself has nothing to be compared with.
     alone = against == head and "base" not in given
     cases = [word for word in re.split(r"[ ,]+", given.get("case", "")) if word]
     if fault := case_fault(cases):
         raise UsageError(fault)
-    if given.get("set", "quick") not in SETS:
-        raise UsageError(f"set is {visible(given['set'], 40)!r}; it may be {' or '.join(SETS)}")
-    return Plan(
-        True,
-        f"pull request {number}" if number else "as asked for",
-        _gpus(rules, given.get("gpu")),
-        Run(base_sha=None if alone else against, head_sha=head, pull_request=number),
-        cases=tuple(dict.fromkeys(cases)),
-        set=given.get("set", "quick"),
-    )
+    if (suite := given.get("set", "quick")) not in SETS:
+        raise UsageError(f"set is {visible(suite, 40)!r}; it may be {' or '.join(SETS)}")
+    run = Run(base_sha=None if alone else against, head_sha=head, pull_request=number)
+    why, gpus = f"pull request {number}" if number else "as asked for", _gpus(rules, given.get("gpu"))
+    return Plan(True, why, gpus, run, cases=tuple(dict.fromkeys(cases)), set=suite)
 
 
 def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
@@ -231,14 +228,14 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     shown = step.event().pull_request
     if shown is None:
         raise NotAdmittedError("the event names no pull request")
-    number, approved = shown.number, shown.head.sha
-    head = read_pull(bot, number).head.sha
+    head, approved = read_pull(bot, shown.number).head.sha, shown.head.sha
     if approved != head_sha:
         raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if head != head_sha:
         raise NotAdmittedError(f"the pull request has moved on to {head[:12]}: its newer run applies")
+    admitted = f"admitted: {head_sha[:12]} is the head of pull request {shown.number}"
     if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
-        return f"admitted: {head_sha[:12]} is the head of pull request {number}, a branch of this repository"
+        return f"{admitted}, a branch of this repository"
     # PyGithub has no method for a run's approvals.
     address = f"{bot.repository.url}/actions/runs/{run}/approvals"
     names = [
@@ -251,4 +248,4 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
             f"this run of a fork was not approved: give the environment {FORK_ENVIRONMENT} required reviewers, "
             "as docs/install.md says"
         )
-    return f"admitted: {head_sha[:12]} is the head of pull request {number}, approved by {', '.join(names)}"
+    return f"{admitted}, approved by {', '.join(names)}"

@@ -52,7 +52,7 @@ def post(
     """
     info = read_run_info(folder)
     if info.under_way:
-        return _post_awaited(bot, info)
+        return _exit_code(_post_awaited(bot, info))
     if info.shared_head:
         return _post_shared(bot, info)
     posting = assemble(folder, info, rules, task, replace(trusted, page=page))
@@ -115,18 +115,18 @@ def _exit_code(ended: Sequence[Posted]) -> int:
 # Where there is no verdict -------------------------------------------------------------------------------------------
 
 
-def _post_awaited(bot: Bot, info: RunInfo) -> int:
+def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
     """What was found before holds no longer, such as for another base: nothing passes until the run has ended."""
     bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
     stamp, told, number = Stamp.of(info.run), info.told, info.pull_request
     if told is not None and told != stamp.order:
-        return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))])
+        return [_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))]
     if not info.begun or number is None:
-        return 0
+        return []
     ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url))]
     if not _exit_code(ended):
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
-    return _exit_code(ended)
+    return ended
 
 
 def _post_nothing(bot: Bot, info: RunInfo, why: str) -> int:
@@ -142,19 +142,11 @@ def _post_shared(bot: Bot, info: RunInfo) -> int:
     """Several pull requests have the commit: its check run counts for each, so it can pass for none of them."""
     why = info.no_pull_request or ""
     _tell(bot, "nothing posted", why)
-    check = CheckRun(
-        SHARED_COMMIT.conclusion,
-        render.plain_line((Mark.BLOCKED, " Blocked by ", *cause(SHARED_COMMIT.blockers[0], named_=False))),
-        render.markdown_line(
-            (
-                f"{why}. A check run belongs to a commit, and what is slower than one base may be faster "
-                "than another. Close all but one; then somebody with write access can have it measured: ",
-                Code("/kernelgate bench"),
-            )
-        ),
-        details_url=info.run_url,
-        judged=False,
-    )
+    title = render.plain_line((Mark.BLOCKED, " Blocked by ", *cause(SHARED_COMMIT.blockers[0], named_=False)))
+    more = f"{why}. A check run belongs to a commit, and what is slower than one base may be faster than another. "
+    more += "Close all but one; then somebody with write access can have it measured: "
+    summary = render.markdown_line((more, Code("/kernelgate bench")))
+    check = CheckRun(SHARED_COMMIT.conclusion, title, summary, details_url=info.run_url, judged=False)
     return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, Stamp.of(info.run), info.told))])
 
 
@@ -175,16 +167,14 @@ def line_notes(
     One where something regressed, is wrong or is faster: which lines did it is not known, so it stands at the longest
     run of changed ones. A compiler's error and what compute-sanitizer found stand at their own lines.
     """
-    changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
-    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed], posting.title)]
+    changed = {path: patch for path, patch in files if path.startswith(tuple(kernel_paths))}
+    found = [note for one in posting.gpus for note in _of_compiler(one, list(changed), posting.title)]
     found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))
     found += _of_warnings(posting.gpus, {path for path, _ in files})
-    remark = _remark(posting)
-    if remark is not None:
-        level, message = remark
-        runs = [(path, *run) for path, patch in changed for run in changed_lines(patch)]
-        for path, start, end in sorted(runs, key=lambda run: run[1] - run[2])[:1]:
-            found.append(Annotation(path, start, end, level, posting.title, message))
+    runs = [(path, *run) for path, patch in changed.items() for run in changed_lines(patch)]
+    if runs and (remark := _remark(posting)) is not None:
+        path, start, end = min(runs, key=lambda run: run[1] - run[2])
+        found.append(Annotation(path, start, end, remark[0], posting.title, remark[1]))
     return tuple(found[:MAX_ANNOTATIONS])
 
 
@@ -221,19 +211,13 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if any(one.is_wrong for one in posting.gpus):
         message = "The kernel's output differs from the oracle's. The comment names the first case."
         return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
-    several = len(posting.gpus) > 1
-    every = [(one.label, case) for one in posting.gpus for case in one.cases if case.case.verdict in _NEWS]
+    on = {one.label: f"{one.label}: " if len(posting.gpus) > 1 else "" for one in posting.gpus}
+    every = [(on[one.label], case) for one in posting.gpus for case in one.cases if case.case.verdict in _NEWS]
     every.sort(key=lambda found: severity(found[1].case))
-    news = [
-        f"{f'{label}: ' if several else ''}{render.plain_line((case.name,))}: {formatting.sentence(case.case.sentence)}"
-        for label, case in every
-    ]
+    news = [f"{gpu}{render.plain_line((one.name,))}: {formatting.sentence(one.case.sentence)}" for gpu, one in every]
+    means = [(on[one.label], mean) for one in posting.gpus if one.verdict for mean in one.verdict.means]
     news += [
-        f"{f'{one.label}: ' if several else ''}{f'{mean.card}: ' if mean.card else ''}{mean.sentence}"
-        for one in posting.gpus
-        if one.verdict
-        for mean in one.verdict.means
-        if mean.verdict in _NEWS
+        f"{gpu}{mean.card}{': ' if mean.card else ''}{mean.sentence}" for gpu, mean in means if mean.verdict in _NEWS
     ]
     if not news:
         return None
@@ -261,9 +245,7 @@ def _of_warnings(gpus: Sequence[GpuReport], paths: Collection[str]) -> Iterator[
 
 def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:
     """What compute-sanitizer found, where it names a line of a kernel's source: a record may name any file."""
-    blocks = any(
-        blocker.code is BlockCode.SANITIZER and blocker.gpu == one.label for blocker in posting.decision.blockers
-    )
+    blocks = (BlockCode.SANITIZER, one.label) in [(found.code, found.gpu) for found in posting.decision.blockers]
     checks = correctness.checks(one.record, "sanitizer") if one.record is not None else ()
     for found in [found for check in checks for found in correctness.sanitizer_findings(check)][:MAX_FINDINGS]:
         path, line = found.file or "", found.line or 0

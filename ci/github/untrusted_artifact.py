@@ -50,7 +50,8 @@ MAX_SAMPLES = 1_000_000
 """Over all cases, processes and sides: what can be judged in seconds."""
 MAX_RATIO = 200
 """Of unpacked to packed bytes; numbers in JSON pack 3 to 5 times."""
-MAX_LOG = 200
+MAX_LOG, MAX_LINE, MAX_MESSAGE = 200, 2000, 4000
+"""Lines, characters of one, and of the message of a failure note."""
 
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -66,11 +67,11 @@ class FailureNote(Model):
 
     schema_: Annotated[Literal["kernelgate.failure/1"], Field(alias="schema")]
     fault: Literal["build", "output", "runner", "ours"]
-    message: Annotated[str, Field(min_length=1, max_length=4000)]
+    message: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE)]
     verb: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=40)] | None = None
     run_attempt: Positive | None = None
-    log: Annotated[tuple[Annotated[str, Field(max_length=2000)], ...], Field(max_length=MAX_LOG)] = ()
+    log: Annotated[tuple[Annotated[str, Field(max_length=MAX_LINE)], ...], Field(max_length=MAX_LOG)] = ()
 
 
 # The archive ---------------------------------------------------------------------------------------------------------
@@ -112,6 +113,22 @@ def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> byte
 
 def _refuse(name: str, why: str) -> NoReturn:
     raise RefusedError(f"{name} is refused: {why}")
+
+
+def read_file(path: Path, most: int) -> bytes | None:
+    """A file of at most so many bytes, where code of others ran; None where there is none. Raises RefusedError."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        _refuse(path.name, "it is not a plain file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _refuse(path.name, f"it cannot be read: {error.strerror}")
+    if len(data) > most:
+        _refuse(path.name, f"it has more than {most} bytes")
+    return data
 
 
 # The content ---------------------------------------------------------------------------------------------------------
@@ -232,8 +249,6 @@ def plain_json(data: bytes, name: str) -> None:
 
 
 VARIABLE = "KERNELGATE_FAILURE"
-MAX_MESSAGE = 4000
-MAX_LINE = 2000
 
 
 def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.environ) -> None:

@@ -57,7 +57,7 @@ def notes(*changes: float, blocked_by: BlockCode | None = None) -> list[tuple[st
         (GpuReport("l4", RunRecord(), verdict),),
     )
     found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
-    return [(note.level, note.message) for note in found]
+    return [(note.annotation_level, note.message) for note in found]
 
 
 @pytest.mark.parametrize("blocked_by", [None, BlockCode.DESCRIPTION])
@@ -72,7 +72,7 @@ def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCod
     decision = Decision("failure" if blockers else "neutral", blockers=blockers)
     posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", made.record, made.verdict),))
     found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
-    assert [note.level for note in found] == [level]
+    assert [note.annotation_level for note in found] == [level]
 
 
 # ---- what compute-sanitizer found ------------------------------------------------------------------------------------
@@ -104,7 +104,9 @@ def test_a_finding_stands_at_its_own_line() -> None:
 
 @pytest.mark.parametrize(("known", "blocks"), [(True, True), (False, False), (None, False)])
 def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> None:
-    assert [one.level for one in found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)] == ["warning"]
+    assert [one.annotation_level for one in found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)] == [
+        "warning"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_hostile_words_of_an_answer_stay_words(desk: Desk, tmp_path: Path, answe
 def test_a_link_in_place_of_the_answer_is_not_followed(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(json.dumps(TIMED))
     (tmp_path / "answer.json").symlink_to(tmp_path / "secret")
-    assert "answer.json is not a plain file" in text_of(desk.bot, tmp_path, TIME).replace("`", "")
+    assert "answer.json is refused: it is not a plain file" in text_of(desk.bot, tmp_path, TIME).replace("`", "")
 
 
 def test_without_an_answer_the_reason_is_said(desk: Desk, tmp_path: Path) -> None:
