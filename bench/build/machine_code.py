@@ -9,8 +9,9 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from kernelgate.bench.build import launches
@@ -29,20 +30,15 @@ COUNTED = frozenset(
 )
 """The instruction mix: what feeds and uses the tensor cores, what spills, what waits. `total` counts everything."""
 
-_FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)")
-_USAGE = re.compile(r"^\s*Function (\S+):\s*$")
+_FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)", re.MULTILINE)
+_USAGE = re.compile(r"^\s*Function (\S+):\s*\n(.*REG:.*)", re.MULTILINE)
 _RESOURCE = re.compile(r"(REG|STACK|SHARED):(\d+)")
 _TARGET = re.compile(r"^(?:\s*code for|arch =|\.target)\s+(sm_\d+a?)", re.MULTILINE)
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)")
-_INFO = re.compile(r"^\.nv\.info\.(\S+)")
-_THREADS = re.compile(r"Value:\s+0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)")
-
-
-@dataclass(frozen=True)
-class Disassembler:
-    cuobjdump: Path
-    search_path: str
-    """PATH for it: it starts nvdisasm by itself."""
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)", re.MULTILINE)
+_INFO = re.compile(r"^\.nv\.info\.(\S+)", re.MULTILINE)
+_THREADS = re.compile(
+    r"EIATTR_(?:MAX_THREADS|REQNTID)(?:(?!EIATTR_)[\s\S])*?Value:\s+0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)"
+)
 
 
 @dataclass(frozen=True)
@@ -51,114 +47,92 @@ class MachineCode:
     missing: str | None = None
 
 
-@dataclass
-class _Kernel:
-    registers: int | None = None
-    stack: int | None = None
-    static_shared: int | None = None
-    threads: int | None = None
-    local_store_bytes: int = 0
-    mix: Counter[str] = field(default_factory=Counter)
-
-
 def facts(library: Path) -> MachineCode:
     """What is known of a library's kernels. A missing tool or a damaged file costs the facts, not the library."""
     try:
-        found = read(library, find_tools(), launches.read(library.read_bytes()))
+        found = read(library, launches.read(library.read_bytes()))
     except KernelgateError as error:
         return MachineCode((), str(error))
     return MachineCode(found, None if found else "the library holds no device code")
 
 
-def find_tools() -> Disassembler:
-    """Raises NoDeviceError saying what to install."""
-    cuda_tools.find("nvdisasm")
-    return Disassembler(cuda_tools.find("cuobjdump"), cuda_tools.search_path("cuobjdump"))
+def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
+    """Every kernel for every target in a library, cubin or program; none where it holds no device code.
 
-
-def read(library: Path, tools: Disassembler, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
-    """Every kernel for every target in a library, cubin or program; none where it holds no device code."""
+    Raises KernelgateError where it cannot be read, and NoDeviceError saying what to install.
+    """
     if library.suffix == ".cubin":
-        targets = _TARGET.findall(_run(tools, "-sass", library))
+        targets = _TARGET.findall(_run("-sass", library))
     else:
-        targets = re.findall(r"\.(sm_\d+a?)\.cubin", _run(tools, "--list-elf", library))
+        targets = re.findall(r"\.(sm_\d+a?)\.cubin", _run("--list-elf", library))
     found: list[KernelFacts] = []
     for target in sorted(set(targets)):
-        kernels = _usage(_dump(library, target, tools, "--dump-resource-usage"), target)
-        _sass(_dump(library, target, tools, "-sass"), kernels)
-        _launch_bounds(_dump(library, target, tools, "-elf"), kernels)
-        names = demangled(list(kernels))
-        for mangled, kernel in kernels.items():
+        usage = dict(_usage(_dump(library, target, "--dump-resource-usage")))
+        instructions = _by_function(_FUNCTION, _dump(library, target, "-sass"))
+        bounds = _by_function(_INFO, _dump(library, target, "-elf"))
+        names = demangled(list(usage))
+        for mangled, used in usage.items():
             launch = launches.of_kernel(launched, names[mangled], target)
+            mix, spills = _instructions(instructions.get(mangled, ""))
+            # From sm_90 on the kilobyte that the system takes is counted in.
+            counted = int(re.sub(r"\D", "", target)) >= 90 and used.get("SHARED", 0) >= SYSTEM_SHARED
             found.append(
                 KernelFacts(
                     target=target,
                     name=_short(names[mangled]),
-                    registers=kernel.registers,
-                    spill_bytes=kernel.local_store_bytes,
-                    static_shared_bytes=kernel.static_shared,
+                    registers=used.get("REG"),
+                    spill_bytes=spills,
+                    static_shared_bytes=used.get("SHARED", 0) - (SYSTEM_SHARED if counted else 0),
                     dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
-                    stack_bytes=kernel.stack,
-                    threads=(launch.threads if launch else 0) or kernel.threads,
-                    instructions=dict(kernel.mix),
+                    stack_bytes=used.get("STACK"),
+                    threads=(launch.threads if launch else 0) or _threads(bounds.get(mangled, "")),
+                    instructions=dict(mix),
                 )
             )
     return tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name)))
 
 
-def _dump(library: Path, target: str, tools: Disassembler, what: str) -> str:
+def _dump(library: Path, target: str, what: str) -> str:
     """What cuobjdump prints for just this target: it takes sm_90 for sm_90a too."""
     if library.suffix == ".cubin":
-        return _run(tools, what, library)
-    parts = re.split(r"^Fatbin elf code:$", _run(tools, "-arch", target, what, library), flags=re.MULTILINE)
+        return _run(what, library)
+    parts = re.split(r"^Fatbin elf code:$", _run("-arch", target, what, library), flags=re.MULTILINE)
     return "".join(part for part in parts if re.search(rf"^arch = {target}$", part, re.MULTILINE))
 
 
-def _usage(text: str, target: str) -> dict[str, _Kernel]:
-    kernels: dict[str, _Kernel] = {}
-    name = None
-    for line in text.splitlines():
-        if match := _USAGE.match(line):
-            name = match[1]
-        elif name is not None and "REG:" in line:
-            values = {key: int(value) for key, value in _RESOURCE.findall(line)}
-            # From sm_90 on the kilobyte that the system takes is counted in.
-            counted = int(re.sub(r"\D", "", target)) >= 90 and values.get("SHARED", 0) >= 1024
-            system = 1024 if counted else 0
-            kernels[name] = _Kernel(values.get("REG"), values.get("STACK"), values.get("SHARED", 0) - system)
-            name = None
-    return kernels
+def _usage(text: str) -> Iterator[tuple[str, dict[str, int]]]:
+    """The resources of each function."""
+    for name, resources in _USAGE.findall(text):
+        yield name, {key: int(value) for key, value in _RESOURCE.findall(resources)}
 
 
-def _sass(text: str, kernels: dict[str, _Kernel]) -> None:
-    kernel: _Kernel | None = None
-    for line in text.splitlines():
-        if match := _FUNCTION.match(line):
-            kernel = kernels.get(match[1])
-        elif kernel is not None and (match := _INSTRUCTION.match(line)):
-            opcode, modifiers = match[1], match[2]
-            if opcode == "NOP":
-                continue  # padding
-            kernel.mix["total"] += 1
-            if opcode in COUNTED:
-                kernel.mix["BAR" if opcode == "SYNCS" else opcode] += 1
-            if opcode == "STL":
-                kernel.local_store_bytes += 16 if ".128" in modifiers else 8 if ".64" in modifiers else 4
+def _by_function(heading: re.Pattern[str], text: str) -> dict[str, str]:
+    """What stands below each heading that names a function."""
+    _, *parts = heading.split(text)
+    found: dict[str, str] = {}
+    for name, below in zip(parts[::2], parts[1::2], strict=True):  # several units may hold one template's instance
+        found[name] = found.get(name, "") + below
+    return found
 
 
-def _launch_bounds(text: str, kernels: dict[str, _Kernel]) -> None:
-    """The threads of a block, where __launch_bounds__ gives them."""
-    kernel: _Kernel | None = None
-    wanted = False
-    for line in text.splitlines():
-        if match := _INFO.match(line):
-            kernel = kernels.get(match[1])
-        elif "EIATTR_" in line:
-            wanted = "EIATTR_MAX_THREADS" in line or "EIATTR_REQNTID" in line
-        elif wanted and kernel is not None and (match := _THREADS.search(line)):
-            x, y, z = (int(value, 16) for value in match.groups())
-            kernel.threads = x * y * z
-            wanted = False
+def _instructions(text: str) -> tuple[Counter[str], int]:
+    """The mix, and the bytes that are stored to local memory."""
+    mix, spills = Counter[str](), 0
+    for opcode, modifiers in _INSTRUCTION.findall(text):
+        if opcode == "NOP":
+            continue  # padding
+        mix["total"] += 1
+        if opcode in COUNTED:
+            mix["BAR" if opcode == "SYNCS" else opcode] += 1
+        if opcode == "STL":
+            spills += 16 if ".128" in modifiers else 8 if ".64" in modifiers else 4
+    return mix, spills
+
+
+def _threads(text: str) -> int | None:
+    """Of a block, where __launch_bounds__ gives them."""
+    bounds = _THREADS.search(text)
+    return prod(int(value, 16) for value in bounds.groups()) if bounds else None
 
 
 def demangled(names: list[str]) -> dict[str, str]:
@@ -195,17 +169,17 @@ def _short(name: str) -> str:
     return re.sub(r"\(\w+\)(?=-?\w)", "", bare)
 
 
-def _run(tools: Disassembler, *words: str | Path) -> str:
-    environment = {**os.environ, "PATH": tools.search_path}
+def _run(*words: str | Path) -> str:
+    cuda_tools.find("nvdisasm")  # which cuobjdump starts by itself
+    environment = {**os.environ, "PATH": cuda_tools.search_path("cuobjdump")}
+    command = [cuda_tools.find("cuobjdump"), *words]
     try:
-        done = subprocess.run(
-            [tools.cuobjdump, *words], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False)
     except subprocess.TimeoutExpired:
-        raise KernelgateError(f"{tools.cuobjdump.name} did not end within {TIMEOUT_S:.0f} s on {words[-1]}") from None
+        raise KernelgateError(f"cuobjdump did not end within {TIMEOUT_S:.0f} s on {words[-1]}") from None
     if done.returncode != 0 and "does not contain device code" not in done.stderr + done.stdout:
         first = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "no message")
-        raise KernelgateError(f"{words[-1]}: {tools.cuobjdump.name} cannot read it: {first}")
+        raise KernelgateError(f"{words[-1]}: cuobjdump cannot read it: {first}")
     return done.stdout
 
 

@@ -7,8 +7,6 @@ multiprocessors? Here tensors are the CPU's and say that they are cuda:0; nothin
 from __future__ import annotations
 
 import functools
-import importlib.util
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from math import prod
@@ -19,6 +17,8 @@ import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.archs import Target
@@ -35,18 +35,13 @@ _RUN_THE_KERNEL = frozenset({"CUDA", "CPU", "CompositeExplicitAutograd", "Compos
 
 
 def pretend(target: Target, alias: str) -> None:
-    """From now on this process sees one GPU of the target's compute capability. It is never taken back.
-
-    `alias`: what the package that is about to be imported is called in sys.modules.
-    """
+    """From now on this process sees one GPU of the target's compute capability. `alias`: what the package that is about
+    to be imported is called in sys.modules."""
     properties = _properties(target)
     _replace_torch_cuda(properties)
-    torch.Tensor.record_stream = _answering(None)  # type: ignore[method-assign]
+    _answer(torch.Tensor, {"record_stream": None})
     torch.version.cuda = torch.version.cuda or "13.0"
-    if importlib.util.find_spec("triton"):
-        from triton.runtime import driver
-
-        driver.set_active(_triton_driver(properties))
+    driver.set_active(_triton_driver(properties))
     claims = ClaimsCuda()
     torch.library.Library.impl = _on_the_cpu(claims, alias)  # type: ignore[method-assign]
     claims.__enter__()  # type: ignore[no-untyped-call]
@@ -93,9 +88,7 @@ class ClaimsCuda(TorchFunctionMode):
 
 
 def _is_cuda(value: Any) -> bool:
-    if isinstance(value, torch.device):
-        return value.type == "cuda"
-    return isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) is not None
+    return isinstance(value, str | torch.device) and str(value).startswith("cuda")
 
 
 def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
@@ -143,8 +136,6 @@ class BlankDraw(Draw):
 
 def _untouched(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Zeros that the system makes when they are read, as torch.zeros does not."""
-    if 0 in shape:
-        return torch.empty(tuple(shape), dtype=dtype)
     return torch.from_numpy(numpy.zeros(prod(shape) * dtype.itemsize, numpy.uint8)).view(dtype).view(shape)
 
 
@@ -175,6 +166,7 @@ def _replace_torch_cuda(properties: SimpleNamespace) -> None:
         **dict.fromkeys(nothing),
         **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), True),
         **dict.fromkeys(("current_stream", "default_stream"), _Idle()),
+        **dict.fromkeys(("device", "device_of", "stream"), nullcontext()),  # `with torch.cuda.device(x):`
         "device_count": 1,
         "current_device": 0,
         "is_current_stream_capturing": False,
@@ -182,17 +174,16 @@ def _replace_torch_cuda(properties: SimpleNamespace) -> None:
         "get_device_capability": (properties.major, properties.minor),
         "get_device_properties": properties,
     }
-    for name, answer in answers.items():
-        setattr(torch.cuda, name, _answering(answer))
+    _answer(torch.cuda, answers)
     for name in ("Stream", "ExternalStream", "Event"):
         setattr(torch.cuda, name, _Idle)
-    for name in ("device", "device_of", "stream"):  # `with torch.cuda.device(x):`
-        setattr(torch.cuda, name, lambda *_: nullcontext())
 
 
-def _answering(answer: Any) -> Callable[..., Any]:
-    """A function of its own for each name, for torch.compile's tables hold no function twice."""
-    return lambda *_, **__: answer
+def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
+    """Gives what is asked its answers: functions of their own, for torch.compile's tables hold no function twice."""
+    for name, answer in answers.items():
+        setattr(asked, name, lambda *_, answer=answer, **__: answer)
+    return asked
 
 
 def _properties(target: Target) -> SimpleNamespace:
@@ -200,7 +191,7 @@ def _properties(target: Target) -> SimpleNamespace:
     the one that comes before it."""
     major, minor = target[0], target[1]
     models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
-    model = models[max((known for known in models if known <= (major, minor)), default=min(models))]
+    model = models[max((one for one in models if one <= (major, minor)), default=min(models))]
     return SimpleNamespace(
         name=f"NVIDIA {model.name}",
         major=major,
@@ -217,11 +208,9 @@ def _properties(target: Target) -> SimpleNamespace:
     )
 
 
-def _triton_driver(properties: SimpleNamespace) -> SimpleNamespace:
+def _triton_driver(properties: SimpleNamespace) -> Any:
     """In place of triton.runtime.driver.active."""
-    from triton.backends.compiler import GPUTarget
-
-    major, minor = properties.major, properties.minor
+    capability = properties.major, properties.minor
     asked = {
         "max_shared_mem": properties.shared_memory_per_block_optin,
         "max_num_regs": properties.regs_per_multiprocessor,
@@ -232,14 +221,14 @@ def _triton_driver(properties: SimpleNamespace) -> SimpleNamespace:
         "mem_bus_width": 5120,
     }
     utils = {"get_device_properties": asked, "load_binary": LOADED, "unload_module": None}
-    return SimpleNamespace(
-        utils=SimpleNamespace(**{name: _answering(answer) for name, answer in utils.items()}),
-        launcher_cls=_answering(_answering(None)),
-        get_current_target=_answering(GPUTarget("cuda", 10 * major + minor, properties.warp_size)),
-        get_current_device=_answering(0),
-        set_current_device=_answering(None),
-        get_current_stream=_answering(0),
-        get_device_capability=_answering((major, minor)),
-        get_active_torch_device=_answering(CUDA),
-        get_device_interface=_answering(torch.cuda),
-    )
+    answers = {
+        "launcher_cls": lambda *_: None,
+        "get_current_target": GPUTarget("cuda", 10 * capability[0] + capability[1], properties.warp_size),
+        "get_current_device": 0,
+        "set_current_device": None,
+        "get_current_stream": 0,
+        "get_device_capability": capability,
+        "get_active_torch_device": CUDA,
+        "get_device_interface": torch.cuda,
+    }
+    return _answer(SimpleNamespace(utils=_answer(SimpleNamespace(), utils)), answers)

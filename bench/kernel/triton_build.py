@@ -3,9 +3,8 @@
 Which kernels there are, and for which kinds of arguments, the card's own `call` shows: a worker (triton_compile.py)
 makes it for every case, with a GPU that is not there. A machine without Triton copies the sources alone and says so.
 
-Triton's cache has a folder for each compiled kernel, named by its key: in it `<kernel>.cubin` is the machine code,
-`<kernel>.json` what a launch must know, `__grp__<kernel>.json` lists both by absolute paths. A library's cache has that
-list by names, so that it can be carried to another machine.
+In Triton's cache each kernel has a folder: `<kernel>.cubin` is the machine code, `<kernel>.json` what a launch must
+know, `__grp__<kernel>.json` lists both by absolute paths; a library's lists them by name, to be carried elsewhere.
 """
 
 from __future__ import annotations
@@ -13,19 +12,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
-from kernelgate.bench.build.machine_code import Disassembler, MachineCode
+from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import Package
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
@@ -36,15 +38,12 @@ from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
-WORKER = "kernelgate.bench.kernel.triton_compile"
-INDEX = "kernels.json"
-"""In the cache: the report of all kernels."""
+WORKER = "kernelgate.bench.kernel.triton_compile:run"
 SOURCES_FD = 99
 SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
 """What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
-same for every build. Unlike the current folder, a package cannot change it, and ptxas, which would note when a source
-was changed, has none.
-"""
+same for every build. Unlike the current folder, a package cannot change it; and ptxas, which would note when a source
+was changed, has none."""
 IMPORT_S = 120.0
 """For a package to be imported where nothing is compiled."""
 FUZZ_SEED = 0
@@ -65,19 +64,17 @@ class CompileCase(Message):
 
 
 class CompileRequest(Message):
-    """All of a package's kernels, for all targets; without any, what importing it registers. All paths are absolute."""
+    """All of a package's kernels for one target. All paths are absolute."""
 
-    folder: Path
-    """What is on the import path for the package."""
+    library: Path
+    """The folder with the package's sources and Triton's cache, which becomes a library's."""
     package: str
     card: Path
     """The file of the commit's own card."""
     cases: tuple[CompileCase, ...]
     """Timed ones first, so that what they launch is known as theirs."""
-    targets: tuple[str, ...]
-    """Such as ("sm_80", "sm_90")."""
-    cache: Path
-    """Becomes TRITON_CACHE_DIR; need not exist."""
+    target: str | None = None
+    """Such as "sm_90"; None asks only what importing the package registers."""
 
 
 class PackageKernel(Message):
@@ -89,24 +86,25 @@ class PackageKernel(Message):
     """The kernel's own name, which its files have."""
     target: str
     entry: str
+    """Its folder in the cache."""
     case: str
     """The id of the first case that needs it."""
     timed: bool
     config: str | None
     """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
+    shared_bytes: int
+    threads: int
 
 
-class TargetReport(Message):
-    """What a target's process has to say anew: reports are added up."""
+class Compiled(Message):
+    """What there is to say anew: reports are added up."""
 
-    target: str = ""
-    operators: tuple[str, ...] = ()
+    operators: frozenset[str] = frozenset()
     """What the package registered with torch, as "my_ops::scale"; where another side registers one of them too, the two
     cannot share a process."""
     kernels: tuple[PackageKernel, ...] = ()
-    skipped: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """The ids of cases whose kernels are not in the cache, by what stopped their calls: file, line and text, such as
-    "my_kernels/swiglu.py:12: ValueError: …"."""
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
     """A kernel that a timed case launches has an error, or the package cannot be imported."""
     done: bool = False
@@ -138,24 +136,18 @@ def build_package(
     def make(work: Path) -> Manifest:
         build_cache.write_all(work / PACKAGE, sources)
         (work / CACHE).mkdir()
-        begun = time.monotonic()
-        request = CompileRequest(
-            folder=(work / PACKAGE).absolute(),
-            package=spec.name,
-            card=card.file.absolute(),
-            cases=tuple(cases(card)),
-            targets=targets,
-            cache=(work / CACHE).absolute(),
-        )
-        operators, skipped = compile_package(request, limits) if targets else (probe(request), {})
-        for why, ids in skipped.items():
+        begun, file = time.monotonic(), card.file.absolute()
+        request = CompileRequest(library=work.absolute(), package=spec.name, card=file, cases=tuple(cases(card)))
+        made = compile_package(request, targets, limits) if targets else Compiled(operators=probe(request))
+        for why in dict.fromkeys(made.skipped.values()):
+            ids = [id_ for id_, one in made.skipped.items() if one == why]
             say(f"not compiled beforehand: {', '.join(ids[:3])}: {why}")
-        code = facts(work / CACHE) if targets else MachineCode((), "it was compiled for no GPU")
+        code = facts(work / CACHE, made.kernels) if targets else MachineCode((), "it was compiled for no GPU")
         return Manifest(
             card=card.name,
             kind="package",
             namespace=spec.name,
-            operators=operators,
+            operators=tuple(sorted(made.operators)),
             sha=None,
             targets=targets,
             key=key,
@@ -188,52 +180,63 @@ def _changes_code(variable: str) -> bool:
     return of_triton or variable in ("DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "NVPTX_ENABLE_DUMP")
 
 
-def probe(request: CompileRequest) -> tuple[str, ...]:
+def probe(request: CompileRequest) -> frozenset[str]:
     """What importing the package registers with torch; nothing where it cannot be imported here."""
-    with WorkerProcess(f"{WORKER}:registered") as worker:
+    with WorkerProcess(WORKER) as worker:
         try:
-            return worker.ask(request, TargetReport, IMPORT_S).operators
+            return worker.ask(request, Compiled, IMPORT_S).operators
         except WorkerError as error:
             say(f"the operators of the package {request.package} are not known: {error}")
-            return ()
+            return frozenset()
 
 
-def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Fills the request's cache, which becomes that of a library; what the package registers, and what was left out.
+def compile_package(request: CompileRequest, targets: Sequence[str], limits: TimeLimits) -> Compiled:
+    """Fills the request's cache, which becomes that of a library, by a process for each target.
 
-    Raises CompileError at the first error, and CannotCompileError past the time limit or where the worker is gone.
+    Raises CompileError at a target's first error, and CannotCompileError past the time limit or where a worker is gone.
     """
-    kernels: list[PackageKernel] = []
-    operators: set[str] = set()
-    skipped: dict[str, tuple[str, ...]] = {}
-    waiting = [*request.targets]
     deadline = time.monotonic() + limits.total_s
-    told = track(f"compile {request.package}", len(waiting), alike=False, limit_s=limits.total_s)
-    with told as advance, WorkerProcess(f"{WORKER}:run") as worker:
-        try:
-            worker.send(request)
-            while waiting:
-                report = worker.receive(TargetReport, max(0.0, deadline - time.monotonic()))
+    reports: list[Compiled] = []
+    told = track(f"compile {request.package}", len(targets), alike=False, limit_s=limits.total_s)
+    with told as advance, ExitStack() as stack:
+        workers = [stack.enter_context(WorkerProcess(WORKER)) for _ in targets]
+        for target, worker in zip(targets, workers, strict=True):
+            worker.send(request.model_copy(update={"target": target}))
+        for at, worker in enumerate(workers):
+            while True:
+                try:
+                    report = worker.receive(Compiled, max(0.0, deadline - time.monotonic()))
+                except WorkerError as error:
+                    if time.monotonic() >= deadline:
+                        text = f"{request.package} took longer to compile than {limits.total_s:g} s"
+                        raise CannotCompileError(text) from None
+                    report = _left_out(request, worker, error)
                 if report.error is not None:
-                    log = build_cache.log_of(request.cache.parent)
-                    log.parent.mkdir(parents=True, exist_ok=True)
-                    log.write_text(f"{report.error}\n", encoding="utf-8")
-                    name = f"the package {request.package}"
-                    raise CompileError(name, report.target, report.error, log, (report.error,))
-                kernels += report.kernels
-                operators.update(report.operators)
-                for why, ids in report.skipped.items():
-                    skipped[why] = tuple(dict.fromkeys((*skipped.get(why, ()), *ids)))
+                    log, name = build_cache.log_of(request.library), f"the package {request.package}"
+                    files.write(log, f"{report.error}\n")
+                    raise CompileError(name, targets[at], report.error, log, (report.error,))
+                reports.append(report)
                 if report.done:
-                    waiting.remove(report.target)
-                    advance(", ".join(waiting))
-        except WorkerError as error:
-            if time.monotonic() >= deadline:
-                text = f"{request.package} took longer to compile than {limits.total_s:g} s"
-                raise CannotCompileError(text) from None
-            raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
-    finish(request.cache, sorted(kernels, key=lambda kernel: (kernel.target, kernel.name, kernel.entry)))
-    return tuple(sorted(operators)), skipped
+                    break
+            advance(", ".join(targets[at + 1 :]))
+    finish(request.library / CACHE)
+    return Compiled(
+        operators=frozenset(name for report in reports for name in report.operators),
+        kernels=tuple(kernel for report in reports for kernel in report.kernels),
+        skipped=dict(pair for report in reports for pair in report.skipped.items()),
+    )
+
+
+def _left_out(request: CompileRequest, worker: WorkerProcess, error: WorkerError) -> Compiled:
+    """The rest of a target's cases, where a call has ended its process: by taking the CPU's memory for a GPU's, say."""
+    end = re.match(r"the process (was killed by \w+)", str(error))
+    if end is None:
+        raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
+    ids = [case.id for case in request.cases]
+    first = 0 if worker.doing.loading else ids.index(worker.doing.doing)
+    place = re.search(rf'File "{SOURCES}/(.+)", line (\d+)', worker.printed())  # faulthandler prints what led there
+    why = (f"{place[1]}:{place[2]}: " if place else "") + f"the process that made this call {end[1]}"
+    return Compiled(skipped=dict.fromkeys(ids[first:], why), done=True)
 
 
 def cases(card: CardFacts) -> Iterator[CompileCase]:
@@ -261,51 +264,37 @@ def _kind(trial: Trial) -> tuple[object, ...]:
     return (*sorted(kinds.items()), trial.way == OFFSET)
 
 
-def finish(cache: Path, kernels: Sequence[PackageKernel]) -> None:
-    """Makes a library's cache of the folder in which Triton has just compiled `kernels`."""
-    cache.mkdir(parents=True, exist_ok=True)
+def finish(cache: Path) -> None:
+    """Makes a library's cache of the folder in which Triton has just compiled."""
     for listing in cache.glob("*/__grp__*.json"):
         names = json.loads(listing.read_bytes())["child_paths"]
         listing.write_text(json.dumps({"child_paths": {name: name for name in names}}), encoding="utf-8")
-    (cache / INDEX).write_text(TargetReport(kernels=tuple(kernels)).model_dump_json(include={"kernels"}, indent=2))
 
 
-def facts(cache: Path) -> MachineCode:
+def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:
     """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts.
 
     Of a kernel that @triton.autotune chooses from several, nothing: which of them will run is known on the GPU alone,
     and that another one spills is no fault.
     """
+    timed = [kernel for kernel in kernels if kernel.timed]
+    wanted = [kernel for kernel in timed if kernel.config is None]
+    if not wanted:
+        tuned = "@triton.autotune chooses the kernel when it measures"
+        return MachineCode((), tuned if timed else "no Triton kernel was compiled for a timed case")
     try:
-        report = TargetReport.model_validate_json((cache / INDEX).read_bytes())
-        kernels = [kernel for kernel in report.kernels if kernel.timed]
-        wanted = [kernel for kernel in kernels if kernel.config is None]
-        if not wanted:
-            tuned = "@triton.autotune chooses the kernel when it measures"
-            return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
-        tools = machine_code.find_tools()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda kernel: _facts(cache / kernel.entry, kernel, tools), wanted)
+            found = pool.map(lambda kernel: _facts(cache, kernel), wanted)
             return MachineCode(tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name))))
-    except (OSError, ValidationError) as error:
-        return MachineCode((), f"{cache / INDEX} cannot be read: {error}")
     except KernelgateError as error:
         return MachineCode((), str(error))
 
 
-def _facts(entry: Path, kernel: PackageKernel, tools: Disassembler) -> KernelFacts:
-    cubin = entry / f"{kernel.function}.cubin"
-    try:
-        launch = json.loads((entry / f"{kernel.function}.json").read_bytes())
-        changed = {
-            "target": kernel.target,  # for sm_90 Triton compiles sm_90a
-            "name": kernel.name,
-            "dynamic_shared_bytes": int(launch["shared"]),
-            "threads": 32 * int(launch["num_warps"]),
-        }
-        found = next((known for known in machine_code.read(cubin, tools) if known.name == launch["name"]), None)
-    except (OSError, ValueError, KeyError) as error:
-        raise KernelgateError(f"{entry} is not what Triton writes: {type(error).__name__}: {error}") from None
-    if found is None:
-        raise KernelgateError(f"{cubin} has no kernel {launch['name']}")
-    return found.model_copy(update=changed)
+def _facts(cache: Path, kernel: PackageKernel) -> KernelFacts:
+    cubin = cache / kernel.entry / f"{kernel.function}.cubin"
+    found = machine_code.read(cubin)
+    if len(found) != 1:
+        raise KernelgateError(f"{cubin} has {len(found)} kernels, where Triton writes one")
+    changed: dict[str, object] = {"target": kernel.target, "name": kernel.name}  # for sm_90 Triton compiles sm_90a
+    changed |= {"dynamic_shared_bytes": kernel.shared_bytes, "threads": kernel.threads}
+    return found[0].model_copy(update=changed)

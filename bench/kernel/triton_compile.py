@@ -1,33 +1,27 @@
 """Makes a card's calls with a GPU that is not there, so that Triton compiles what they launch: the worker's part.
 
-A process of its own for each target, forked once torch and Triton are loaded: a package may ask for the compute
-capability when it is imported, and keep what it hears.
+A process of its own for each target: a package may ask for the compute capability when it is imported, and keep what it
+hears.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import gc
-import importlib.util
-import multiprocessing
 import os
 import re
-import signal
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import chain, count
-from multiprocessing import connection
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import torch
 
 from kernelgate.bench.build import archs
+from kernelgate.bench.build.library import CACHE, PACKAGE
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -39,12 +33,11 @@ from kernelgate.bench.kernel.triton_build import (
     SOURCES,
     SOURCES_FD,
     CompileCase,
+    Compiled,
     CompileRequest,
     PackageKernel,
-    TargetReport,
 )
-from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker import Leader
+from kernelgate.bench.system.worker import Doing, Leader
 
 SIDE = "build"
 MAX_TEXT = 500
@@ -53,188 +46,130 @@ DISABLED = (
     *("TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE"),
 )
 """Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
-_CASE = "kernelgate calls case {}"
-"""Printed before each case, for the process that may find this one gone."""
 _DIAGNOSTIC = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
 """Of the compiler behind the front end, which prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?error\s*: (?P<text>.*)$", re.MULTILINE)
 
 
-def run(request: CompileRequest, leader: Leader) -> None:
-    """Fills the cache of a package: as many targets at once as there are processors."""
+def run(request: CompileRequest, leader: Leader) -> Compiled:
+    """Calls every case with a GPU of the target; without a target, says what importing the package registers."""
+    sys.dont_write_bytecode = True  # the folder is a library's
+    alias, folder = loading.alias_of(request.package, SIDE), request.library / PACKAGE
+    if request.target is None:
+        operators = watch_operators(alias)
+        loading.load_package(folder, request.package, SIDE)
+        return Compiled(operators=operators())
     for name in DISABLED:
         os.environ.pop(name, None)
-    os.environ |= {"TRITON_CACHE_DIR": str(request.cache), "TRITON_STORE_BINARY_ONLY": "1"}
+    os.environ |= {"TRITON_CACHE_DIR": str(request.library / CACHE), "TRITON_STORE_BINARY_ONLY": "1"}
     os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch.compile would compile for the CPU
-    sys.dont_write_bytecode = True  # the folder is a library's
-    torch.set_num_threads(1)  # a process with threads of OpenMP cannot be forked
-    if _mentions_triton(request.folder) and importlib.util.find_spec("triton"):
-        from triton.runtime import cache
-
-        cache.triton_key()  # reads all of Triton once, not once in each fork
-    os.dup2(os.open(request.folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
-    request = request.model_copy(update={"folder": SOURCES})
-    fork = multiprocessing.get_context("fork")
-    lock = fork.Lock()
-
-    def send(report: TargetReport) -> None:
-        with lock:  # several processes share the pipe; what is longer than its buffer is not written at once
-            leader.send(report)
-
-    waiting = list(request.targets)
-    running: dict[Any, tuple[Any, TargetWork]] = {}
-    while waiting or running:
-        while waiting and len(running) < len(os.sched_getaffinity(0)):
-            work = TargetWork(request, waiting.pop(0), send, tempfile.TemporaryFile())  # noqa: SIM115
-            process = fork.Process(target=work.apart, args=[os.getpid()], daemon=True)
-            process.start()
-            running[process.sentinel] = process, work
-        for sentinel in connection.wait(list(running)):
-            process, work = running.pop(sentinel)
-            process.join()
-            if code := process.exitcode:
-                printed = work.read_printed()
-                if code > 0:
-                    sys.exit(printed)
-                # By taking the CPU's memory for a GPU's, say; faulthandler has printed the lines that led there.
-                started = re.findall(_CASE.format(r"(\d+)"), printed)
-                places = re.findall(rf'File "{request.folder}/(.+)", line (\d+)', printed)
-                why = f"the process that made this call was ended by {signal.Signals(-code).name}"
-                ids = tuple(case.id for case in request.cases[int(started[-1]) if started else 0 :])
-                skipped = {said(":".join(places[0]) if places else "", why): ids}
-                send(TargetReport(target=work.target, skipped=skipped, done=True))
-
-
-def _mentions_triton(folder: Path) -> bool:
-    """Whether there may be anything to compile: otherwise a call would compute on the CPU what is meant for a GPU."""
-    return any(b"triton" in path.read_bytes() for path in folder.rglob("*.py"))
-
-
-@dataclass
-class TargetWork:
-    """All calls of a card for one target, in a process that does nothing else. Each kernel is told of once."""
-
-    request: CompileRequest
-    target: str
-    send: Callable[[TargetReport], None]
-    printed: IO[bytes]
-    """What standard output and error go to."""
-    case: CompileCase = field(init=False)
-    config: str | None = None
-    """Of an autotuned kernel that is about to be launched."""
-    failures: list[tuple[BaseException, Any]] = field(default_factory=list)
-    """Errors of kernels in the present case, with the kernel; some are caught by who launched it."""
-    entries: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-
-    def apart(self, leader: int) -> None:
-        """In a fork of `leader`, whose file descriptors it has."""
-        orphans.end_with_parent()
-        if os.getppid() != leader:  # it died before the line above
-            return
-        for stream in (1, 2):
-            os.dup2(self.printed.fileno(), stream)
-        faulthandler.enable(self.printed)
-        error, skipped = None, {}
-        try:
-            self._compile()
-        except PackageImportError as failed:
-            error = said(failed.place, failed.text)
-            if not isinstance(failed.__cause__, ImportError | SyntaxError):  # it may be right where there is a GPU
-                skipped, error = {error: tuple(case.id for case in self.request.cases)}, None
-        except KernelgateError as failed:
-            error = str(failed)
-        self.send(TargetReport(target=self.target, error=error, skipped=skipped, done=True))
-
-    def _compile(self) -> None:
-        request, alias = self.request, loading.alias_of(self.request.package, SIDE)
-        pretend(archs.target(self.target.removeprefix("sm_")), alias)
-        operators = watch_operators(alias)
+    os.dup2(os.open(folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
+    faulthandler.enable()
+    pretend(archs.target(request.target.removeprefix("sm_")), alias)
+    operators = watch_operators(alias)
+    try:
         kernel = loading.load(request.card)
-        package = loading.load_package(request.folder, request.package, SIDE, importer=type(kernel).__module__)
-        self.send(TargetReport(operators=operators()))
-        if _mentions_triton(request.folder):
-            self._compile_instead_of_launching()
-            for number, case in enumerate(request.cases):
-                self._call(number, case, kernel, package)
-        self.send(TargetReport(operators=operators()))
-
-    def read_printed(self, start: int = 0) -> str:
-        self.printed.seek(start)
-        return self.printed.read().decode(errors="replace")
-
-    def _call(self, number: int, case: CompileCase, kernel: Kernel, package: ModuleType) -> None:
-        """Timed calls compile all configurations that @triton.autotune would time, others the one that is fuzzed."""
-        self.case, self.config = case, None
-        self.failures.clear()
-        start = self.printed.seek(0, os.SEEK_END)
-        print(_CASE.format(number), file=sys.stderr, flush=True)
-        tuning = triton_runtime.every_config(self._next_config) if case.timed else triton_runtime.one_config(case.id)
+        package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
+    except PackageImportError as error:
+        why = _said(error.place, error.text)
+        if isinstance(error.__cause__, ImportError | SyntaxError):
+            return Compiled(error=why)
+        return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
+    except KernelgateError as error:
+        return Compiled(error=str(error))
+    leader.send(Compiled(operators=operators()))
+    # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
+    mentions_triton = any(b"triton" in path.read_bytes() for path in folder.rglob("*.py"))
+    launches = _Launches(request.target, leader)
+    for case in request.cases if mentions_triton else ():
+        leader.send(Doing(doing=case.id))
         try:
-            with tuning:
+            with launches.of(case):
                 call(kernel, package, CaseAxes(case.axes))
         except (Exception, SystemExit) as error:
-            causes = [*_causes(error)]
-            failed = next((failure for failure in self.failures if failure[0] in causes), None)
-            if failed is None:
-                place = loading.place(error, self.request.folder)
-                place = place or loading.place(error, self.request.card.parent)
-                why = said(place, f"{type(error).__name__}: {_short(str(error))}")
-            else:
-                why = said(*explain(*failed, self.request.folder, self.read_printed(start)))
-            if failed and case.timed:  # who reads this ends the process
-                self.send(TargetReport(target=self.target, error=why))
-            self.send(TargetReport(skipped={why: (case.id,)}))
+            failed = launches.failure_behind(error)
+            if failed and case.timed:
+                return Compiled(error=failed)
+            place = loading.place(error, SOURCES, request.card.parent)
+            why = failed or _said(place, f"{type(error).__name__}: {_short(str(error))}")
+            leader.send(Compiled(skipped={case.id: why}))
+    return Compiled(operators=operators(), done=True)
 
-    def _next_config(self, config: str | None) -> None:
-        self.config = config
 
-    def _compile_instead_of_launching(self) -> None:
-        """From now on `kernel[grid](…)` compiles in this process."""
+class _Launches:
+    """From when it is made, `kernel[grid](…)` compiles in this process. Each kernel is told of once."""
+
+    def __init__(self, target: str, leader: Leader) -> None:
         from triton.runtime.jit import JITFunction
 
+        self._target, self._leader = target, leader
+        self._failures: list[tuple[BaseException, Any]] = []
+        """Errors of kernels in the present case, with the kernel; some are caught by who launched it."""
+        self._told: set[str] = set()
+        """The entries of the cache, and the names."""
         launch = JITFunction.run
 
-        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001 - as Triton's
+        def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
             try:
                 compiled = launch(kernel, *args, grid=grid, warmup=True, **kwargs)
             except Exception as error:
-                self.failures.append((error, kernel))
+                self._failures.append((error, kernel))
                 raise
             if compiled is not None:
-                self._note(kernel.__name__, Path(next(iter(compiled.metadata_group.values()))))
+                self._tell(kernel.__name__, compiled)
             return compiled
 
-        JITFunction.run = run
+        JITFunction.run = compile_instead
 
-    def _note(self, function: str, file: Path) -> None:
-        entry, name = file.parent.name, function
-        if entry in self.entries:
+    def of(self, case: CompileCase) -> AbstractContextManager[None]:
+        """While the case is called: a timed one compiles all configurations that @triton.autotune would time, another
+        one the configuration that is fuzzed."""
+        self._case, self._config = case, None
+        self._failures.clear()
+        self._begin = os.fstat(2).st_size
+        if case.timed:
+            return triton_runtime.every_config(partial(setattr, self, "_config"))
+        return triton_runtime.one_config(case.id)
+
+    def failure_behind(self, error: BaseException | None) -> str | None:
+        """Place and text of the kernel's error that led to this one; None where no kernel's did."""
+        while error is not None:
+            if kernel := next((kernel for failure, kernel in self._failures if failure is error), None):
+                printed = os.pread(2, os.fstat(2).st_size - self._begin, self._begin)
+                return _said(*explain(error, kernel, printed.decode(errors="replace")))
+            error = error.__cause__ or error.__context__
+        return None
+
+    def _tell(self, function: str, compiled: Any) -> None:
+        file, name, case = Path(next(iter(compiled.metadata_group.values()))), function, self._case
+        entry = file.parent.name
+        if entry in self._told:
             return
-        self.entries.add(entry)
-        if self.case.timed:
-            name = f"{function}[{self.config}]" if self.config else function
-            here = f"{name} at {self.case.id}"
+        if case.timed:
+            name = f"{function}[{self._config}]" if self._config else function
+            here = f"{name} at {case.id}"
             names = chain((name, here), (f"{here} #{number}" for number in count(2)))
-            name = next(one for one in names if one not in self.names)
-            self.names.add(name)
+            name = next(one for one in names if one not in self._told)
+        self._told |= {entry, name} if case.timed else {entry}
         made = PackageKernel(
             name=name,
             function=file.name.partition(".")[0],
-            target=self.target,
+            target=self._target,
             entry=entry,
-            case=self.case.id,
-            timed=self.case.timed,
-            config=self.config,
+            case=case.id,
+            timed=case.timed,
+            config=self._config,
+            shared_bytes=compiled.metadata.shared,
+            threads=32 * compiled.metadata.num_warps,
         )
-        self.send(TargetReport(kernels=(made,)))
+        self._leader.send(Compiled(kernels=(made,)))
 
 
-def said(place: str, text: str) -> str:
+def _said(place: str, text: str) -> str:
     return f"{place}: {text}" if place else text
 
 
-def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
+def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
     """One call of the card, on inputs of the right shapes.
 
     Where the case is of that, each tensor is one element off an aligned address, too: Triton compiles another kernel.
@@ -254,7 +189,7 @@ def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
             bound.prepared(case, inputs, outputs)()
 
 
-def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
+def watch_operators(alias: str) -> Callable[[], frozenset[str]]:
     """From now on notes what a package registers, and gives the function that tells, without the names of overloads.
 
     torch registers operators of its own when parts of it are first imported; they are left out.
@@ -272,20 +207,13 @@ def watch_operators(alias: str) -> Callable[[], tuple[str, ...]]:
         return define(library, schema, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     torch.library.Library.define = noted  # type: ignore[method-assign, assignment]
-    return lambda: tuple(sorted(known_names() - before - others))
+    return lambda: frozenset(known_names() - before - others)
 
 
-def registered(request: CompileRequest) -> TargetReport:
-    """What importing the package registers, where nothing is compiled."""
-    operators = watch_operators(loading.alias_of(request.package, SIDE))
-    loading.load_package(request.folder, request.package, SIDE)
-    return TargetReport(operators=operators())
-
-
-def explain(error: Any, kernel: Any, folder: Path, printed: str) -> tuple[str, str]:
+def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
     """Place and text of an error that compiling `kernel`, a triton.JITFunction, raised.
 
-    The place is a line below `folder`, such as "my_kernels/swiglu.py:12", or of another file, with its whole path.
+    The place is a line of the package, such as "my_kernels/swiglu.py:12", or of another file, with its whole path.
     `printed` is what went to standard error meanwhile.
     """
     from triton.compiler.errors import CompilationError
@@ -297,15 +225,14 @@ def explain(error: Any, kernel: Any, folder: Path, printed: str) -> tuple[str, s
             error = error.__cause__
         functions = (value for value in gc.get_objects() if issubclass(type(value), JITCallable))
         function = next((one for one in functions if one.src == error.src), None)
-        place = _at(function, getattr(error.node, "lineno", 1), folder) if function is not None else ""
+        place = _at(function, getattr(error.node, "lineno", 1)) if function is not None else ""
         return place, _short(error.error_message or str(error.__cause__ or error))
     if isinstance(error, PTXASError):
         match = _PTXAS.search(str(error))
-        return _at(kernel, 1, folder), f"ptxas: {match['text']}" if match else _short(str(error))
+        return _at(kernel, 1), f"ptxas: {match['text']}" if match else _short(str(error))
     if match := _DIAGNOSTIC.search(printed):
-        return _below(match["file"], int(match["line"]), folder), _short(match["text"])
-    place = loading.place(error, folder) or _at(kernel, 1, folder)
-    return place, f"{type(error).__name__}: {_short(str(error))}"
+        return _below(match["file"], int(match["line"])), _short(match["text"])
+    return loading.place(error, SOURCES) or _at(kernel, 1), f"{type(error).__name__}: {_short(str(error))}"
 
 
 def _short(text: str) -> str:
@@ -314,19 +241,11 @@ def _short(text: str) -> str:
     return next((line for line in lines if line), "no message")[:MAX_TEXT]
 
 
-def _at(function: Any, line: int, folder: Path) -> str:
+def _at(function: Any, line: int) -> str:
     """The place of a line of the function, counted from 1 at its `def`."""
     decorators = next((at for at, text in enumerate(function.raw_src) if text.lstrip().startswith("def ")), 0)
-    return _below(function.fn.__code__.co_filename, function.starting_line_number + decorators + line - 1, folder)
+    return _below(function.fn.__code__.co_filename, function.starting_line_number + decorators + line - 1)
 
 
-def _below(file: str, line: int, folder: Path) -> str:
-    path = Path(file)
-    return f"{path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path}:{line}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those that led to it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+def _below(file: str, line: int) -> str:
+    return f"{file.removeprefix(f'{SOURCES}/')}:{line}"

@@ -217,6 +217,11 @@ class WorkerProcess:
             return f"closed its output{self._last_lines()}"
         return f"{exit_status(self._apart.exit_code(code))}{self._last_lines()}"
 
+    def printed(self) -> str:
+        """All of its standard error."""
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace")
+
     def _last_lines(self) -> str:
         """The last lines of its standard error, to be appended to a sentence."""
         self._stderr.seek(0, os.SEEK_END)

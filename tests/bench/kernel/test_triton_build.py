@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,8 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import LAYOUTS
 from kernelgate.bench.kernel.triton_build import (
     CompileCase,
+    Compiled,
     CompileRequest,
-    PackageKernel,
-    TargetReport,
     compile_package,
 )
 from kernelgate.bench.kernel.triton_runtime import fill
@@ -76,30 +74,12 @@ def case(way: str, n: int = 4096, *, timed: bool = True) -> CompileCase:
     return CompileCase(id=f"n{n}_{way}", axes={"N": n, "way": way, "dtype": "bf16"}, timed=timed)
 
 
-def request(folder: Path, cases: Iterable[CompileCase], targets: tuple[str, ...] = TARGETS) -> CompileRequest:
-    return CompileRequest(
-        folder=folder / "package",
-        package="my_kernels",
-        card=PROBED / "card.py",
-        cases=tuple(cases),
-        targets=targets,
-        cache=folder / "cache",
-    )
+def request(folder: Path, cases: Iterable[CompileCase]) -> CompileRequest:
+    return CompileRequest(library=folder, package="my_kernels", card=PROBED / "card.py", cases=tuple(cases))
 
 
-@dataclass
-class CompiledPackage:
-    """What was told, and what the cache lists."""
-
-    operators: tuple[str, ...]
-    skipped: dict[str, tuple[str, ...]]
-    kernels: tuple[PackageKernel, ...]
-
-
-def compiled(asked: CompileRequest, limits: TimeLimits | None = None) -> CompiledPackage:
-    told = compile_package(asked, limits or TimeLimits())
-    listed = TargetReport.model_validate_json((asked.cache / triton_build.INDEX).read_bytes())
-    return CompiledPackage(*told, listed.kernels)
+def compiled(asked: CompileRequest, *targets: str, limits: TimeLimits | None = None) -> Compiled:
+    return compile_package(asked, targets or TARGETS, limits or TimeLimits())
 
 
 def place(name: str, file: str = "faults") -> str:
@@ -114,7 +94,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(built: Path) -> CompiledPackage:
+def made(built: Path) -> Compiled:
     cases = [
         *map(case, WRAPPERS),
         *(case(f"faults.{name}", 200, timed=False) for name in FAULTS),
@@ -124,19 +104,18 @@ def made(built: Path) -> CompiledPackage:
     return compiled(request(built, cases))
 
 
-def of(made: CompiledPackage, way: str, target: str = "sm_80") -> dict[str, str | None]:
+def of(made: Compiled, way: str, target: str = "sm_80") -> dict[str, str | None]:
     """The kernels that a wrapper needed first, and their configurations."""
     kernels = [one for one in made.kernels if one.target == target]
     return {one.name: one.config for one in kernels if one.case.partition("_")[2] == way and one.timed}
 
 
-def test_every_wrapper_runs_as_on_a_gpu(made: CompiledPackage) -> None:
-    skipped = {name for ids in made.skipped.values() for name in ids}
-    assert [one for one in skipped if "faults" not in one] == []
-    assert "n4096_faults.caught" not in skipped
+def test_every_wrapper_runs_as_on_a_gpu(made: Compiled) -> None:
+    assert [one for one in made.skipped if "faults" not in one] == []
+    assert "n4096_faults.caught" not in made.skipped
 
 
-def test_kernels_are_named_by_the_case_that_needs_another_one(made: CompiledPackage) -> None:
+def test_kernels_are_named_by_the_case_that_needs_another_one(made: Compiled) -> None:
     assert list(of(made, "plain.scale")) == ["scale_kernel"]
     assert list(of(made, "plain.twice")) == [
         "scale_kernel at n4096_plain.twice",
@@ -146,18 +125,18 @@ def test_kernels_are_named_by_the_case_that_needs_another_one(made: CompiledPack
     assert len(timed) == len(set(timed))
 
 
-def test_each_target_has_a_process_of_its_own(made: CompiledPackage) -> None:
+def test_each_target_has_a_process_of_its_own(made: Compiled) -> None:
     """The package keeps what it heard of the capability when it was imported, and of the multiprocessors later."""
     assert "hopper_kernel" not in of(made, "wrappers.by_capability", "sm_80")
     assert "hopper_kernel" in of(made, "wrappers.by_capability", "sm_90")
 
 
-def test_operators_of_torch(made: CompiledPackage) -> None:
-    assert made.operators == ("probed_lib::copied", "probed_ops::scale", "probed_ops::traced")
+def test_operators_of_torch(made: Compiled) -> None:
+    assert made.operators == {"probed_lib::copied", "probed_ops::scale", "probed_ops::traced"}
     assert len(of(made, "operators.by_name")) == 3
 
 
-def test_autotuned_kernels_are_compiled_in_every_configuration_that_is_possible(made: CompiledPackage) -> None:
+def test_autotuned_kernels_are_compiled_in_every_configuration_that_is_possible(made: Compiled) -> None:
     assert of(made, "tuned.scale") == {
         f"tuned_kernel[{config}]": config
         for config in ("BLOCK=128, warps=2, stages=3", "BLOCK=4096, warps=8, stages=3")
@@ -165,20 +144,20 @@ def test_autotuned_kernels_are_compiled_in_every_configuration_that_is_possible(
     assert of(made, "tuned.single") == {"single_kernel": None}
 
 
-def test_fuzzed_cases_need_one_configuration_and_more_kinds_of_arguments(made: CompiledPackage) -> None:
+def test_fuzzed_cases_need_one_configuration_and_more_kinds_of_arguments(made: Compiled) -> None:
     fuzzed = [one for one in made.kernels if not one.timed and one.target == "sm_90"]
     assert [one.case for one in fuzzed if one.function == "scale_kernel"] == ["n17_plain.scale"]
     assert {one.config for one in fuzzed} == {None}
     assert len([one for one in fuzzed if one.function == "tuned_kernel"]) <= 4  # a multiple of 16, of 8, or of neither
 
 
-def test_errors_of_fuzzed_cases_leave_the_rest(made: CompiledPackage) -> None:
-    skipped = {ids[0].partition("faults.")[2]: why for why, ids in made.skipped.items()}
+def test_errors_of_fuzzed_cases_leave_the_rest(made: Compiled) -> None:
+    skipped = {name.partition("faults.")[2]: why for name, why in made.skipped.items()}
     files = {"nested": "helpers"}
     assert skipped == {name: f"{place(name, files.get(name, 'faults'))}: {text}" for name, text in FAULTS.items()}
 
 
-def test_the_cache_is_a_librarys(built: Path, made: CompiledPackage) -> None:
+def test_the_cache_is_a_librarys(built: Path, made: Compiled) -> None:
     entries = {path.parent.name for path in (built / "cache").glob("*/*.cubin")}
     assert entries == {one.entry for one in made.kernels}
     assert not list(built.rglob("__pycache__"))
@@ -186,11 +165,9 @@ def test_the_cache_is_a_librarys(built: Path, made: CompiledPackage) -> None:
     assert {name for listing in listings for name in listing.values() if "/" in name} == set()
 
 
-def test_facts_of_what_the_timed_cases_launch(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+def test_facts_of_what_the_timed_cases_launch(built: Path, made: Compiled) -> None:
     chosen = [one for one in made.kernels if one.function in ("product_kernel", "single_kernel", "tuned_kernel")]
-    cache = Path(shutil.copytree(built / "cache", tmp_path / "cache"))
-    triton_build.finish(cache, chosen)
-    known = {(one.target, one.name): one for one in triton_build.facts(cache).kernels}
+    known = {(one.target, one.name): one for one in triton_build.facts(built / "cache", chosen).kernels}
     assert set(known) == {(target, name) for target in TARGETS for name in ("product_kernel", "single_kernel")}
     assert {one.threads for (_, name), one in known.items() if name == "single_kernel"} == {2 * 32}
     product = known["sm_90", "product_kernel"]
@@ -231,7 +208,7 @@ def use(folder: Path, cache: Path, way: str, n: int = 4096, side: str = "head") 
     subprocess.run(words, env=environment, check=True)
 
 
-def test_a_measuring_process_finds_what_was_compiled(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled, tmp_path: Path) -> None:
     """Elsewhere, under another name, with other tensors."""
     assert made.kernels
     copy = library(tmp_path / "library")
@@ -241,7 +218,7 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     assert used.compiled() == ()
 
 
-def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: Compiled, tmp_path: Path) -> None:
     assert made.kernels
     used = fill(tmp_path / "used", [built / "cache"])
     use(built, tmp_path / "used", "plain.scale", 1)
@@ -253,9 +230,8 @@ def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: Comp
 
 def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
     """At the line of the function that it is in, for the first target that has it."""
-    asked = request(library(tmp_path), [case("plain.scale"), case("faults.nested")], ("sm_90",))
     with pytest.raises(CompileError) as caught:
-        compiled(asked)
+        compiled(request(library(tmp_path), [case("plain.scale"), case("faults.nested")]), "sm_90")
     assert caught.value.first == f"{place('nested', 'helpers')}: {FAULTS['nested']}"
     assert caught.value.target == "sm_90"
 
@@ -264,11 +240,11 @@ def test_a_call_that_ends_its_process(tmp_path: Path) -> None:
     """It may be right on a GPU."""
     fuzzed = case("plain.scale", 17, timed=False)
     cases = [case("plain.scale"), case("faults.killed"), case("plain.twice"), fuzzed]
-    made = compiled(request(library(tmp_path), cases, ("sm_90",)))
+    made = compiled(request(library(tmp_path), cases), "sm_90")
     assert [(one.name, one.timed) for one in made.kernels] == [("scale_kernel", True)]
-    why = f"{place('killed')}: the process that made this call was ended by SIGABRT"
-    assert made.skipped == {why: ("n4096_faults.killed", "n4096_plain.twice", "n17_plain.scale")}
-    assert made.operators == ("probed_lib::copied", "probed_ops::scale", "probed_ops::traced")
+    why = f"{place('killed')}: the process that made this call was killed by SIGABRT"
+    assert made.skipped == dict.fromkeys(("n4096_faults.killed", "n4096_plain.twice", "n17_plain.scale"), why)
+    assert made.operators == {"probed_lib::copied", "probed_ops::scale", "probed_ops::traced"}
 
 
 SOURCES = {
@@ -282,7 +258,7 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path, text: str) -> None:
     (tmp_path / "tree" / "my_kernels").mkdir(parents=True)
     (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(text)
     with pytest.raises(CompileError) as caught:
-        compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")], ("sm_90",)))
+        compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]), "sm_90")
     assert caught.value.first.startswith(SOURCES[text])
 
 
@@ -291,26 +267,24 @@ def test_a_package_that_needs_a_real_gpu_to_be_imported_is_compiled_there(tmp_pa
     (tmp_path / "tree" / "my_kernels.py").write_text("import torch\nraise RuntimeError('no driver\\nfound')\n")
     made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
     assert made.kernels == ()
-    assert made.skipped == {"my_kernels.py:2: RuntimeError: no driver": ("n4096_plain.scale",)}
+    assert made.skipped == {"n4096_plain.scale": "my_kernels.py:2: RuntimeError: no driver"}
 
 
 def test_a_package_without_triton_has_nothing_to_compile(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "my_kernels.py").write_text("class plain:\n    def scale(x, out):\n        raise SystemExit\n")
     made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
-    assert (made.operators, made.skipped, made.kernels) == ((), {}, ())
-    assert triton_build.facts(tmp_path / "cache").missing == "no Triton kernel was compiled for a timed case"
+    assert made == Compiled()
+    assert triton_build.facts(tmp_path / "cache", ()).missing == "no Triton kernel was compiled for a timed case"
 
 
 def test_the_time_limit(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"my_kernels took longer to compile than 0.2 s"):
-        compiled(request(library(tmp_path), [case("plain.scale")]), replace(TimeLimits(), total_s=0.2))
+        compiled(request(library(tmp_path), [case("plain.scale")]), limits=replace(TimeLimits(), total_s=0.2))
 
 
 def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = request(library(tmp_path), [case("faults.endless")], ("sm_90",))
-
-    def stop(worker: WorkerProcess, kind: type[TargetReport], patience_s: float) -> TargetReport:
+    def stop(worker: WorkerProcess, kind: type[Compiled], patience_s: float) -> Compiled:
         if (report := receive(worker, kind, patience_s)).kernels:
             raise KeyboardInterrupt
         return report
@@ -318,7 +292,7 @@ def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.Monkey
     receive = WorkerProcess.receive
     monkeypatch.setattr(WorkerProcess, "receive", stop)
     with pytest.raises(KeyboardInterrupt):
-        compile_package(asked, TimeLimits())
+        compiled(request(library(tmp_path), [case("faults.endless")]), "sm_90")
     (compiler,) = (int(path.stem) for path in (tmp_path / "package").glob("*.pid"))
     deadline = time.monotonic() + 60
     while alive(compiler):
@@ -343,23 +317,21 @@ def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
         "def scale(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n"
     )
     found = triton_build.probe(request(tmp_path, [case("plain.scale")]))
-    assert found == ("probed_lib::scale", "probed_more::copy", "probed_ops::scale")
+    assert found == {"probed_lib::scale", "probed_more::copy", "probed_ops::scale"}
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-def test_two_builds_are_the_same_bytes(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+def test_two_builds_are_the_same_bytes(built: Path, made: Compiled, tmp_path: Path) -> None:
     """Wherever the sources were, and whatever time it took."""
     again = library(tmp_path / "somewhere" / "else")
     timed = {one.case.partition("_")[2] for one in made.kernels if one.timed}
-    compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
-    entries = [path for path in (again / "cache").rglob("*") if path.is_file() and path.name != triton_build.INDEX]
+    second = compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
+    entries = [path for path in (again / "cache").rglob("*") if path.is_file()]
     assert any(path.suffix == ".cubin" for path in entries)
     for path in entries:
         assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
         assert str(tmp_path).encode() not in path.read_bytes()
-    listed = (json.loads((folder / "cache" / triton_build.INDEX).read_bytes())["kernels"] for folder in (built, again))
-    first, second = ([one for one in kernels if one["timed"]] for kernels in listed)
-    assert first == second
+    assert [one for one in second.kernels if one.timed] == [one for one in made.kernels if one.timed]
 
 
 # What is compiled for -------------------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import machine_code
 from kernelgate.bench.build.sources import package_sources
-from kernelgate.bench.core.errors import NoDeviceError, NoKernelError
+from kernelgate.bench.core.errors import NoKernelError
 from kernelgate.bench.kernel import triton_build
 from kernelgate.bench.kernel.triton_build import PackageKernel
 from kernelgate.bench.kernel.triton_runtime import fill
@@ -51,7 +50,7 @@ def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
 
 def kernel(entry: str, name: str = "scale", **changed: object) -> PackageKernel:
     values = {"name": name, "function": "scale", "target": "sm_90", "entry": entry, "case": "n1", "timed": True}
-    return PackageKernel.model_validate({**values, "config": None, **changed})
+    return PackageKernel.model_validate({**values, "config": None, "shared_bytes": 4096, "threads": 256, **changed})
 
 
 def cache(folder: Path, *entries: str, content: str = "") -> Path:
@@ -67,7 +66,7 @@ def cache(folder: Path, *entries: str, content: str = "") -> Path:
 
 def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
     built = cache(tmp_path / "built", "AAA", "BBB")
-    triton_build.finish(built, [kernel("AAA"), kernel("BBB", "scale at n2")])
+    triton_build.finish(built)
     assert not [path for path in built.rglob("*") if path.is_file() and str(tmp_path) in path.read_text()]
     moved = built.rename(tmp_path / "moved")
     used = fill(tmp_path / "used", [moved])
@@ -83,7 +82,7 @@ def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
 def test_the_first_library_has_the_say(tmp_path: Path) -> None:
     base, head = cache(tmp_path / "base", "AAA", content="base"), cache(tmp_path / "head", "AAA", "BBB", content="head")
     for built in (base, head):
-        triton_build.finish(built, [])
+        triton_build.finish(built)
     used = fill(tmp_path / "used", [base, head])
     assert {path.parent.name: path.read_text() for path in used.known} == {
         "AAA": "base",
@@ -93,7 +92,7 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
 
 def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
     built = cache(tmp_path / "built", "AAA")
-    triton_build.finish(built, [kernel("AAA")])
+    triton_build.finish(built)
     used = fill(tmp_path / "used", [built])
     assert used.compiled() == ()
     write(tmp_path / "used" / "LAUNCHER", "__triton_launcher.so", "cuda_utils.so")
@@ -105,40 +104,20 @@ def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
 # Facts ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def spilling(tmp_path: Path) -> Path:
-    """A cache with one kernel, whose machine code is that of tests/gpu/kernels/spills.cu."""
+def test_facts_of_the_timed_kernels(tmp_path: Path) -> None:
+    """The machine code is that of tests/gpu/kernels/spills.cu."""
     made, _ = compiled("spills", "sm_90", tmp_path)
     entry = cache(tmp_path / "built", "AAA") / "AAA"
     shutil.copy(made, entry / "scale.cubin")
-    (entry / "scale.json").write_text(json.dumps({"name": "running_sums", "shared": 4096, "num_warps": 8}))
-    return tmp_path / "built"
-
-
-def test_facts_of_the_timed_kernels(spilling: Path) -> None:
-    tuned = kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")
-    triton_build.finish(spilling, [kernel("AAA"), kernel("ZZZ", timed=False), tuned])
-    (found,) = triton_build.facts(spilling).kernels
+    kernels = [kernel("AAA"), kernel("ZZZ", timed=False), kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")]
+    (found,) = triton_build.facts(entry.parent, kernels).kernels
     assert (found.name, found.target) == ("scale", "sm_90")
     assert (found.dynamic_shared_bytes, found.static_shared_bytes, found.shared_bytes) == (4096, 0, 4096)
     assert found.threads == 256
     assert found.spill_bytes
     assert found.registers
-
-
-def test_facts_that_cannot_be_read(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = spilling / "kernels.json"
-    assert str(triton_build.facts(spilling).missing).startswith(f"{index} cannot be read: [Errno 2] No such file")
-    index.write_text("{")
-    assert str(triton_build.facts(spilling).missing).startswith(f"{index} cannot be read: 1 validation error")
-    triton_build.finish(spilling, [kernel("AAA")])
-    (spilling / "AAA" / "scale.json").write_text('{"name": "another", "shared": 0, "num_warps": 4}')
-    assert triton_build.facts(spilling).missing == f"{spilling / 'AAA' / 'scale.cubin'} has no kernel another"
-    (spilling / "AAA" / "scale.json").unlink()
-    assert "is not what Triton writes: FileNotFoundError" in str(triton_build.facts(spilling).missing)
-
-    def no_tools() -> None:
-        raise NoDeviceError("there is no cuobjdump")
-
-    monkeypatch.setattr(machine_code, "find_tools", no_tools)
-    assert triton_build.facts(spilling).missing == "there is no cuobjdump"
+    assert (
+        triton_build.facts(entry.parent, kernels[2:]).missing == "@triton.autotune chooses the kernel when it measures"
+    )
+    (entry / "scale.cubin").write_text("")
+    assert "cuobjdump cannot read it" in str(triton_build.facts(entry.parent, kernels).missing)

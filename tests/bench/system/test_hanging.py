@@ -104,11 +104,10 @@ def test_a_package_that_does_not_end_its_import(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(triton_build, "IMPORT_S", LIMIT_S)
-    (tmp_path / "endless.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
-    asked = triton_build.CompileRequest(
-        folder=tmp_path, package="endless", card=tmp_path, cases=(), targets=(), cache=tmp_path
-    )
-    assert triton_build.probe(asked) == ()
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "endless.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+    asked = triton_build.CompileRequest(library=tmp_path, package="endless", card=tmp_path, cases=())
+    assert triton_build.probe(asked) == frozenset()
     assert "endless are not known: the process did not answer for 1 s and was killed" in capfd.readouterr().err
 
 
