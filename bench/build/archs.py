@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Literal
 
 from kernelgate.bench.core.errors import CannotCompileError, NoDeviceError, UsageError
@@ -51,15 +52,16 @@ def at_hand() -> tuple[Capability, ...]:
 
 
 def _parse_word(word: str) -> Target:
-    if match := re.fullmatch(r"(\d+)\.(\da?)", word):
-        return target(match[1] + match[2])
-    if match := re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word):
+    match = re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)
+    if match is None:
+        raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
+    if match[2] or match[3]:
         kind = "PTX" if match[3] else "family-specific features"
         raise UsageError(
             f"{ARCH_LIST}: {word!r} is not supported, because targets are compiled to plain machine code, "
             f"without {kind}: write {match[1]!r}"
         )
-    raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
+    return target(word.replace(".", ""))
 
 
 def demanded(wanted: Collection[Target], available: Collection[Target], card: str) -> tuple[Target, ...]:
@@ -104,16 +106,14 @@ def gpus_at_hand() -> tuple[Capability, ...]:
 
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
         found = [pynvml.nvmlDeviceGetCudaComputeCapability(handle) for handle in handles]
         return tuple(sorted({(int(major), int(minor)) for major, minor in found}))
     except pynvml.NVMLError:
         return ()
     finally:
-        pynvml.nvmlShutdown()
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def only_gpu() -> Capability:

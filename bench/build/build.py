@@ -17,17 +17,8 @@ from pathlib import Path
 
 from kernelgate.bench.build import archs, cache, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
-from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, ErrorSearch, FirstError, WarningSearch
-from kernelgate.bench.build.library import (
-    CACHE,
-    LIBRARY,
-    MANIFEST,
-    PACKAGE,
-    SOURCES,
-    Library,
-    Manifest,
-    card_in,
-)
+from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, CompilerOutput, FirstError
+from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, target_of
@@ -90,7 +81,7 @@ def with_card(built: Library, card: Path) -> Library:
 
 def export(built: Library, folder: Path) -> Library:
     """A copy of the library in `folder`, to be carried to the machine that measures. Raises OutputError."""
-    parts = (PACKAGE, CACHE) if built.manifest.kind == "package" else (SOURCES,)
+    parts = [part for part in cache.PARTS[built.manifest.kind] if part != LIBRARY]
     held = [file for part in parts for file in sorted((built.folder / part).rglob("*")) if file.is_file()]
     contents = {file.relative_to(built.folder): file.read_bytes() for file in held if "__pycache__" not in file.parts}
     if built.manifest.kind == "extension":
@@ -124,10 +115,10 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
     gpus = archs.at_hand()
-    for gpu in gpus if available else ():
-        if not archs.serving([gpu], available):
+    for major, minor in gpus if available else ():
+        if not archs.serving([(major, minor)], available):
             has = ", ".join(map(sm, available))
-            say(f"no target of {sources.card} runs on compute capability {gpu[0]}.{gpu[1]}; it has: {has}")
+            say(f"no target of {sources.card} runs on compute capability {major}.{minor}; it has: {has}")
     return archs.serving(gpus, available)
 
 
@@ -137,7 +128,6 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     warnings = compile_in(work / TREE, how, sha, limits)
     (work / TREE / LIBRARY).rename(work / LIBRARY)
     cache.write_all(work / SOURCES, how.sources.files)
-    digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
     seconds = time.monotonic() - start
     on_cpu_alone = MachineCode((), "it was compiled for the CPU alone")
     code = machine_code.facts(work / LIBRARY) if how.targets else on_cpu_alone
@@ -150,7 +140,7 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         targets=tuple(map(sm, how.targets)),
         key=how.key,
         seconds=seconds,
-        sha256=digest,
+        sha256=content_digest(work, "extension"),
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
@@ -158,12 +148,8 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     )
 
 
-def _name(sha: str | None) -> str:
-    return sha[:7] if sha else "the working tree"
-
-
 def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
-    return f"{card} of {_name(sha)} for {', '.join(names) or 'the CPU alone'}"
+    return f"{card} of {sha[:7] if sha else 'the working tree'} for {', '.join(names) or 'the CPU alone'}"
 
 
 def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
@@ -171,13 +157,12 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
 
     Raises CompileError, and CannotCompileError where it is the machine's.
     """
-    name, log = _name(sha), cache.log_of(tree.parent)
+    name, log = sha[:7] if sha else "the working tree", cache.log_of(tree.parent)
     _write_sources(recipe, tree)
     start = time.monotonic()
     unfinished = [*recipe.units, LIBRARY]
     log.parent.mkdir(parents=True, exist_ok=True)
-    search = ErrorSearch(recipe.sources.files.keys())
-    warned = WarningSearch(recipe.sources.files.keys(), recipe.namespace, recipe.sources.card)
+    output = CompilerOutput(recipe.sources.files.keys(), recipe.namespace, recipe.sources.card)
     label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
     told = track(label, len(unfinished), alike=False, limit_s=limits.total_s)
     with log.open("w", encoding="utf-8") as file, told as advance:
@@ -185,8 +170,7 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
 
         def on_line(line: str) -> None:
             nonlocal shown, kept
-            search.read(line)
-            warned.read(line)
+            output.read(line)
             kept += len(line) + 1
             if kept <= MAX_LOG:
                 print(line, file=file)
@@ -212,11 +196,11 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
             ) from None
     if code < 0:
         raise CannotCompileError(f"{name} could not be compiled: ninja was ended by {signal.Signals(-code).name}")
-    error = search.result()
+    error = output.error
     if code == 0 and not (tree / LIBRARY).is_file():
         error = FirstError(LIBRARY, f"{LIBRARY}: error: the compilers ended without an error, and made nothing", False)
     elif code == 0:
-        return warned.result()
+        return output.warnings
     if error.broken:
         raise CannotCompileError(f"{name} could not be compiled: {error.text} (all of it: {log})")
     if not error.in_sources:
@@ -257,15 +241,13 @@ def _check_machine(recipe: Recipe, tree: Path, limits: TimeLimits) -> None:
     empty = tree.parent / "empty" / TREE
     plain = recipe.without_contents()
     _write_sources(plain, empty)
-    search = ErrorSearch(plain.sources.files.keys())
+    output = CompilerOutput(plain.sources.files.keys(), "", "")
     with suppress(TimeoutError):
-        if _ninja(plain, empty, limits, search.read, lambda _: None) == 0 and (empty / LIBRARY).is_file():
+        if _ninja(plain, empty, limits, output.read, lambda _: None) == 0 and (empty / LIBRARY).is_file():
             return
     names = " and ".join(name for name, _ in recipe.environment)
-    raise CannotCompileError(
-        "this machine's compilers refuse even an empty source: "
-        f"{search.result().text}{f' ({names} are set, which they read)' if names else ''}"
-    )
+    also = f" ({names} are set, which they read)" if names else ""
+    raise CannotCompileError(f"this machine's compilers refuse even an empty source: {output.error.text}{also}")
 
 
 def _write_sources(recipe: Recipe, tree: Path) -> None:

@@ -79,54 +79,84 @@ class FirstError:
 
 
 @dataclass
-class ErrorSearch:
-    """Reads what ninja prints, line by line, and keeps no more than the first error of the first step that failed."""
+class CompilerOutput:
+    """Reads what ninja prints, line by line, and keeps the first error of the first step that failed, and warnings. A
+    header's warning, which every unit repeats, is one."""
 
     files: Collection[str]
-    source: str = ""
-    """Of the step that failed; empty until one has."""
-    lines: list[str] = field(default_factory=list)
+    """The sources: what stands in other files is not theirs."""
+    namespace: str
+    """Of the operators, which is another one for each build, …"""
+    card: str
+    """… so that warnings name the card in its place, and those of two commits can be compared."""
+    _step: str = ""
+    """That ended last."""
+    _failed: str = ""
+    """The source of the step that failed; empty until one has."""
+    _lines: list[str] = field(default_factory=list)
     """What that step printed, from its first error on; before that its first lines."""
-    found: FirstError | None = None
+    _found: FirstError | None = None
     _ended: bool = False
     _skip_command: bool = False
     _place: str = ""
+    _warnings: set[tuple[str, int, str]] = field(default_factory=set)
 
     def read(self, line: str) -> None:
         line = line[:MAX_LINE].replace(HERE, "")
-        if not self.source:
+        step = STATUS.match(line)
+        if step:
+            self._step = step["step"]
+        elif match := WARNING.match(line):
+            number = f" [{match['number']}]" if match["number"] else ""
+            self._warn(normpath(match["file"]), int(match["line"] or match["nvcc_line"]), f"{match['text']}{number}")
+        elif match := CUDA_WARNING.match(line):
+            self._warn(self._step, 0, f"{match['tool']}: {match['text']}")
+        if not self._failed:
             if match := FAILED.match(line):
-                self.source = self._place = match["output"].removesuffix(".o")
+                self._failed = self._place = match["output"].removesuffix(".o")
                 self._skip_command = True
             elif match := NINJA.match(line):
-                self.source, self._ended = "build.ninja", True
-                self.found = FirstError(self.source, f"{self.source}: error: ninja: {match['text']}", False, True)
+                self._failed, self._ended = "build.ninja", True
+                self._found = FirstError(self._failed, f"build.ninja: error: ninja: {match['text']}", False, True)
         elif self._skip_command:
             self._skip_command = False
-        elif STATUS.match(line) or line.startswith("ninja: "):
+        elif step or line.startswith("ninja: "):
             self._ended = True
         elif not self._ended:
             self._read_failed_step(line)
+
+    def _warn(self, file: str, line: int, text: str) -> None:
+        if file in self.files and len(self._warnings) < MAX_WARNINGS_READ:
+            self._warnings.add((file, line, text.replace(self.namespace, self.card)[:MAX_WARNING]))
 
     def _read_failed_step(self, line: str) -> None:
         linked = LINKER_OBJECT.match(line)
         if linked:
             self._place = linked["object"]
-        if self.found is None and not (linked and linked["heading"]):
-            self.found = _error(line, self.source, self._place, self.files)
-            if self.found:
-                self.lines.clear()
-        if line.strip() and len(self.lines) < EXCERPT_LINES:
-            self.lines.append(line)
+        if self._found is None and not (linked and linked["heading"]):
+            self._found = _error(line, self._failed, self._place, self.files)
+            if self._found:
+                self._lines.clear()
+        if line.strip() and len(self._lines) < EXCERPT_LINES:
+            self._lines.append(line)
 
-    def result(self) -> FirstError:
+    @property
+    def error(self) -> FirstError:
         """Where no line is known as an error, the first of the step that failed."""
-        source = self.source or "build.ninja"
-        excerpt = tuple(quotable(self.lines, self.files))
+        source = self._failed or "build.ninja"
+        excerpt = tuple(quotable(self._lines, self.files))
         said = excerpt[0].strip() if excerpt else "it failed without output"
         broken = not excerpt or any(map(BROKEN.match, excerpt))
-        found = self.found or FirstError(source, f"{source}: error: {said}", False, broken)
+        found = self._found or FirstError(source, f"{source}: error: {said}", False, broken)
         return replace(found, excerpt=excerpt)
+
+    @property
+    def warnings(self) -> tuple[CompilerWarning, ...]:
+        """By file and line: compilers run side by side, and print in any order."""
+        return tuple(
+            CompilerWarning(file=file, line=line or None, text=text)
+            for file, line, text in sorted(self._warnings)[:MAX_WARNINGS]
+        )
 
 
 def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
@@ -168,38 +198,3 @@ def _error(line: str, source: str, place: str, files: Collection[str]) -> FirstE
         said = match["text"] or match["located"] or match["plain"]
         return FirstError(source, f"{place}: error: {said}", place in files and not broken, broken)
     return None
-
-
-@dataclass
-class WarningSearch:
-    """Reads what ninja prints, line by line. A header's warning, which every unit repeats, is one."""
-
-    files: Collection[str]
-    """The sources: what stands in other files is not theirs."""
-    namespace: str
-    """Of the operators, which is another one for each build, …"""
-    card: str
-    """… so that warnings name the card in its place, and those of two commits can be compared."""
-    _step: str = ""
-    _found: set[tuple[str, int, str]] = field(default_factory=set)
-
-    def read(self, line: str) -> None:
-        line = line[:MAX_LINE].replace(HERE, "")
-        if step := STATUS.match(line):
-            self._step = step["step"]
-        elif match := WARNING.match(line):
-            number = f" [{match['number']}]" if match["number"] else ""
-            self._add(normpath(match["file"]), int(match["line"] or match["nvcc_line"]), f"{match['text']}{number}")
-        elif match := CUDA_WARNING.match(line):
-            self._add(self._step, 0, f"{match['tool']}: {match['text']}")
-
-    def _add(self, file: str, line: int, text: str) -> None:
-        if file in self.files and len(self._found) < MAX_WARNINGS_READ:
-            self._found.add((file, line, text.replace(self.namespace, self.card)[:MAX_WARNING]))
-
-    def result(self) -> tuple[CompilerWarning, ...]:
-        """By file and line: compilers run side by side, and print in any order."""
-        return tuple(
-            CompilerWarning(file=file, line=line or None, text=text)
-            for file, line, text in sorted(self._found)[:MAX_WARNINGS]
-        )

@@ -39,15 +39,14 @@ from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 WORKER = "kernelgate.bench.kernel.triton_compile:run"
-SOURCES_FD = 99
-SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
+SOURCES = Path("/proc/self/fd/99")
 """What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
 same for every build. Unlike the current folder, a package cannot change it; and ptxas, which would note when a source
 was changed, has none."""
-IMPORT_S = 120.0
-"""For a package to be imported where nothing is compiled."""
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
+READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTXAS_OPTIONS|NVPTX_ENABLE_DUMP")
+"""Variables of the environment, when it compiles."""
 RISKY = 64
 """Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
 compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
@@ -74,7 +73,7 @@ class CompileRequest(Message):
     cases: tuple[CompileCase, ...]
     """Timed ones first, so that what they launch is known as theirs."""
     target: str | None = None
-    """Such as "sm_90"; None asks only what importing the package registers."""
+    """Such as "sm_90"; for None nothing is compiled."""
 
 
 class PackageKernel(Message):
@@ -113,11 +112,8 @@ class Compiled(Message):
 def build_package(
     sources: Mapping[str, bytes], card: CardFacts, spec: Package, sha: str | None, limits: TimeLimits
 ) -> Library:
-    """The library of these files, compiled unless the cache holds it.
-
-    For what TORCH_CUDA_ARCH_LIST asks for, else the L4 and the GPU at hand: Triton compiles for any of them. Raises
-    CompileError at a kernel's first error, and another KernelgateError where it cannot be tried.
-    """
+    """The library of these files, compiled unless the cache holds it, for what TORCH_CUDA_ARCH_LIST asks for, else the
+    L4 and the GPU at hand. Raises as compile_package does."""
     triton = triton_version()
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
@@ -129,7 +125,7 @@ def build_package(
         "package": spec.name,
         "targets": targets,
         "triton": triton,
-        "environment": sorted((name, value) for name, value in os.environ.items() if _changes_code(name)),
+        "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -138,7 +134,7 @@ def build_package(
         (work / CACHE).mkdir()
         begun, file = time.monotonic(), card.file.absolute()
         request = CompileRequest(library=work.absolute(), package=spec.name, card=file, cases=tuple(cases(card)))
-        made = compile_package(request, targets, limits) if targets else Compiled(operators=probe(request))
+        made = compile_package(request, targets or (None,), limits)
         for why in dict.fromkeys(made.skipped.values()):
             ids = [id_ for id_, one in made.skipped.items() if one == why]
             say(f"not compiled beforehand: {', '.join(ids[:3])}: {why}")
@@ -161,11 +157,8 @@ def build_package(
 
 
 def triton_version() -> str | None:
-    """The installed Triton, such as "3.9.0-1f0c8d2e9a7b"; None without one.
-
-    The second half is a hash over its files, for Triton finds in a cache what the very same files compiled: a wheel for
-    another version of Python is another Triton.
-    """
+    """The installed Triton, such as "3.9.0-1f0c8d2e9a7b"; None without one. It ends in a hash of its files, for Triton
+    finds in a cache what the very same files compiled: a wheel for another version of Python is another Triton."""
     try:
         triton = metadata.distribution("triton")
     except metadata.PackageNotFoundError:
@@ -174,27 +167,9 @@ def triton_version() -> str | None:
     return f"{triton.version}-{hashlib.sha256(' '.join(hashes).encode()).hexdigest()[:12]}"
 
 
-def _changes_code(variable: str) -> bool:
-    """Whether Triton reads this variable when it compiles."""
-    of_triton = variable.startswith("TRITON_") and variable not in ("TRITON_CACHE_DIR", "TRITON_HOME")
-    return of_triton or variable in ("DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "NVPTX_ENABLE_DUMP")
-
-
-def probe(request: CompileRequest) -> frozenset[str]:
-    """What importing the package registers with torch; nothing where it cannot be imported here."""
-    with WorkerProcess(WORKER) as worker:
-        try:
-            return worker.ask(request, Compiled, IMPORT_S).operators
-        except WorkerError as error:
-            say(f"the operators of the package {request.package} are not known: {error}")
-            return frozenset()
-
-
-def compile_package(request: CompileRequest, targets: Sequence[str], limits: TimeLimits) -> Compiled:
-    """Fills the request's cache, which becomes that of a library, by a process for each target.
-
-    Raises CompileError at a target's first error, and CannotCompileError past the time limit or where a worker is gone.
-    """
+def compile_package(request: CompileRequest, targets: Sequence[str | None], limits: TimeLimits) -> Compiled:
+    """Fills the cache of a library, by a process for each target. Raises CompileError at a target's first error, and
+    CannotCompileError past the time limit or where a worker is gone."""
     deadline = time.monotonic() + limits.total_s
     reports: list[Compiled] = []
     told = track(f"compile {request.package}", len(targets), alike=False, limit_s=limits.total_s)
@@ -218,7 +193,7 @@ def compile_package(request: CompileRequest, targets: Sequence[str], limits: Tim
                 reports.append(report)
                 if report.done:
                     break
-            advance(", ".join(targets[at + 1 :]))
+            advance(", ".join(map(str, targets[at + 1 :])))
     finish(request.library / CACHE)
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
@@ -274,8 +249,7 @@ def finish(cache: Path) -> None:
 def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:
     """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts.
 
-    Of a kernel that @triton.autotune chooses from several, nothing: which of them will run is known on the GPU alone,
-    and that another one spills is no fault.
+    Of one that @triton.autotune chooses, nothing: which will run the GPU shows, and that another spills is no fault.
     """
     timed = [kernel for kernel in kernels if kernel.timed]
     wanted = [kernel for kernel in timed if kernel.config is None]

@@ -2,6 +2,9 @@
 
 A process of its own for each target: a package may ask for the compute capability when it is imported, and keep what it
 hears.
+
+A wrapper picks its launch by what it asks: is this tensor on a GPU, of what compute capability, with how many
+multiprocessors? Here tensors are the CPU's and say that they are cuda:0; nothing is launched and nothing takes time.
 """
 
 from __future__ import annotations
@@ -11,32 +14,32 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial, wraps
 from itertools import chain, count
+from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from kernelgate.bench.build import archs
+from kernelgate.bench.build.archs import Target
 from kernelgate.bench.build.library import CACHE, PACKAGE
+from kernelgate.bench.core import hardware
+from kernelgate.bench.core.dtypes import known
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading, operands, triton_runtime
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.fuzz_trials import OFFSET, WAY
 from kernelgate.bench.kernel.loading import PackageImportError
-from kernelgate.bench.kernel.operands import Bound
-from kernelgate.bench.kernel.pretend_gpu import BlankDraw, pretend
-from kernelgate.bench.kernel.triton_build import (
-    SOURCES,
-    SOURCES_FD,
-    CompileCase,
-    Compiled,
-    CompileRequest,
-    PackageKernel,
-)
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Bound, Draw
+from kernelgate.bench.kernel.triton_build import SOURCES, CompileCase, Compiled, CompileRequest, PackageKernel
 from kernelgate.bench.system.worker import Doing, Leader
 
 SIDE = "build"
@@ -46,42 +49,41 @@ DISABLED = (
     *("TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE"),
 )
 """Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
-_DIAGNOSTIC = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
+_DIAGNOSTIC = re.compile(rf"^(?:{SOURCES}/)?(?P<place>\S+?:\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
 """Of the compiler behind the front end, which prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?error\s*: (?P<text>.*)$", re.MULTILINE)
+CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
+_RUN_THE_KERNEL = frozenset({"CUDA", "CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
+"""Dispatch keys under which an operator's own code is registered."""
 
 
 def run(request: CompileRequest, leader: Leader) -> Compiled:
-    """Calls every case with a GPU of the target; without a target, says what importing the package registers."""
+    """Calls every case with a GPU of the target; without a target nothing is called."""
     sys.dont_write_bytecode = True  # the folder is a library's
     alias, folder = loading.alias_of(request.package, SIDE), request.library / PACKAGE
-    if request.target is None:
-        operators = watch_operators(alias)
-        loading.load_package(folder, request.package, SIDE)
-        return Compiled(operators=operators())
     for name in DISABLED:
         os.environ.pop(name, None)
     os.environ |= {"TRITON_CACHE_DIR": str(request.library / CACHE), "TRITON_STORE_BINARY_ONLY": "1"}
     os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch.compile would compile for the CPU
-    os.dup2(os.open(folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
+    os.dup2(os.open(folder, os.O_DIRECTORY), int(SOURCES.name), inheritable=False)
     faulthandler.enable()
-    pretend(archs.target(request.target.removeprefix("sm_")), alias)
+    if request.target:
+        pretend(archs.target(request.target.removeprefix("sm_")), alias)
     operators = watch_operators(alias)
     try:
         kernel = loading.load(request.card)
         package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
-    except PackageImportError as error:
-        why = _said(error.place, error.text)
-        if isinstance(error.__cause__, ImportError | SyntaxError):
+    except KernelgateError as error:
+        why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
+        if request.target and (why == str(error) or isinstance(error.__cause__, ImportError | SyntaxError)):
             return Compiled(error=why)
         return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
-    except KernelgateError as error:
-        return Compiled(error=str(error))
     leader.send(Compiled(operators=operators()))
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
-    mentions_triton = any(b"triton" in path.read_bytes() for path in folder.rglob("*.py"))
+    if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
+        return Compiled(operators=operators(), done=True)
     launches = _Launches(request.target, leader)
-    for case in request.cases if mentions_triton else ():
+    for case in request.cases:
         leader.send(Doing(doing=case.id))
         try:
             with launches.of(case):
@@ -170,10 +172,8 @@ def _said(place: str, text: str) -> str:
 
 
 def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
-    """One call of the card, on inputs of the right shapes.
-
-    Where the case is of that, each tensor is one element off an aligned address, too: Triton compiles another kernel.
-    """
+    """One call of the card, on inputs of the right shapes; where the case is of that, more, with each tensor one element
+    off an aligned address: Triton compiles another kernel."""
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     outs = operands.empty_outputs(kernel, operands.output_shapes(kernel, case, given), "cpu")
     bound = Bound(kernel, package)
@@ -190,10 +190,8 @@ def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
 
 
 def watch_operators(alias: str) -> Callable[[], frozenset[str]]:
-    """From now on notes what a package registers, and gives the function that tells, without the names of overloads.
-
-    torch registers operators of its own when parts of it are first imported; they are left out.
-    """
+    """Gives the function that tells what the package has registered since, without the names of overloads, and without
+    what torch registers when parts of it are first imported."""
 
     def known_names() -> set[str]:
         return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
@@ -211,11 +209,8 @@ def watch_operators(alias: str) -> Callable[[], frozenset[str]]:
 
 
 def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
-    """Place and text of an error that compiling `kernel`, a triton.JITFunction, raised.
-
-    The place is a line of the package, such as "my_kernels/swiglu.py:12", or of another file, with its whole path.
-    `printed` is what went to standard error meanwhile.
-    """
+    """Place and text of an error that compiling `kernel`, a triton.JITFunction, raised; `printed` was meanwhile. The
+    place is a line of the package, such as "my_kernels/swiglu.py:12", or of another file, with its whole path."""
     from triton.compiler.errors import CompilationError
     from triton.runtime.errors import PTXASError
     from triton.runtime.jit import JITCallable
@@ -231,21 +226,212 @@ def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
         match = _PTXAS.search(str(error))
         return _at(kernel, 1), f"ptxas: {match['text']}" if match else _short(str(error))
     if match := _DIAGNOSTIC.search(printed):
-        return _below(match["file"], int(match["line"])), _short(match["text"])
+        return match["place"], _short(match["text"])
     return loading.place(error, SOURCES) or _at(kernel, 1), f"{type(error).__name__}: {_short(str(error))}"
 
 
 def _short(text: str) -> str:
     """The first line that says something."""
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line), "no message")[:MAX_TEXT]
+    return next(filter(None, map(str.strip, text.splitlines())), "no message")[:MAX_TEXT]
 
 
 def _at(function: Any, line: int) -> str:
     """The place of a line of the function, counted from 1 at its `def`."""
     decorators = next((at for at, text in enumerate(function.raw_src) if text.lstrip().startswith("def ")), 0)
-    return _below(function.fn.__code__.co_filename, function.starting_line_number + decorators + line - 1)
+    file = function.fn.__code__.co_filename.removeprefix(f"{SOURCES}/")
+    return f"{file}:{function.starting_line_number + decorators + line - 1}"
 
 
-def _below(file: str, line: int) -> str:
-    return f"{file.removeprefix(f'{SOURCES}/')}:{line}"
+# A GPU that is not there ----------------------------------------------------------------------------------------------
+
+
+def pretend(target: Target, alias: str) -> None:
+    """From now on this process sees one GPU of the target's compute capability. `alias`: what the package that is about
+    to be imported is called in sys.modules."""
+    # The first GPU in the table with this compute capability, or the one that comes before it.
+    major, minor = target[:2]
+    models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}
+    model = models[max((one for one in models if one <= (major, minor)), default=min(models))]
+    properties = SimpleNamespace(
+        name=f"NVIDIA {model.name}",
+        major=major,
+        minor=minor,
+        multi_processor_count=model.sm_count,
+        total_memory=80 * 2**30,
+        warp_size=32,
+        max_threads_per_multi_processor=32 * model.limits.warps,
+        regs_per_multiprocessor=model.limits.registers,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=model.limits.block_shared_bytes,
+        shared_memory_per_multiprocessor=model.limits.shared_bytes,
+        L2_cache_size=int(model.l2_bytes),
+    )
+    _replace_torch_cuda(properties)
+    _replace_triton_driver(properties)
+    claims = ClaimsCuda()
+    torch.library.Library.impl = _on_the_cpu(claims, alias)  # type: ignore[method-assign]
+    claims.__enter__()  # type: ignore[no-untyped-call]
+
+
+class ClaimsCuda(TorchFunctionMode):
+    """While it is entered, every tensor says that it is on cuda:0, and what is wanted there is made on the CPU."""
+
+    _answers: Mapping[Any, Any] = {
+        torch.Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+        torch.Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+        torch.Tensor.device.__get__: CUDA,
+        torch.Tensor.get_device: 0,
+    }
+    _products = frozenset(
+        {
+            *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
+            *(torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm, torch.Tensor.bmm),
+            *(torch.conv1d, torch.conv2d, torch.conv3d),
+        }
+    )
+    """What takes a GPU a moment and a CPU minutes: answered with zeros of the right shape and dtype."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in self._answers:
+            return self._answers[func]
+        if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
+            return args[0]
+        named = dict(kwargs or {})
+        if func is torch.device:
+            return func(*args, **named)
+        if named.get("device") is not None:
+            named["device"] = CPU
+        if "pin_memory" in named:
+            named["pin_memory"] = False
+        if func not in self._products:
+            places = (isinstance(one, str | torch.device) and str(one).startswith("cuda") for one in args)
+            return func(*(CPU if there else one for one, there in zip(args, places, strict=True)), **named)
+        if named.get("out") is not None:
+            return named["out"]
+        args, named = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), (args, named))
+        return torch.zeros_like(func(*args, **named), device=CPU)
+
+
+def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
+    """Library.impl for operators that the package defines: what is meant for CUDA is called for the CPU's tensors, put
+    back into this mode, for torch has left every one there."""
+    register: Callable[..., None] = torch.library.Library.impl
+    for_cuda: set[tuple[str, str]] = set()
+
+    def impl(library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
+        key = dispatch_key or library.dispatch_key
+        operator = (library.ns, str(op_name))
+        if key not in _RUN_THE_KERNEL or not loading.called_by(alias):
+            return register(library, op_name, fn, key, **options)
+        if key == "CUDA":
+            for_cuda.add(operator)
+            key, options["allow_override"] = "CPU", True
+        elif key == "CPU" and operator in for_cuda:
+            return None
+
+        @wraps(fn)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with claims:
+                return fn(*args, **kwargs)
+
+        return register(library, op_name, inside, key, **options)
+
+    return impl
+
+
+class BlankDraw(Draw):
+    """Zeros in place of real numbers: compiling needs no values, and untouched zeros cost neither time nor memory."""
+
+    def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
+        wanted = TORCH_DTYPES[known(dtype)] if dtype else self.dtype
+        return _untouched(shape, wanted) if wanted.is_floating_point else super().__call__(*shape, dtype=dtype)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        return _untouched(shape, torch.float32)
+
+    def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:  # noqa: ARG002 - as Draw has them
+        return _untouched(shape, torch.float32)
+
+
+def _untouched(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros that the system makes when they are read, as torch.zeros does not."""
+    return torch.from_numpy(numpy.zeros(prod(shape) * dtype.itemsize, numpy.uint8)).view(dtype).view(shape)
+
+
+class _Idle:
+    """A stream or an event: everything on it is done at once."""
+
+    cuda_stream = 0
+    device = CUDA
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def record(self, *_: Any) -> None:
+        pass
+
+    wait = synchronize = record_event = wait_event = wait_stream = record
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Any) -> float:
+        return 1.0
+
+
+def _replace_torch_cuda(properties: SimpleNamespace) -> None:
+    nothing = ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
+    answers: dict[str, Any] = {
+        **dict.fromkeys(nothing),
+        **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), True),
+        **dict.fromkeys(("current_stream", "default_stream"), _Idle()),
+        **dict.fromkeys(("device", "device_of", "stream"), nullcontext()),  # `with torch.cuda.device(x):`
+        "device_count": 1,
+        "current_device": 0,
+        "is_current_stream_capturing": False,
+        "get_device_name": properties.name,
+        "get_device_capability": (properties.major, properties.minor),
+        "get_device_properties": properties,
+    }
+    _answer(torch.cuda, answers)
+    _answer(torch.Tensor, {"record_stream": None})
+    torch.version.cuda = torch.version.cuda or "13.0"
+    for name in ("Stream", "ExternalStream", "Event"):
+        setattr(torch.cuda, name, _Idle)
+
+
+def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
+    """Gives what is asked its answers: functions of their own, for torch.compile's tables hold no function twice."""
+    for name, answer in answers.items():
+        setattr(asked, name, lambda *_, answer=answer, **__: answer)
+    return asked
+
+
+def _replace_triton_driver(properties: SimpleNamespace) -> None:
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    capability = properties.major, properties.minor
+    asked = {
+        "max_shared_mem": properties.shared_memory_per_block_optin,
+        "max_num_regs": properties.regs_per_multiprocessor,
+        "multiprocessor_count": properties.multi_processor_count,
+        "warpSize": properties.warp_size,
+        "sm_clock_rate": 1_500_000,
+        "mem_clock_rate": 2_500_000,
+        "mem_bus_width": 5120,
+    }
+    # A loaded kernel is its module, function, registers, spills, and the most threads of a block.
+    utils = {"get_device_properties": asked, "load_binary": (0, 0, 32, 0, 1024), "unload_module": None}
+    answers = {
+        "launcher_cls": lambda *_: None,
+        "get_current_target": GPUTarget("cuda", 10 * capability[0] + capability[1], properties.warp_size),
+        **dict.fromkeys(("get_current_device", "get_current_stream"), 0),
+        "set_current_device": None,
+        "get_device_capability": capability,
+        "get_active_torch_device": CUDA,
+        "get_device_interface": torch.cuda,
+    }
+    driver.set_active(_answer(SimpleNamespace(utils=_answer(SimpleNamespace(), utils)), answers))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from kernelgate.bench.build.compiler_output import ErrorSearch, FirstError
+from kernelgate.bench.build.compiler_output import CompilerOutput, FirstError
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp
@@ -55,10 +55,10 @@ FILES = {
 
 def first_error(log: str, files: Collection[str]) -> FirstError:
     """Of what ninja printed, line by line."""
-    search = ErrorSearch(files)
+    search = CompilerOutput(files, "", "")
     for line in log.splitlines():
         search.read(line)
-    return search.result()
+    return search.error
 
 
 def failed(step: str, *printed: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import library
-from kernelgate.bench.build.compiler_output import WarningSearch
+from kernelgate.bench.build.compiler_output import CompilerOutput
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.record import CompilerWarning
 from tests.miniature import BINDING, CPU_FILES, compiled, write
@@ -38,10 +38,10 @@ nvcc warning : Support for offline compilation is deprecated
 
 
 def found(text: str) -> list[tuple[str, int | None, str]]:
-    search = WarningSearch(FILES, "gemm_0123456789ab", "gemm")
+    search = CompilerOutput(FILES, "gemm_0123456789ab", "gemm")
     for line in text.splitlines():
         search.read(line)
-    return [(one.file, one.line, one.text) for one in search.result()]
+    return [(one.file, one.line, one.text) for one in search.warnings]
 
 
 def test_each_warning_of_the_sources_is_kept_once() -> None:

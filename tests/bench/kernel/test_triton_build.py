@@ -182,7 +182,7 @@ USE = """
 import sys
 from pathlib import Path
 from kernelgate.bench.kernel import loading
-from kernelgate.bench.kernel.pretend_gpu import pretend
+from kernelgate.bench.kernel.triton_compile import pretend
 import torch
 from triton.runtime.jit import JITFunction
 
@@ -316,8 +316,8 @@ def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
         "@torch.library.custom_op('probed_ops::scale', mutates_args=())\n"
         "def scale(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n"
     )
-    found = triton_build.probe(request(tmp_path, [case("plain.scale")]))
-    assert found == {"probed_lib::scale", "probed_more::copy", "probed_ops::scale"}
+    found = compile_package(request(tmp_path, [case("plain.scale")]), [None], TimeLimits())
+    assert found.operators == {"probed_lib::scale", "probed_more::copy", "probed_ops::scale"}
     assert not list(tmp_path.rglob("__pycache__"))
 
 

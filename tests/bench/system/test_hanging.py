@@ -14,7 +14,7 @@ from kernelgate.bench.check import sanitize
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import examine
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.kernel import cards, triton_build
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git, isolation, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -98,17 +98,6 @@ def test_a_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         KernelgateError, match=r"slow\.py: the card cannot be read: the process did not answer for 10 s .*almost don"
     ):
         cards.read(tmp_path)
-
-
-def test_a_package_that_does_not_end_its_import(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(triton_build, "IMPORT_S", LIMIT_S)
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "endless.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
-    asked = triton_build.CompileRequest(library=tmp_path, package="endless", card=tmp_path, cases=())
-    assert triton_build.probe(asked) == frozenset()
-    assert "endless are not known: the process did not answer for 1 s and was killed" in capfd.readouterr().err
 
 
 def test_compilers_that_are_asked_for_their_version(
