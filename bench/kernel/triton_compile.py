@@ -172,7 +172,7 @@ def _said(place: str, text: str) -> str:
 
 
 def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
-    """One call of the card, on inputs of the right shapes; where the case is of that, more, with each tensor one element
+    """One call of the card, on inputs of the right shapes. Where the case is of that, others follow, each with a tensor
     off an aligned address: Triton compiles another kernel."""
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     outs = operands.empty_outputs(kernel, operands.output_shapes(kernel, case, given), "cpu")
