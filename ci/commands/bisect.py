@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-from kernelgate.ci.commands.options import PATH, answers, with_rules
+from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
 from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document.answer import shown
 from kernelgate.ci.policy.policy import Policy
@@ -55,11 +56,10 @@ def bisect(
     fuzz: bool,
     rounds: int,
     seed: int | None,
-    as_json: bool,
     answer: Path | None,
     rules: Policy,
     output: Path,
-) -> int:
+) -> Answered:
     """Find the commit after GOOD, up to BAD, that changed a case's time: by measuring, not by reading.
 
     Builds commits and times them beside each other in the same processes, those first that tell most, until one is
@@ -70,42 +70,30 @@ def bisect(
     could not run, 64 usage.
     """
 
-    def say(found: BisectAnswer) -> None:
-        content = shown(found)
+    def done(found: BisectAnswer, code: int = 0) -> Answered:
         if answer:
-            files.write(answer, content + "\n")
-        if as_json:
-            click.echo(content)
-        elif not isinstance(found, NothingFails):
-            click.echo(answered.text(found))
+            files.write(answer, shown(found) + "\n")
+        return Answered(found, "" if isinstance(found, NothingFails) else answered.text(found), code)
 
     ends = (good, bad)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
-        say(_built(commits.between(Path.cwd(), *ends)))
-        return 0
+        return done(_built(commits.between(Path.cwd(), *ends)))
     if fuzz:
         try:
             with commits.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
                 failing = _first_failing(trials)
         except commits.NothingFailsError as error:
-            say(NothingFails.model_construct(why=str(error)))
-            if not as_json:
-                raise
-            return error.exit_code
-        say(failing)
-        return failing.exit_code
+            progress.say(f"kernelgate: {error}")
+            return done(NothingFails.model_construct(why=str(error)), error.exit_code)
+        return done(failing, failing.exit_code)
     files.try_file(output)
     how = commits.measuring(rounds, seed, pause_when_capped=True)
-
-    def keep(made: record.RunRecord) -> None:
-        record.write(made, output)
-
+    keep = partial(record.write, path=output)
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
         found = _searched(bench)
-    say(found)
-    return found.exit_code
+    return done(found, found.exit_code)
 
 
 def _searched(bench: Workbench) -> TimedAnswer:

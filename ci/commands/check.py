@@ -16,9 +16,9 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, AskedSides, answers, both_sides, with_rules
-from kernelgate.ci.commands.options import seed as seed_option
-from kernelgate.ci.document import answer, escape, render
+from kernelgate.ci.commands import options
+from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, Answered, AskedSides, answers, both_sides
+from kernelgate.ci.document import escape, render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import accuracy as accuracy_words
@@ -46,7 +46,7 @@ class SoakAnswer:
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
 @click.option("--library", type=PATH, help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
-@seed_option
+@options.seed
 @click.option(
     "--case", "case_ids", envvar="KERNELGATE_FUZZ_CASE", multiple=True, help="This alone, as failures name it: CARD/ID."
 )
@@ -68,8 +68,7 @@ def fuzz(
     corpus: Path | None,
     smallest_first: bool,
     output: Path | None,
-    as_json: bool,
-) -> int:
+) -> Answered:
     """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
 
     Every failure comes with the command that repeats it, the first ones also with the smallest case that fails so.
@@ -81,25 +80,22 @@ def fuzz(
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
         if case_ids or output or time_limit or smallest_first:
-            raise UsageError(
-                "--hours goes without --case, --output and limits of its own: what it finds is in its corpus"
-            )
+            own = "without --case, --output and limits of its own"
+            raise UsageError(f"--hours goes {own}: what it finds is in its corpus")
         soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
         text = "\n".join(one.sentence for one in made)
-        click.echo(answer.shown(SoakAnswer(tuple(made))) if as_json else text)
-        return int(any(soak.failed for soak in soaked))
+        return Answered(SoakAnswer(tuple(made)), text, int(any(one.failed for one in made)))
     if output:
         files.try_file(output)
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     done = measuring.fuzz(Path.cwd(), ref, library, measuring.FuzzOptions(seed, case_ids, limits), output)
-    if as_json:
-        click.echo(record.to_json(RunRecord(checks=done)).rstrip())
-    for check in () if as_json else done:
-        click.echo(fuzzer.summary(check))
-        if said := correctness.in_words(RunRecord(checks=done), check):
-            click.echo(f"  {escape.visible(render.plain_line(said))}")
-    return fuzzer.exit_code(done)
+    told, lines = RunRecord(checks=done), list[str]()
+    for check in done:
+        lines.append(fuzzer.summary(check))
+        if said := correctness.in_words(told, check):
+            lines.append(f"  {escape.visible(render.plain_line(said))}")
+    return Answered(record.to_json(told).rstrip(), "\n".join(lines), fuzzer.exit_code(done))
 
 
 @click.command()
@@ -121,8 +117,7 @@ def sanitize(
     cases: tuple[str, ...],
     quick: bool,
     run: Path | None,
-    as_json: bool,
-) -> int:
+) -> Answered:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
 
     With a base, cards whose libraries are the same are left out.
@@ -141,23 +136,20 @@ def sanitize(
     done = measuring.sanitize(commit.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
     if run is not None:
         measuring.put_into(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
-    if as_json:
-        click.echo(record.to_json(RunRecord(checks=done)).rstrip())
-    for line in () if as_json else (line for check in done for line in sanitizer.to_text(check)):
-        click.echo(line)
-    return sanitizer.exit_code(done)
+    text = "\n".join(line for check in done for line in sanitizer.to_text(check))
+    return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done))
 
 
 @click.command()
 @both_sides
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
-@seed_option
+@options.seed
 @answers(RunRecord, "Print the run record, with every figure.")
-@with_rules()
+@options.with_rules()
 def accuracy(
-    sides: AskedSides, suite: str | None, case_ids: tuple[str, ...], seed: int | None, as_json: bool, rules: Policy
-) -> int:
+    sides: AskedSides, suite: str | None, case_ids: tuple[str, ...], seed: int | None, rules: Policy
+) -> Answered:
     """Compare the errors of base and head against float64, in units in the last place, on the same inputs.
 
     `kernelgate bench` does the same after timing. Takes at most 10 s of the device.
@@ -168,5 +160,5 @@ def accuracy(
     measuring.check_cases(judging, suite, case_ids)
     about = commit.judged(judging, sides.built())
     made = measuring.accuracy_alone(about, suite, case_ids, seed)
-    click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules.accuracy))
-    return accuracy_words.exit_code(made)
+    text = accuracy_words.to_text(made, rules.accuracy)
+    return Answered(record.to_json(made).rstrip(), text, accuracy_words.exit_code(made))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci.commands.options import PATH, answers, with_rules
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.policy.policy import Policy
@@ -18,11 +17,11 @@ from kernelgate.ci.policy.policy import Policy
 @click.argument("report", type=PATH)
 @click.option("--against", type=PATH, help="An earlier report: say what changed since.")
 @answers(profiles.AnalysesAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
-def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+def analyze(report: Path, against: Path | None) -> Answered:
     """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
     analyses = profiles.analyze(report)
     before = profiles.analyze(against) if against else ()
-    click.echo(answer.shown(profiles.to_answer(analyses, before)) if as_json else profiles.to_text(analyses, before))
+    return Answered(profiles.to_answer(analyses, before), profiles.to_text(analyses, before))
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class DecideAnswer:
 @answers(DecideAnswer)
 @with_rules()
 def decide(
-    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, as_json: bool, rules: Policy
-) -> int:
+    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, rules: Policy
+) -> Answered:
     """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
@@ -53,11 +52,6 @@ def decide(
     bands = next_step.Bands(rules.gates.reference_min, rules.guidance.target)
     step = next_step.decide(speedup, milliseconds, bands, kernel_ms)
     keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds)
-    if as_json:
-        click.echo(answer.shown(DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)))
-        return int(step.stops)
-    if keep is not None:
-        click.echo(keep)
-    click.echo(step.sentence)
-    click.echo(f"Next: {step.command}")
-    return int(step.stops)
+    told = DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)
+    lines = [*([keep] if keep is not None else []), step.sentence, f"Next: {step.command}"]
+    return Answered(told, "\n".join(lines), int(step.stops))

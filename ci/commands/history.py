@@ -12,7 +12,7 @@ import click
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import PATH, answers, step_answer
+from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, step_answer
 from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
@@ -109,7 +109,7 @@ def history(context: click.Context, store: str | None, database: str | None, pol
 @click.argument("records", nargs=-1, required=True, type=PATH)
 @answers(facts.AddedRecords)
 @click.pass_obj
-def add(places: Places, records: tuple[Path, ...], as_json: bool) -> int:
+def add(places: Places, records: tuple[Path, ...]) -> Answered:
     """Keep run records and judge them. What is there already is left alone, so that a call may be repeated.
 
     Exit codes: 0 all are in the history, 3 some could not be read, which are named.
@@ -130,8 +130,8 @@ def add(places: Places, records: tuple[Path, ...], as_json: bool) -> int:
     parts = [f"{counted(new, 'record')} added"]
     parts += [f"{known} known already"] if known else []
     parts += [f"{len(failed)} not added"] if failed else []
-    click.echo(answer.shown(facts.AddedRecords(new, known, failed)) if as_json else ", ".join(parts))
-    return KernelgateError.exit_code if failed else 0
+    code = KernelgateError.exit_code if failed else 0
+    return Answered(facts.AddedRecords(new, known, failed), ", ".join(parts), code)
 
 
 @history.command()
@@ -139,7 +139,7 @@ def add(places: Places, records: tuple[Path, ...], as_json: bool) -> int:
 @case_option
 @gpu_option
 @click.option("--since", help="What was measured from this day on, such as 2026-08-01.")
-@answers(facts.ShownHistory, "Print one object with all points and comparisons (docs/history.md).")
+@json_option(facts.ShownHistory, "Print one object with all points and comparisons (docs/history.md).")
 @click.pass_obj
 def show(places: Places, /, since: str | None, as_json: bool, **asked: str | None) -> None:
     """Show how times have moved: each series in a line, or each commit of one that is asked for."""
@@ -160,25 +160,24 @@ def show(places: Places, /, since: str | None, as_json: bool, **asked: str | Non
 @gpu_option
 @answers(facts.ShownChanges, "Print one object: `changes`, oldest first (docs/history.md).")
 @click.pass_obj
-def changes(places: Places, /, as_json: bool, **asked: str | None) -> None:
+def changes(places: Places, /, **asked: str | None) -> Answered:
     """Show when times changed on the default branch: suspected by its nights, confirmed or refuted by comparisons of
     both commits, or accepted.
     """
     with database.reading(places.existing) as connection:
         found = nights.of_index(connection, Wanted(**asked))
-    shown = facts.ShownChanges(nights.oldest_first(found))
-    click.echo(answer.shown(shown) if as_json else nights.text(found).rstrip())
+    return Answered(facts.ShownChanges(nights.oldest_first(found)), nights.text(found).rstrip())
 
 
 @history.command("tonight")
 @answers(facts.NightPlan, "Print one object: `pairs` and `postponed` (docs/history.md).")
 @click.pass_obj
-def tonight_(places: Places, as_json: bool) -> None:
+def tonight_(places: Places) -> Answered:
     """Print the commands that confirm or refute what is suspected, within the policy's GPU-seconds of a night."""
     rules = places.rules
     with database.reading(places.existing) as connection:
         plan = confirmed.plan(connection, nights.of_index(connection, Wanted()), rules)
-    click.echo(answer.shown(plan) if as_json else confirmed.plan_text(plan, rules))
+    return Answered(plan, confirmed.plan_text(plan, rules))
 
 
 @history.command("next")
@@ -201,36 +200,35 @@ def next_(places: Places) -> None:
 @answers(facts.KnownCulprits, "Print one object: `culprits` and `searches` (docs/history.md).")
 @click.option("-o", "--output", type=PATH, help="A folder for that, and for the comparisons.")
 @click.pass_obj
-def culprits(places: Places, as_json: bool, output: Path | None) -> None:
+def culprits(places: Places, output: Path | None) -> Answered:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
 
     With -o, `culprits.json` and the record of each comparison are put there: what `kernelgate step culprits` posts.
     """
     with database.reading(places.existing) as connection:
         found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    shown = answer.shown(found)
     if output:
         output.mkdir(parents=True, exist_ok=True)
-        files.write(output / "culprits.json", shown + "\n")
+        files.write(output / "culprits.json", answer.shown(found) + "\n")
         for name in {case.record for one in found.culprits for case in one.cases if case.record}:
             if (data := stores.get(places.store, "records", name)) is not None:
                 (output / f"{name}.run.json").write_bytes(data)
-    click.echo(shown if as_json else confirmed.text(found))
+    return Answered(found, confirmed.text(found))
 
 
 @history.command()
 @click.option("--if-needed", is_flag=True, help="Leave an index of this version as it is.")
 @answers(facts.RebuiltIndex)
 @click.pass_obj
-def rebuild(places: Places, if_needed: bool, as_json: bool) -> None:
+def rebuild(places: Places, if_needed: bool) -> Answered:
     """Make the index again from the store. Others may read meanwhile; if it is ended early, run it again."""
     if if_needed and database.is_there(places.index):
-        return
+        return Answered("", "")
     archive = places.archive(renew=True)
     count = keep.rebuild(archive, progress.say, _sessions_of_checkout())
     _place_commits(archive.database)
     made = facts.RebuiltIndex(index=archive.database.name, measurements=count)
-    click.echo(answer.shown(made) if as_json else f"{made.index} holds {counted(count, 'measurement')}")
+    return Answered(made, f"{made.index} holds {counted(count, 'measurement')}")
 
 
 @history.command()
@@ -243,7 +241,7 @@ def rebuild(places: Places, if_needed: bool, as_json: bool) -> None:
 @click.option("--by", envvar=["GITHUB_ACTOR", "USER"], required=True, help="Who decided. Default: the user's login.")
 @answers(facts.DecidedCases)
 @click.pass_obj
-def decide(places: Places, /, kind: facts.Decision, commit: str, as_json: bool, **options: str) -> None:
+def decide(places: Places, /, kind: facts.Decision, commit: str, **options: str) -> Answered:
     """Accept that cases take another time since COMMIT, or let what was measured of COMMIT count for nothing.
 
     What was accepted is no longer an issue, and its old records need not keep their samples. It is said of all cases
@@ -255,15 +253,14 @@ def decide(places: Places, /, kind: facts.Decision, commit: str, as_json: bool, 
     about = {"made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "who": options["by"], "why": options["why"]}
     for case in cases:
         keep.add_event(archive, SeriesEvent(kind=kind, sha=sha, **about, **asdict(case)))
-    text = f"{kind}: {sha[:12]} in {counted(len(cases), 'case')}"
-    click.echo(answer.shown(facts.DecidedCases(kind, sha, cases)) if as_json else text)
+    return Answered(facts.DecidedCases(kind, sha, cases), f"{kind}: {sha[:12]} in {counted(len(cases), 'case')}")
 
 
 @history.command()
 @release_option
 @answers(facts.CondensedRecords)
 @click.pass_obj
-def condense(places: Places, release: str | None, as_json: bool) -> int:
+def condense(places: Places, release: str | None) -> Answered:
     """Drop the samples of old records that can decide nothing more, as `[retention]` of the policy says. Verdicts stay
     as they are. If it is ended early, run it again.
 
@@ -276,12 +273,12 @@ def condense(places: Places, release: str | None, as_json: bool) -> int:
         progress.say(line)
     sizes = f": {done.bytes_before / 1e6:,.1f} MB became {done.bytes_after / 1e6:,.1f} MB" if done.condensed else ""
     kept = f"{counted(done.with_every_sample, 'record')} with every sample"
-    click.echo(answer.shown(done) if as_json else f"{counted(done.condensed, 'record')} condensed{sizes}; {kept}")
-    return KernelgateError.exit_code if done.left else 0
+    text = f"{counted(done.condensed, 'record')} condensed{sizes}; {kept}"
+    return Answered(done, text, KernelgateError.exit_code if done.left else 0)
 
 
 @history.command()
-@answers(facts.ExportedHistory, "It always is one JSON object.")
+@json_option(facts.ExportedHistory, "It always is one JSON object.")
 @click.pass_obj
 def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
     """Print all points, comparisons, events, costs and sessions for other tools, as one JSON object."""
@@ -295,13 +292,12 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 @click.argument("exported", type=PATH)
 @answers(facts.ImportedSessions)
 @click.pass_obj
-def import_(places: Places, exported: Path, as_json: bool) -> None:
+def import_(places: Places, exported: Path) -> Answered:
     """Take the sessions from the file of another history's `export`. What is there already is left alone."""
     carried = keep.sessions_of_export(exported)
     made = facts.ImportedSessions(len(carried), keep.add_sessions(places.archive(), carried))
     whole = "measurements come by `history add`, or with their store"
-    text = f"{counted(made.sessions, 'session')}, {made.new_sessions} new; {whole}"
-    click.echo(answer.shown(made) if as_json else text)
+    return Answered(made, f"{counted(made.sessions, 'session')}, {made.new_sessions} new; {whole}")
 
 
 @history.command()
@@ -310,7 +306,7 @@ def import_(places: Places, exported: Path, as_json: bool) -> None:
 @click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history-site.md).")
 @answers(facts.WrittenSite)
 @click.pass_obj
-def site(places: Places, output: Path, release: str | None, uplot: Path | None, as_json: bool) -> None:
+def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
     library, rules = dashboard_write.chart_library(uplot), places.rules
     files.try_folder(output)
@@ -320,7 +316,7 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None, 
         listed = session_entries.of_index(measured.sessions(connection), rules, progress.say)
     dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = facts.WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
-    click.echo(answer.shown(made) if as_json else f"{made.index}: {counted(made.cases, 'case')}")
+    return Answered(made, f"{made.index}: {counted(made.cases, 'case')}")
 
 
 def _bytes(path: Path) -> bytes:

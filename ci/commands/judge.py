@@ -13,7 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, answers, with_rules
+from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, with_rules
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
@@ -30,7 +30,7 @@ from kernelgate.ci.report.page import write as write_page
 @answers(RecordVerdict, "Print one JSON object a line for each record.")
 @with_rules(presets=True)
 @click.option("--details", is_flag=True, help="Also print what the comment folds: statistics, profile, machine.")
-def compare(records: tuple[Path, ...], baseline: Path | None, as_json: bool, rules: Policy, details: bool) -> int:
+def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, details: bool) -> Answered:
     """Judge run records: improved, regressed, slower, faster, equivalent or inconclusive, and how sure that is.
 
     The verdict is the last line of each record's text, in the words of the comment.
@@ -39,16 +39,14 @@ def compare(records: tuple[Path, ...], baseline: Path | None, as_json: bool, rul
     inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
-    past = prior.past(progress.say)
-    codes = []
-    for number, (verdict, measured) in enumerate(judging.compare(records, rules, baseline, past)):
-        if as_json:
-            click.echo(judging.as_json(verdict))
-        else:
-            said = compared_report(verdict, measured, rules, named=len(records) > 1)
-            click.echo(("\n" if number else "") + render.terminal(said, details), nl=False)
-        codes.append(judging.exit_code(verdict))
-    return judging.worst_exit_code(codes)
+    found = list(judging.compare(records, rules, baseline, prior.past(progress.say)))
+
+    def show() -> None:
+        reports = (compared_report(*one, rules, named=len(records) > 1) for one in found)
+        click.echo("\n".join(render.terminal(one, details) for one in reports), nl=False)
+
+    code = judging.worst_exit_code([judging.exit_code(verdict) for verdict, _ in found])
+    return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)
 
 
 TASKS = click.Choice(["bench", "profile", "fuzz"])
@@ -72,7 +70,7 @@ class RenderedReport:
 @click.option("--baseline", type=PATH, help="Also compare the head with this baseline.")
 @click.option("--html", type=PATH, help="Write the page, one file that opens anywhere.")
 @click.option("-o", "--output", type=PATH, help="Write the comment's Markdown instead of printing it.")
-@answers(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
+@json_option(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
 @with_rules(default_branch.rules, presets=True)
 def report(
     run: Path | None,
@@ -98,14 +96,10 @@ def report(
     """
     past = prior.past(progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
-        raise UsageError(
-            "Missing argument: give a run record, or --from and a folder of `kernelgate step fetch`; --post needs "
-            "--from"
-        )
-    if post and as_json:
-        raise UsageError("--post prints nothing that --json could stand for")
-    if post and (html or output):
-        raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
+        needed = "a run record, or --from and a folder of `kernelgate step fetch`; --post needs --from"
+        raise UsageError(f"Missing argument: give {needed}")
+    if post and (as_json or html or output):
+        raise UsageError("--post prints and writes nothing: render by a call of its own, with --from")
     for asked in filter(None, (html, output)):
         files.try_file(asked)
     if folder is not None:

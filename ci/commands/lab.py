@@ -9,8 +9,7 @@ import click
 
 from kernelgate.bench import record
 from kernelgate.bench.system import git
-from kernelgate.ci.commands.options import PATH, answers, with_rules
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
 from kernelgate.ci.lab import advice, folder, report, signals
 from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab.signals import Seen
@@ -24,28 +23,27 @@ SESSIONS = click.option("--sessions", type=PATH, help="The folder of the session
 @click.option("--case", help="Of a record: the profiled case. Default: the one that takes longest.")
 @answers(advice.Recommended)
 @SESSIONS
-def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | None) -> None:
+def recommend(source: Path, case: str | None, sessions: Path | None) -> Answered:
     """Say what to try next on a profiled kernel, and what came of it in all sessions. Needs no GPU.
 
     Takes an Nsight Compute report, or a run record with a profile. The order is the cookbook's.
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
-    analysis = advice.profile(source, case)
-    found = advice.recommend(analysis, advice.table(sessions or folder.FOLDER))
-    click.echo(answer.shown(found) if as_json else "\n".join(advice.recommended_lines(found)))
+    found = advice.recommend(advice.profile(source, case), advice.table(sessions or folder.FOLDER))
+    return Answered(found, "\n".join(advice.recommended_lines(found)))
 
 
 @click.command()
 @answers(advice.ActionTable)
 @SESSIONS
-def outcomes(as_json: bool, sessions: Path | None) -> None:
+def outcomes(sessions: Path | None) -> Answered:
     """Say what came of all tries of all sessions, by action and bottleneck; below five sessions it is not measured.
 
     Exit codes: 0 said, 3 a log cannot be read, 64 usage.
     """
     found = advice.table(sessions or folder.FOLDER)
-    click.echo(answer.shown(found) if as_json else "\n".join(advice.table_lines(found)))
+    return Answered(found, "\n".join(advice.table_lines(found)))
 
 
 @click.command()
@@ -55,9 +53,7 @@ def outcomes(as_json: bool, sessions: Path | None) -> None:
 @click.option("--all", "every", is_flag=True, help="List all patterns, also those that do not apply now.")
 @answers(known_patterns.PatternsNow)
 @with_rules()
-def patterns(
-    session: str | None, run: Path | None, doctor: Path | None, every: bool, as_json: bool, rules: Policy
-) -> None:
+def patterns(session: str | None, run: Path | None, doctor: Path | None, every: bool, rules: Policy) -> Answered:
     """List the patterns that apply now, each with the figure that says so and the command to run. Needs no GPU.
 
     They are the files of the checkout's docs/patterns, else kernelgate's own.
@@ -72,7 +68,7 @@ def patterns(
     names = (f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or ""))
     listed = known_patterns.read_all(known_patterns.folder(here))
     found = known_patterns.PatternsNow(tuple(filter(None, names)), known_patterns.applying(listed, looked, every))
-    click.echo(answer.shown(found) if as_json else known_patterns.to_text(found))
+    return Answered(found, known_patterns.to_text(found))
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class PromptAnswer:
 @click.argument("session")
 @answers(PromptAnswer, "Print one JSON object: the `session` and the `text`.")
 @with_rules()
-def prompt(session: str, as_json: bool, rules: Policy) -> None:
+def prompt(session: str, rules: Policy) -> Answered:
     """Print the text that work on SESSION begins with: objective, state, constraints, patterns, last results.
 
     Exit codes: 0 printed, 3 its log is broken, 64 usage or no such session.
@@ -96,7 +92,7 @@ def prompt(session: str, as_json: bool, rules: Policy) -> None:
     listed = known_patterns.read_all(known_patterns.folder(here))
     found = known_patterns.applying(listed, Seen(events, policy=rules))
     text = report.prompt(events, found, rules)
-    click.echo(answer.shown(PromptAnswer(session, text)) if as_json else text, nl=as_json)
+    return Answered(PromptAnswer(session, text), text.removesuffix("\n"))
 
 
 @click.command()

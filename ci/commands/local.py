@@ -15,7 +15,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
-from kernelgate.ci.commands.options import PATH, answers
+from kernelgate.ci.commands.options import PATH, Answered, answers
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy import policy
@@ -33,22 +33,20 @@ class DoctorAnswer:
 )
 @answers(DoctorAnswer)
 @click.option("--output", "-o", type=PATH, help="Write all as JSON to this file, too.")
-def doctor(gpu: bool, as_json: bool, output: Path | None) -> int:
+def doctor(gpu: bool, output: Path | None) -> Answered:
     """Is this machine fit to measure, and do the checkout's kernels work on it? What does not says how to fix it.
 
     Each kernel is compiled, unless the cache has it, and called on its smallest case.
 
     Exit codes: 0 fit, 1 not fit.
     """
-
     if output:
         files.try_file(output)
     checks = examine(Path.cwd(), gpu_wanted=gpu)
-    made = answer.shown(DoctorAnswer(machine.fit(checks), tuple(checks)))
+    made = DoctorAnswer(machine.fit(checks), tuple(checks))
     if output:
-        files.write(output, made + "\n")
-    click.echo(made if as_json else machine.report(checks))
-    return 0 if machine.fit(checks) else 1
+        files.write(output, answer.shown(made) + "\n")
+    return Answered(made, machine.report(checks), 0 if made.fit else 1)
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class PrAnswer:
 @click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
 @answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
-def pr(base: str | None, out: Path, preset: str, details: bool, as_json: bool) -> int:
+def pr(base: str | None, out: Path, preset: str, details: bool) -> Answered:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
     The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
@@ -75,16 +73,12 @@ def pr(base: str | None, out: Path, preset: str, details: bool, as_json: bool) -
     Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
     than the policy allows; 3 it could not be judged (why), 64 usage.
     """
-
     result = local.run(Path.cwd(), base, out, policy.load(None, preset))
     made = tuple(str(out / name) for name in local.written(out))
     click.echo(f"Written: {', '.join(made)}", err=True)
-    if as_json:
-        why = render.plain_line(result.report.headline)
-        click.echo(answer.shown(PrAnswer(result.decision.blocks, result.decision.conclusion, why, made)))
-    else:
-        render.show(result.report, sys.stdout, details)
-    return int(result.decision.blocks)
+    decided, why = result.decision, render.plain_line(result.report.headline)
+    told = PrAnswer(decided.blocks, decided.conclusion, why, made)
+    return Answered(told, lambda: render.show(result.report, sys.stdout, details), int(decided.blocks))
 
 
 @click.group()
@@ -96,23 +90,21 @@ def cache() -> None:
 @click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="What was used since stays.")
 @click.option("--gigabytes", type=click.FloatRange(min=0), default=20, show_default=True, help="Of the rest, so much.")
 @answers(Pruned, "Print one JSON object: what was `removed`, is `in_use` and `kept`.")
-def prune(days: float, gigabytes: float, as_json: bool) -> None:
+def prune(days: float, gigabytes: float) -> Answered:
     """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.
 
     What a process has in use stays, and is said. The next build of what is gone compiles it again. Fuzz cases that are
     kept (corpus/) are never removed.
     """
-
     folder = entries.cache_folder()
     done = entries.prune(folder, days * 86_400, gigabytes * 1e9)
-    if as_json:
-        click.echo(answer.shown(done))
-        return
-    for one in done.removed:
-        used = datetime.fromtimestamp(one.last_used).astimezone().strftime("%Y-%m-%d %H:%M")
-        click.echo(f"removed {one.folder.name}, {one.size / 1e6:.1f} MB, last used {used}")
-    for one in done.in_use:
-        click.echo(f"in use: {one.folder.name}, {one.size / 1e6:.1f} MB")
+    lines = [
+        f"removed {one.folder.name}, {one.size / 1e6:.1f} MB, last used "
+        f"{datetime.fromtimestamp(one.last_used).astimezone():%Y-%m-%d %H:%M}"
+        for one in done.removed
+    ]
+    lines += [f"in use: {one.folder.name}, {one.size / 1e6:.1f} MB" for one in done.in_use]
     removed, kept = (sum(one.size for one in some) / 1e6 for some in (done.removed, done.kept))
     of = f"{len(done.removed)} of {len(done.removed) + len(done.kept)} libraries"
-    click.echo(f"{folder}: removed {of} ({removed:.1f} MB); {kept:.1f} MB are left")
+    lines.append(f"{folder}: removed {of} ({removed:.1f} MB); {kept:.1f} MB are left")
+    return Answered(done, "\n".join(lines))

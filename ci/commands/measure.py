@@ -30,7 +30,18 @@ from kernelgate.bench.system import progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, AskedSides, answers, seed, two_sides, with_rules
+from kernelgate.ci.commands.options import (
+    FOLDER,
+    MORE_THAN_0,
+    PATH,
+    Answered,
+    AskedSides,
+    answers,
+    json_option,
+    seed,
+    two_sides,
+    with_rules,
+)
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.judge import static, verdict
@@ -61,7 +72,7 @@ class BuildAnswer:
     help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
 )
 @answers(BuildAnswer, "Print one JSON object: `libraries`, and what was `left_out`.")
-def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool, as_json: bool) -> None:
+def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool) -> Answered:
     """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
@@ -78,15 +89,13 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     for name, why in built.absent.items():
         progress.say(f"{name} is left out: {why}")
     made = artifacts.export(built, output) if output else built
-    if as_json:
-        click.echo(answer.shown(BuildAnswer(dict(made.built), dict(made.absent))))
-    for library in () if as_json else made.built.values():
-        click.echo(library.path)
+    told = BuildAnswer(dict(made.built), dict(made.absent))
+    return Answered(told, "\n".join(str(library.path) for library in made.built.values()))
 
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
-@answers(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
+@json_option(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
 def cards(only_list: bool, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
@@ -133,9 +142,8 @@ def bench(
     fuzzed: Path | None,
     gpu: str | None,
     output: Path,
-    as_json: bool,
     **timing: Any,
-) -> None:
+) -> Answered:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
     Only cases that are still undecided are timed again, as .ci/kernelgate.toml has it; error rates hold all the same.
@@ -155,14 +163,8 @@ def bench(
     least = rules.processes.minimum
     plan_hash = kernel_cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     most = min(processes or rules.processes.limit, rules.processes.limit)
-    known: dict[str, Any] = {
-        "least": least,
-        "gpu": gpu,
-        "target": target,
-        "plan_hash": plan_hash,
-        **rules.timing.model_dump(),
-    }
-    asked = measuring.TimingOptions(most, **known, **timing)
+    known = rules.timing.model_dump() | timing
+    asked = measuring.TimingOptions(most, least=least, gpu=gpu, target=target, plan_hash=plan_hash, **known)
     measuring.check_cases(judging, asked.suite, asked.case_ids)
     past = prior.past(progress.say)
 
@@ -180,14 +182,10 @@ def bench(
         about = commit.judged(judging, built, "default branch" if gpu else None)
         workers.prepare(needed)
         measuring.bench(about, asked, output, open_cases, fuzzed, workers)
-    if as_json:
-        made = record.read(output)
-        seconds = sum(cost.gpu_seconds for cost in made.costs)
-        judged_by = f"kernelgate compare {output}"
-        done = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, judged_by)
-        click.echo(answer.shown(done))
-    else:
-        click.echo(output)
+    made = record.read(output)
+    seconds = sum(cost.gpu_seconds for cost in made.costs)
+    told = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, f"kernelgate compare {output}")
+    return Answered(told, str(output))
 
 
 @click.command()
@@ -212,8 +210,7 @@ def profile(
     out: Path,
     run: Path | None,
     rules: Policy,
-    as_json: bool,
-) -> int:
+) -> Answered:
     """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
@@ -228,14 +225,14 @@ def profile(
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
         measuring.put_into(run, compiled, lambda _: {"profile": done.profiles})
-    if as_json:
-        click.echo(answer.shown(done))
-    else:
-        for text in profiles.sides_to_text(out, done.profiles):
-            click.echo(text)
     for reason in done.failures:
         progress.say(reason)
-    return 3 if done.failures else 0
+
+    def show() -> None:
+        for text in profiles.sides_to_text(out, done.profiles):
+            click.echo(text)
+
+    return Answered(done, show, 3 if done.failures else 0)
 
 
 @dataclass(frozen=True)
@@ -267,32 +264,28 @@ class TileAnswer:
 def resources(
     sides: AskedSides,
     run: Path | None,
-    as_json: bool,
     rules: Policy,
     tile: str | None,
     card: str | None,
     stages: int,
     warps: int,
     gpu: str,
-) -> int:
+) -> Answered:
     """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
 
     Exit codes: 0 nothing that the policy blocks, 1 a finding that the policy fails, 3 could not run, 64 usage.
     """
     if tile is not None:
         needs, device = measuring.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
-        sentence = calculator.explain(needs, device)
-        fits = calculator.fit(needs, device)
-        made = TileAnswer(device.name, needs, None if isinstance(fits, str) else fits, sentence)
-        click.echo(answer.shown(made) if as_json else sentence)
-        return 0
+        sentence, fits = calculator.explain(needs, device), calculator.fit(needs, device)
+        return Answered(TileAnswer(device.name, needs, None if isinstance(fits, str) else fits, sentence), sentence)
     measuring.try_record(run)
     compiled = sides.built()
     builds = measuring.builds(compiled)
     if run is not None:
         measuring.put_into(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
     findings = static.judge(builds, rules.static)
-    click.echo(answer.shown(CompilerFacts(builds, findings)) if as_json else static.to_text(builds))
     for finding in findings:
         click.echo(str(finding), err=True)
-    return int(any(finding.severity == "fail" for finding in findings))
+    failed = any(finding.severity == "fail" for finding in findings)
+    return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed))

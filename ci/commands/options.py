@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelgate.ci.document import answer
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 MORE_THAN_0 = click.FloatRange(min=0, min_open=True)
-Command = Callable[..., int | None]
+Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
 seed = click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
@@ -48,9 +49,46 @@ class JsonOption(click.Option):
         self.model = model
 
 
-def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Command], Command]:
-    """Gives a command its `--json`, as `as_json`."""
+@dataclass(frozen=True)
+class Answered:
+    """What a command answers: the object that --json prints (a text is JSON already), what people read, which may
+    also be a call that shows it, and the exit code."""
+
+    told: Any
+    text: str | Callable[[], object]
+    code: int = 0
+
+
+def json_option(model: Any, text: str = "Print one JSON object.") -> Callable[[Command], Command]:
+    """Gives a command that prints by itself `--json`, as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, cls=JsonOption, model=model, help=text)
+
+
+def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Callable[..., Answered]], Command]:
+    """Gives a command its `--json`, and prints what it answers in the form that was asked for."""
+
+    def given(command: Callable[..., Answered]) -> Command:
+        @json_option(model, text)
+        @wraps(command)
+        def answering(*words: Any, as_json: bool, **options: Any) -> int:  # noqa: ARG001 (`show` asks click)
+            found = command(*words, **options)
+            show(found)
+            return found.code
+
+        return answering
+
+    return given
+
+
+def show(found: Answered) -> None:
+    """Prints an answer in the form that the command was asked for."""
+    said = found.text
+    if click.get_current_context().params["as_json"]:
+        said = found.told if isinstance(found.told, str) else answer.shown(found.told)
+    if callable(said):
+        said()
+    elif said:
+        click.echo(said)
 
 
 def model_of(command: click.Command) -> Any | None:
@@ -62,14 +100,14 @@ def step_answer(step: Command) -> Command:
     """Gives a step of a workflow its --json; its outputs and its exit code stay as they are."""
     from kernelgate.ci.github import actions
 
-    @answers(actions.StepAnswer, "Print one JSON object: the step's `outputs`, and what it `said`.")
+    @json_option(actions.StepAnswer, "Print one JSON object: the step's `outputs`, and what it `said`.")
     @wraps(step)
     def answered(*words: Any, as_json: bool, **options: Any) -> Any:
         if not as_json:
             return step(*words, **options)
-        with actions.answering() as answer:
+        with actions.answering() as found:
             code = step(*words, **options)
-        click.echo(answer.shown())
+        click.echo(found.shown())
         return code
 
     return answered

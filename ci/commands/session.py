@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -13,10 +12,9 @@ import click
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.system import git
+from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import MORE_THAN_0, PATH, answers
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, show
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, steps, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
@@ -50,45 +48,43 @@ class SessionAtHand:
     session: Session
     root: Path
     rules: Policy
-    as_json: bool
 
     @property
     def state(self) -> state.SessionState:
         return advice.state_now(folder.read(self.session.folder), self.root, self.rules)
 
-    def say(self, text: str) -> None:
-        click.echo(text, err=self.as_json)
-
     def below(self, path: Path) -> str:
         return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
 
-    def answer(self, lines: Iterable[str] | None = None, written: Iterable[Path] = (), **told: object) -> int:
-        """Prints what a command did as JSON; else these lines, or what comes next. The exit code: whether to stop."""
+    def answer(
+        self, lines: Iterable[str] | None = None, written: Iterable[Path] = (), code: int = 0, **told: Any
+    ) -> Answered:
+        """What a command did, and for people these lines; without any, what comes next, or that it is to stop."""
         now = self.state
-        if self.as_json:
-            common = {"logged": (), "address": None, "text": None, "next": now.next, "stop": now.stop, **told}
-            made: Any = {"session": self.session.name, "files": tuple(map(self.below, written)), **common}
-            click.echo(answer.shown(state.SessionAnswer(**made)))
-        elif lines is not None:
-            click.echo("\n".join(lines))
-        else:
+        common = {"logged": (), "address": None, "text": None, "next": now.next, "stop": now.stop, **told}
+        made = state.SessionAnswer(session=self.session.name, files=tuple(map(self.below, written)), **common)
+        if lines is not None:
+            return Answered(made, "\n".join(lines), code)
+
+        def show_next() -> None:
             click.echo(f"Next, because {now.next.why}:", err=True)
             click.echo("\n".join(report.commands(now.next)))
-        return STOP if now.stop else 0
+
+        return Answered(made, show_next, STOP if now.stop else code)
 
 
 def on_session(
     find: Callable[[Path, str | None], Session], model: type = state.SessionAnswer
-) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+) -> Callable[[Callable[..., Answered]], Callable[..., Any]]:
     """Gives a command --session and --json, and first of all the session that is found."""
 
-    def given(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    def given(command: Callable[..., Answered]) -> Callable[..., Any]:
         @click.option("--session", "name", help="Default: the one that is open.")
         @answers(model)
         @wraps(command)
-        def on_found(*, name: str | None, as_json: bool, **options: Any) -> int | None:
+        def on_found(*, name: str | None, **options: Any) -> Answered:
             root = checkout()
-            return command(SessionAtHand(find(root, name), root, policy.load(), as_json), **options)
+            return command(SessionAtHand(find(root, name), root, policy.load()), **options)
 
         return on_found
 
@@ -111,32 +107,31 @@ def session() -> None:
 @click.option("--usd", type=MORE_THAN_0, help="Stop at this cost.")
 @click.option("--name", default="", help="Default: made of the day and the objective.")
 @answers(state.SessionAnswer)
-def new(as_json: bool, **asked: object) -> None:
+def new(**asked: object) -> Answered:
     """Begin a session with an OBJECTIVE, on this checkout and this machine.
 
     What is in the working tree now is the state that the first try is measured against.
     """
     root = checkout()
-    begun = SessionAtHand(steps.begin(root, Opened.model_validate(asked)), root, policy.load(), as_json)
-    begun.say(f"{begun.below(begun.session.folder)} is open")
-    begun.answer(logged=(begun.session.opened,), written=(begun.session.folder,))
+    begun = SessionAtHand(steps.begin(root, Opened.model_validate(asked)), root, policy.load())
+    progress.say(f"{begun.below(begun.session.folder)} is open")
+    return begun.answer(logged=(begun.session.opened,), written=(begun.session.folder,))
 
 
 @session.command()
 @on_session(folder.named, state.SessionState)
-def status(work: SessionAtHand) -> int:
+def status(work: SessionAtHand) -> Answered:
     """Show gates, tries and budgets, and which is next and why.
 
     Exit codes: 0, 4 the session's time or money is spent: close it, 64 usage.
     """
     now = work.state
-    click.echo(answer.shown(now) if work.as_json else "\n".join(report.status_lines(now)))
-    return STOP if now.stop else 0
+    return Answered(now, "\n".join(report.status_lines(now)), STOP if now.stop else 0)
 
 
 @session.command(name="next")
 @on_session(folder.still_open)
-def next_(work: SessionAtHand) -> int:
+def next_(work: SessionAtHand) -> Answered:
     """Print the command that comes next, and on standard error why.
 
     Before a change two: what says what to try, where there is a profile, and the try.
@@ -150,15 +145,15 @@ def next_(work: SessionAtHand) -> int:
 @click.argument("gate", required=False, type=click.Choice(GATES))
 @click.option("--skip", metavar="REASON", help="Go on without this gate, and log why.")
 @on_session(folder.still_open)
-def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> int:
+def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> Answered:
     """Try to pass a GATE on the working tree; without one, all that are open, in order, to the first that fails.
 
     Exit codes: 0 passed, 1 failed, 4 the session's time or money is spent, 64 usage.
     """
     if skip is not None and gate is None:
         raise UsageError("--skip needs the gate that is skipped")
-    made = gating.run(work.session, work.root, work.rules, gate, skip, work.say)
-    return work.answer(logged=made) or int(not all(one.passed for one in made))
+    made = gating.run(work.session, work.root, work.rules, gate, skip)
+    return work.answer(logged=made, code=int(not all(one.passed for one in made)))
 
 
 @session.command(name="try")
@@ -169,7 +164,7 @@ def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> int:
     "--recommended", is_flag=True, help="The action was recommended; without --action: the one that `next` names."
 )
 @on_session(folder.still_open)
-def try_(work: SessionAtHand, **asked: object) -> int:
+def try_(work: SessionAtHand, **asked: object) -> Answered:
     """Measure the change since the last kept state: WHAT was changed, and WHY it should help.
 
     Builds, fuzzes, times against what stood before in the same processes, and profiles both where ncu is. Nothing is
@@ -181,33 +176,31 @@ def try_(work: SessionAtHand, **asked: object) -> int:
     now = state_of(work.session.events, work.rules, folder.now())
     if now.stop:
         click.echo(f"stop: {now.stop_reason}: {now.next.command}", err=True)
-        return work.answer(lines=())
+        return work.answer((), code=STOP)
     change = TriedChange.model_validate(asked)
     event = trying.run(work.session, work.root, work.rules, change, folder.every(work.root))
-    work.answer(report.try_lines(event), logged=(event,))
-    if event.failed is not None:
-        return 3 if event.failed == "measurement" else 1
-    return 0 if event.advised == "keep" else 2
+    code = {None: 0 if event.advised == "keep" else 2, "measurement": 3}.get(event.failed, 1)
+    return work.answer(report.try_lines(event), logged=(event,), code=code)
 
 
 @session.command()
 @click.option("--why", default="", help="Default: what the measurement said.")
 @on_session(folder.still_open)
-def keep(work: SessionAtHand, why: str) -> int:
+def keep(work: SessionAtHand, why: str) -> Answered:
     """Keep the last try: the next one is measured against it."""
     decided = steps.keep(work.session, why)
-    work.say(f"try {decided.number} is kept")
+    progress.say(f"try {decided.number} is kept")
     return work.answer(logged=(decided,))
 
 
 @session.command()
 @click.option("--why", default="", help="Default: what the measurement said.")
 @on_session(folder.still_open)
-def revert(work: SessionAtHand, why: str) -> int:
+def revert(work: SessionAtHand, why: str) -> Answered:
     """Take the last try back: the sources are again as at the last kept state, and the change is kept as a patch."""
     decided, path = steps.revert(work.session, work.root, why)
     was = f"; the change is kept in {work.below(path)}" if path else ": the sources were as before already"
-    work.say(f"try {decided.number} is reverted{was}")
+    progress.say(f"try {decided.number} is reverted{was}")
     return work.answer(logged=(decided,), written=(path,) if path else ())
 
 
@@ -215,12 +208,11 @@ def revert(work: SessionAtHand, why: str) -> int:
 @click.argument("said", callback=_said)
 @click.option("--kind", type=click.Choice(get_args(log.NoteKind)), default="learnt", show_default=True)
 @on_session(folder.still_open)
-def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> None:
+def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
     """Log what was believed, learnt or done wrong, for the report."""
     made = SessionNote(at=folder.now(), said=said, kind=kind)
     folder.append(work.session.folder, made)
-    if work.as_json:
-        work.answer(logged=(made,))
+    return work.answer((), logged=(made,))
 
 
 @session.command()
@@ -228,7 +220,7 @@ def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> None:
 @click.argument("of", type=click.Choice(get_args(log.Payer)))
 @click.option("--said", default="", help="What for.")
 @on_session(folder.still_open)
-def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> int:
+def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
     """Log what was paid: USD of the gpu, the assistant, or else. A GPU whose price the policy knows is counted already.
 
     Exit codes: 0, 4 the session's money is spent: close it, 64 usage.
@@ -241,7 +233,7 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> int:
 @session.command()
 @answers(across.SessionsBeside)
 @click.option("-o", "--output", type=PATH, help="Draw time and speed-up by session into this SVG file.")
-def metrics(as_json: bool, output: Path | None) -> None:
+def metrics(output: Path | None) -> Answered:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()
     rows = [summary(one.events, rules, at) for one in folder.every(checkout())]
@@ -249,36 +241,36 @@ def metrics(as_json: bool, output: Path | None) -> None:
         if not rows:
             raise UsageError("there is no session to draw: begin one with `kernelgate session new`")
         files.write(output, drawings.file(drawings.beside(rows)))
-    click.echo(answer.shown(across.beside(rows)) if as_json else "\n".join(across.lines(rows)))
+    return Answered(across.beside(rows), "\n".join(across.lines(rows)))
 
 
 @session.command()
 @click.option("--why", type=click.Choice(get_args(log.ClosedWhy)), default="done", show_default=True)
 @click.option("--learnt", "said", default="", help="What was learnt, in a sentence.")
 @on_session(folder.still_open)
-def close(work: SessionAtHand, why: log.ClosedWhy, said: str) -> None:
+def close(work: SessionAtHand, why: log.ClosedWhy, said: str) -> Answered:
     """End the session, and write its report."""
     written = steps.close(work.session, work.rules, why, said)
     logged = folder.read(work.session.folder).events[len(work.session.events) :]
-    work.answer(map(work.below, written), written, logged=logged)
+    return work.answer(map(work.below, written), written, logged=logged)
 
 
 @session.command()
 @on_session(folder.named)
-def review(work: SessionAtHand) -> None:
+def review(work: SessionAtHand) -> Answered:
     """Write what an expert fills in: the session's report, its questions, and each try with room for a correction.
 
     The file is review.md in the session's folder; commit it once it is filled in.
     """
     path = steps.ask_for_review(work.session, work.rules)
-    work.answer((work.below(path),), (path,))
+    return work.answer((work.below(path),), (path,))
 
 
 @session.command()
 @click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in place of an issue.")
 @click.option("--dry-run", is_flag=True, help="Print what would be posted.")
 @on_session(folder.named)
-def submit(work: SessionAtHand, pull_request: int | None, dry_run: bool) -> None:
+def submit(work: SessionAtHand, pull_request: int | None, dry_run: bool) -> Answered:
     """Ask experts for a review, in an issue: the session's report, its questions, and how to answer.
 
     With GITHUB_TOKEN, in the repository GITHUB_REPOSITORY. Submitted again, the issue or comment that is there changes.
@@ -290,11 +282,10 @@ def submit(work: SessionAtHand, pull_request: int | None, dry_run: bool) -> None
 
     made = experts.gathered(work.root, work.session, work.rules)
     if dry_run:
-        work.answer((made.report.rstrip("\n"),), text=made.report)
-        return
-    with actions.answering() if work.as_json else nullcontext():
+        return work.answer((made.report.rstrip("\n"),), text=made.report)
+    with actions.answering():  # what it says of its work is no answer
         address = experts.post(actions.Step(), made, pull_request)
-    work.answer((address,), address=address, text=made.report)
+    return work.answer((address,), address=address, text=made.report)
 
 
 @session.command()
@@ -302,7 +293,7 @@ def submit(work: SessionAtHand, pull_request: int | None, dry_run: bool) -> None
 @click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
 @on_session(folder.named)
-def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> None:
+def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> Answered:
     """Show a session as a page: gates, metrics against targets, tries, and a calculator of what fits on a GPU.
 
     Give -o or --serve. --serve answers on 127.0.0.1 alone, and needs the extra `page`.
@@ -316,10 +307,10 @@ def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> No
         files.try_file(output)
         now = state_of(work.session.events, work.rules, folder.now())
         files.write(output, write.page(now, known))
-        work.answer((str(output),), (output,))
-        return
+        return work.answer((str(output),), (output,))
 
     def say(address: str) -> None:
-        work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address)
+        show(work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address))
 
     write.serve(port, write.served(work.session.folder, work.rules, known), say)
+    return Answered("", "")

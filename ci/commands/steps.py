@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, answers, step_answer, with_rules
+from kernelgate.ci.commands.options import PATH, Command, json_option, step_answer, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.github import (
     artifacts,
@@ -39,8 +40,12 @@ def step() -> None:
     """The steps of GitHub workflows: each reads its event, and writes the step's outputs and a log."""
 
 
-@step.command("fetch")
-@step_answer
+def workflow_step(name: str | None = None) -> Callable[[Command], click.Command]:
+    """Gives the group a step with --json."""
+    return lambda command: step.command(name)(step_answer(command))
+
+
+@workflow_step("fetch")
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
 @click.option("-o", "--output", required=True, type=PATH, help="The folder to fill.")
 @click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
@@ -69,7 +74,7 @@ class TemplateAnswer:
 
 @click.command()
 @click.argument("body", required=False, type=PATH)
-@answers(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
+@json_option(TemplateAnswer, "Print one JSON object: whether it `blocks`, and the `text` on it.")
 @with_rules(default_branch.rules)
 def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     """Is the pull request's description complete, and what does it claim?
@@ -84,8 +89,7 @@ def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     return description.review(Step(), rules.template, body)
 
 
-@step.command("plan")
-@step_answer
+@workflow_step("plan")
 @with_rules(default_branch.rules)
 def plan_(rules: Policy) -> None:
     """What is this run to measure, and on which GPUs?
@@ -97,8 +101,7 @@ def plan_(rules: Policy) -> None:
     plan.announce(step, plan.plan(step, client.connect(step), rules.measure))
 
 
-@step.command("command")
-@step_answer
+@workflow_step("command")
 @with_rules(default_branch.rules)
 def command_(rules: Policy) -> None:
     """Answer a comment such as `/kernelgate bench`, which may name cases.
@@ -110,8 +113,7 @@ def command_(rules: Policy) -> None:
     command.answer(step, client.connect(step), rules.measure)
 
 
-@step.command("review")
-@step_answer
+@workflow_step("review")
 @click.option("--propose", is_flag=True, help="Open the pull request; else say whether there is one to open.")
 def review_(propose: bool) -> None:
     """Make a pull request of a reviewer's answer to a session, `/kernelgate pattern NAME: TEXT`.
@@ -124,8 +126,7 @@ def review_(propose: bool) -> None:
     review.answer(step, client.connect(step), propose)
 
 
-@step.command("accept")
-@step_answer
+@workflow_step("accept")
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
 @click.option("--head-sha", required=True, help="… the commit that was its head, …")
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
@@ -147,8 +148,7 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
     step.output(accepted=str(done).lower(), records=str(records))
 
 
-@step.command()
-@step_answer
+@workflow_step()
 @click.option("--record", "measured", required=True, type=PATH, help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
@@ -162,8 +162,7 @@ def baseline(measured: Path, label: str, force: bool, rules: Policy) -> None:
     baseline_pr.refresh(client.connect(Step()), measured, label, rules, force, past)
 
 
-@step.command("culprits")
-@step_answer
+@workflow_step("culprits")
 @click.argument("folder", type=PATH)
 @with_rules()
 def culprits_(folder: Path, rules: Policy) -> None:
@@ -175,8 +174,7 @@ def culprits_(folder: Path, rules: Policy) -> None:
     culprits.put(client.connect(Step()), folder, rules)
 
 
-@step.command()
-@step_answer
+@workflow_step()
 @click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
 def reuse(base_sha: str | None) -> None:
     """Put what the default branch compiled into the build cache, so that a base is not compiled again.
@@ -194,8 +192,7 @@ def reuse(base_sha: str | None) -> None:
         step.log(f"{libraries.take_over(found, step)} libraries of the default branch are in the cache")
 
 
-@step.command()
-@step_answer
+@workflow_step()
 @click.option("-o", "--output", required=True, type=PATH, help="The SQLite file to write.")
 def index(output: Path) -> None:
     """Fetch the history's index, as the newest run of the default branch left it.
@@ -212,8 +209,7 @@ def index(output: Path) -> None:
     step.output(file=str(output) if found else "")
 
 
-@step.command("admit")
-@step_answer
+@workflow_step("admit")
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit_(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?
@@ -225,8 +221,7 @@ def admit_(head_sha: str) -> None:
     step.log(plan.admit(client.connect(step), step, head_sha))
 
 
-@step.command()
-@step_answer
+@workflow_step()
 @click.option("--good", required=True, help="A commit, branch or tag, …")
 @click.option("--bad", default="", help="… and a later one. Default: the pull request's head, or the default branch's.")
 @click.option("--case", default="", help="As `kernelgate cards` lists them.")
@@ -244,8 +239,7 @@ def ends(number: int | None, rules: Policy, **asked: Any) -> None:
     step.output(good=first, bad=last, gpu=runner.label, target=runner.target)
 
 
-@step.command()
-@step_answer
+@workflow_step()
 @click.option("--from", "folder", required=True, type=PATH, help="What the search left behind.")
 @click.option("--good", required=True, help="The commit after which was searched, …")
 @click.option("--bad", required=True, help="… up to this one, both in full.")

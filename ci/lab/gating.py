@@ -14,6 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
+from kernelgate.bench.system.progress import say
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.judge import cards
@@ -34,7 +35,7 @@ LEVEL = 0.95
 
 
 def run(
-    session: Session, root: Path, policy: Policy, asked: str | None, skipped: str | None, say: Callable[[str], None]
+    session: Session, root: Path, policy: Policy, asked: str | None, skipped: str | None
 ) -> tuple[GateAttempt, ...]:
     """The attempts at the gate `asked`; without one, at all that are open, to the first that fails.
 

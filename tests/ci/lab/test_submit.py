@@ -177,7 +177,7 @@ def test_the_verb(
         monkeypatch.setenv(name, value)
     assert kernelgate(["session", "submit"]) == 0
     assert len(desk.github.issues) == 1
-    assert "issue 1 created in octo-org/kernels" in capsys.readouterr().out
+    assert "issue 1 created in octo-org/kernels" in capsys.readouterr().err
     assert kernelgate(["session", "submit", "--json"]) == 0
     shown = validated("session submit", capsys.readouterr().out)
     assert shown["address"] == "https://github.com/octo-org/kernels/issues/1"
