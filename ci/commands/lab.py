@@ -91,7 +91,7 @@ def prompt(session: str, rules: Policy) -> Answered:
     events = folder.named(here, session).events
     listed = known_patterns.read_all(known_patterns.folder(here))
     found = known_patterns.applying(listed, Seen(events, policy=rules))
-    text = report.prompt(events, found, rules)
+    text = report.prompt(events, found, rules, folder.now())
     return Answered(PromptAnswer(session, text), text.removesuffix("\n"))
 
 

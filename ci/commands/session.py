@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
 from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, show
-from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, steps, trying
+from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.folder import Session
@@ -113,7 +113,7 @@ def new(**asked: object) -> Answered:
     What is in the working tree now is the state that the first try is measured against.
     """
     root = checkout()
-    begun = SessionAtHand(steps.begin(root, Opened.model_validate(asked)), root, policy.load())
+    begun = SessionAtHand(trying.begin(root, Opened.model_validate(asked)), root, policy.load())
     progress.say(f"{begun.below(begun.session.folder)} is open")
     return begun.answer(logged=(begun.session.opened,), written=(begun.session.folder,))
 
@@ -188,7 +188,7 @@ def try_(work: SessionAtHand, **asked: object) -> Answered:
 @on_session(folder.still_open)
 def keep(work: SessionAtHand, why: str) -> Answered:
     """Keep the last try: the next one is measured against it."""
-    decided = steps.keep(work.session, why)
+    decided = trying.keep(work.session, why)
     progress.say(f"try {decided.number} is kept")
     return work.answer(logged=(decided,))
 
@@ -198,7 +198,7 @@ def keep(work: SessionAtHand, why: str) -> Answered:
 @on_session(folder.still_open)
 def revert(work: SessionAtHand, why: str) -> Answered:
     """Take the last try back: the sources are again as at the last kept state, and the change is kept as a patch."""
-    decided, path = steps.revert(work.session, work.root, why)
+    decided, path = trying.revert(work.session, work.root, why)
     was = f"; the change is kept in {work.below(path)}" if path else ": the sources were as before already"
     progress.say(f"try {decided.number} is reverted{was}")
     return work.answer(logged=(decided,), written=(path,) if path else ())
@@ -250,7 +250,7 @@ def metrics(output: Path | None) -> Answered:
 @on_session(folder.still_open)
 def close(work: SessionAtHand, why: log.ClosedWhy, said: str) -> Answered:
     """End the session, and write its report."""
-    written = steps.close(work.session, work.rules, why, said)
+    written = trying.close(work.session, work.rules, why, said)
     logged = folder.read(work.session.folder).events[len(work.session.events) :]
     return work.answer(map(work.below, written), written, logged=logged)
 
@@ -262,7 +262,10 @@ def review(work: SessionAtHand) -> Answered:
 
     The file is review.md in the session's folder; commit it once it is filled in.
     """
-    path = steps.ask_for_review(work.session, work.rules)
+    path = work.session.folder / report.REVIEW
+    if path.exists():
+        raise UsageError(f"{path} is there already: fill it in, or remove it first")  # it may be filled in
+    files.write(path, report.for_review(work.session.events, work.rules, folder.now()))
     return work.answer((work.below(path),), (path,))
 
 

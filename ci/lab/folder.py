@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -15,11 +16,11 @@ from typing import cast
 from pydantic import ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
+from kernelgate.bench.system import lock
 from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
 
 FOLDER = Path(".ci/sessions")
 WORK = "work"
-"""In a session's folder: libraries, records, reports of the profiler. Git ignores it."""
 RECORD = "run.json"
 """In a try's folder of that."""
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -46,6 +47,11 @@ class Session:
     def is_open(self) -> bool:
         closed = any(isinstance(event, Closed) for event in self.events)
         return self.opened.source == "measured" and not closed
+
+    @property
+    def work(self) -> Path:
+        """Libraries, records, reports of the profiler. Git ignores it."""
+        return self.folder / WORK
 
 
 def now() -> str:
@@ -98,13 +104,23 @@ def append(folder: Path, *events: Event) -> None:
         raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
 
 
+@contextmanager
+def alone(session: Session) -> Iterator[None]:
+    """While the block runs, no other process tries, keeps or reverts in this session."""
+    session.work.mkdir(parents=True, exist_ok=True)
+    with (session.work / "lock").open("a") as file:
+        if not lock.taken(file.fileno()):
+            raise UsageError(f"another command is at work in the session {session.name}: wait until it ends")
+        yield
+
+
 def create(root: Path, opened: Opened) -> Session:
     """A new session's folder with its first line. Raises UsageError for a name that is taken or none."""
     if not NAME.fullmatch(opened.name):
         raise UsageError(f"{opened.name!r} is no session's name: lower case letters, digits and dashes, at most 64")
     folder = root / FOLDER / opened.name
     try:
-        folder.mkdir(parents=True, exist_ok=False)
+        folder.mkdir(parents=True)
         (folder / WORK).mkdir()
         (folder / ".gitignore").write_text(f"{WORK}/\n", encoding="utf-8")
         (folder / FILE).touch()
@@ -146,16 +162,16 @@ def named(root: Path, name: str | None) -> Session:
 def still_open(root: Path, name: str | None) -> Session:
     """As `named`, of a session that may be added to."""
     found = named(root, name)
-    if found.opened.source == "recorded":
-        raise UsageError(f"{found.name} was recorded from a document, not measured: nothing is added to it")
     if not found.is_open:
-        raise UsageError(f"{found.name} is closed: begin another with `kernelgate session new`")
+        recorded = found.opened.source == "recorded"
+        ended = "was recorded from a document, not measured: nothing is added to it" if recorded else "is closed"
+        raise UsageError(f"{found.name} {ended}; `kernelgate session new` begins another")
     return found
 
 
-def slug(objective: str, taken: Iterable[str], today: str) -> str:
+def slug(objective: str, taken: Sequence[str], today: str) -> str:
     """A name made of the day and the objective, that no other session has."""
     words = re.findall(r"[a-z0-9]+", objective.lower())
-    stem, known = "-".join([today, *words])[:48].rstrip("-"), set(taken)
+    stem = "-".join([today, *words])[:48].rstrip("-")
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    return next(name for name in names if name not in known)
+    return next(name for name in names if name not in taken)

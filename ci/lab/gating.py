@@ -20,7 +20,7 @@ from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import advice, folder, steps, watching
+from kernelgate.ci.lab import advice, folder, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import GateAttempt, GateName
 from kernelgate.ci.lab.signals import findings
@@ -42,35 +42,27 @@ def run(
     Raises UsageError for a gate that this kind of session has not, and for one whose turn has not come.
     """
     made: list[GateAttempt] = []
-    with steps.alone(session):
+    with folder.alone(session):
         name = _named(session, asked) if asked is not None else _due(session, policy)
         while name is not None:
             one = skip(name, skipped) if skipped else attempt(session, root, policy, name, folder.every(root))
             folder.append(session.folder, one)
             session = folder.read(session.folder)
             made.append(one)
-            say(f"{name}: {attempt_words(one)}")
+            say(f"{name}: {'' if one.skipped else 'passed: ' if one.passed else 'FAILED: '}{one.said}")
             name = _due(session, policy) if asked is None and one.passed else None
     return tuple(made)
 
 
-def attempt_words(made: GateAttempt) -> str:
-    return made.said if made.skipped else f"{'passed' if made.passed else 'FAILED'}: {made.said}"
-
-
 def _named(session: Session, asked: str) -> GateName:
     """The gate, whose earlier ones are passed."""
-    gates = [gate for gate in gate_states(session.events) if gate.name != "document"]
-    order = [gate.name for gate in gates]
-    if asked not in order:
-        raise UsageError(
-            f"a session of the kind {session.opened.template} has no gate {asked}; it has {', '.join(order)}"
-        )
-    at = order.index(asked)
-    before = next((gate.name for gate in gates[:at] if gate.status in ("open", "failed")), None)
-    if before is not None:
-        raise UsageError(f"{before} comes before {asked}: `kernelgate session gate {before}`")
-    return order[at]
+    status = {gate.name: gate.status for gate in gate_states(session.events) if gate.name != "document"}
+    for name, one in status.items():
+        if name == asked:
+            return name
+        if asked in status and one in ("open", "failed"):
+            raise UsageError(f"{name} comes before {asked}: `kernelgate session gate {name}`")
+    raise UsageError(f"a session of the kind {session.opened.template} has no gate {asked}; it has {', '.join(status)}")
 
 
 def _due(session: Session, policy: Policy) -> GateName | None:
@@ -93,17 +85,13 @@ class TriedGate:
     seconds: float = 0.0
     silent_s: float = 0.0
 
-    def path(self, name: str) -> Path:
-        return self.session.folder / folder.WORK / name
-
-    def run(self, *words: str | Path, answers: Sequence[int] = (0,)) -> float:
-        """How long the command took. Raises GateFailedError where it ended with a code that is none of its answers."""
+    def run(self, *words: str | Path, answers: Sequence[int] = (0,)) -> None:
+        """Raises GateFailedError where the command ended with a code that is none of its answers."""
         done = watching.run(CLI, list(map(str, words)), self.root, self.watch)
         self.seconds += done.seconds
         self.silent_s = max(self.silent_s, done.silent_s or 0.0)
         if done.code not in answers:
-            raise GateFailedError(done.ended or done.last.removeprefix("kernelgate: "))
-        return done.seconds
+            raise GateFailedError(done.why)
 
     @property
     def card(self) -> str:
@@ -116,7 +104,7 @@ class TriedGate:
 
     def library(self) -> Path:
         """Of the working tree as it is now, which may be another than at the build gate."""
-        out = self.path("library")
+        out = self.session.work / "library"
         self.run("build", "--output", out)
         if not (out / self.card).exists():
             raise GateFailedError(f"{self.card} has no library")
@@ -131,13 +119,11 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
     expected = watching.expected_seconds(name, session, root, sessions)
     gate = TriedGate(session, root, policy, Watch(f"gate {name}", total_s=minutes * 60, expected_s=expected))
     try:
-        seen = _ATTEMPTS[name](gate)
+        seen = {"passed": True, **_ATTEMPTS[name](gate)}
     except GateFailedError as error:
         seen = {"passed": False, "said": str(error)}
-    timed = {"seconds": round(gate.seconds, 1), "silent_s": gate.silent_s or None}
-    return GateAttempt.model_validate(
-        {"at": folder.now(), "gate": name, "machine": lock.boot_identity(), **timed, **seen}
-    )
+    seen |= {"seconds": round(gate.seconds, 1), "silent_s": gate.silent_s or None, "machine": lock.boot_identity()}
+    return GateAttempt.model_validate({"at": folder.now(), "gate": name, **seen})
 
 
 def skip(name: GateName, why: str) -> GateAttempt:
@@ -145,11 +131,11 @@ def skip(name: GateName, why: str) -> GateAttempt:
     return GateAttempt(at=folder.now(), gate=name, passed=True, said=f"skipped: {why}", skipped=why)
 
 
-# ---- the gates: what each sees, as the fields of its attempt ---------------------------------------------------------
+# ---- the gates: what each sees, as the fields of its attempt; it is passed where nothing else is said ----------------
 
 
 def _environment(gate: TriedGate) -> dict[str, object]:
-    path = gate.path("doctor.json")
+    path = gate.session.work / "doctor.json"
     gate.run("doctor", "--output", path, answers=(0, 1))
     found = findings(path)
     failing = [f"{one.name}: {one.found}{f' → {one.fix}' if one.fix else ''}" for one in found if one.failed]
@@ -159,11 +145,11 @@ def _environment(gate: TriedGate) -> dict[str, object]:
 
 def _build(gate: TriedGate) -> dict[str, object]:
     gate.library()
-    return {"passed": True, "said": f"{gate.card} compiles, in {gate.seconds:.0f} s"}
+    return {"said": f"{gate.card} compiles, in {gate.seconds:.0f} s"}
 
 
 def _correctness(gate: TriedGate) -> dict[str, object]:
-    path = gate.path("fuzz.json")
+    path = gate.session.work / "fuzz.json"
     gate.run("fuzz", "--smallest-first", "--library", gate.library(), "--output", path, answers=(0, 1))
     check = record.read(path).checks[0]
     errors = [one.max_abs_error for one in check.results if one.max_abs_error is not None]
@@ -177,13 +163,13 @@ def _correctness(gate: TriedGate) -> dict[str, object]:
 
 
 def _performance(gate: TriedGate) -> dict[str, object]:
-    path = gate.path("performance.json")
+    path = gate.session.work / "performance.json"
     gate.run("bench", "--alone", "--head-library", gate.library(), *gate.cases, "--output", path)
     measured = record.read(path)
     verdict = judge(measured, gate.policy, name=str(path))
     both = [one for one in verdict.cases if one.reference_us and one.head_us]
     if not both:
-        return {"passed": False, "said": f"nothing beside the reference: {verdict.reason}"}
+        raise GateFailedError(f"nothing beside the reference: {verdict.reason}")
     reference_ms, ours_ms = (both[0].reference_us or 0) / 1000, (both[0].head_us or 0) / 1000
     figures = beside_reference(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
@@ -191,23 +177,19 @@ def _performance(gate: TriedGate) -> dict[str, object]:
     bands = next_step.Bands(gate.policy.gates.reference_min, gate.policy.guidance.target)
     step = next_step.decide(figures["speedup"], ours_ms, bands)  # as `kernelgate decide`
     to_do = step.advice.partition(";")[0].rstrip(".")
-    return {
-        "passed": True,
-        "said": f"{times}; {step.priority}: {to_do[0].lower()}{to_do[1:]}",
-        "figures": figures,
-    }
+    return {"said": f"{times}; {step.priority}: {to_do[0].lower()}{to_do[1:]}", "figures": figures}
 
 
 def _profile(gate: TriedGate) -> dict[str, object]:
-    out = gate.path("profile")
+    out = gate.session.work / "profile"
     library = ("--head-library", gate.library())
     gate.run("profile", "--alone", *library, *gate.cases[:2], "--set", "full", "--out", out)
     report = advice.newest(out, "*.ncu-rep")
     if report is None:
         raise GateFailedError("the profiler left no report")
     found = advice.longest(analyze.analyze(report)).bottleneck
-    evidence = "; ".join(found.evidence)
-    return {"passed": True, "said": f"{found.bottleneck.words} ({evidence})", "bottleneck": found.bottleneck.value}
+    said = f"{found.bottleneck.words} ({'; '.join(found.evidence)})"
+    return {"said": said, "bottleneck": found.bottleneck.value}
 
 
 _ATTEMPTS: Mapping[str, Callable[[TriedGate], dict[str, object]]] = {
@@ -228,12 +210,9 @@ def beside_reference(measured: RunRecord, both: Sequence[CaseVerdict]) -> dict[s
     wanted = {(one.card, one.id) for one in both}
     reaches = []  # half of each case's interval, of the logarithm
     for case in cards.compared(measured):
-        times = [one.samples_us for one in case.processes if (case.case.card, case.id) in wanted]
-        logs = [
-            log(median(one["reference"]) / median(one["head"]))
-            for one in times
-            if one.get("reference") and one.get("head")
-        ]
+        times = [one.samples_us for one in case.processes if (case.case.card, case.case.id) in wanted]
+        timed = [(one.get("reference"), one.get("head")) for one in times]
+        logs = [log(median(reference) / median(head)) for reference, head in timed if reference and head]
         if len(logs) > 1:
             reaches.append(float(stdtrit(len(logs) - 1, (1 + LEVEL) / 2)) * stdev(logs) / sqrt(len(logs)))
     if len(reaches) < len(both):

@@ -8,6 +8,7 @@ UTC. Changes are in percent of time, positive is slower, as everywhere in kernel
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from math import expm1, hypot, log1p
@@ -31,13 +32,10 @@ Source = Literal["measured", "recorded"]
 
 def _moment(text: str) -> str:
     """Times are subtracted, so that each needs its zone."""
-    try:
-        zone = datetime.fromisoformat(text).tzinfo
-    except ValueError:
-        zone = None
-    if zone is None:
-        raise ValueError("no time with a zone, such as 2026-11-22T12:00:00Z")
-    return text
+    with suppress(ValueError):
+        if datetime.fromisoformat(text).tzinfo:
+            return text
+    raise ValueError("no time with a zone, such as 2026-11-22T12:00:00Z")
 
 
 class _Event(Model):
@@ -61,7 +59,6 @@ class Opened(_Event):
     gpu: str | None = None
     """The device's name, "cpu" for the CPU kernel."""
     architecture: str | None = None
-    """Such as "sm_90"; "cpu"."""
     base: str | None = None
     """The commit that it began with."""
     minutes: float | None = None
@@ -72,13 +69,22 @@ class Opened(_Event):
     """Of a recorded session: the document that it was taken from."""
 
 
-class GateAttempt(_Event):
+class _Worked(_Event):
+    """What took a machine's time."""
+
+    seconds: float | None = None
+    machine: str | None = None
+    """Stands for the host and its boot: whether two were made on one machine."""
+    silent_s: float | None = None
+    """The longest time in which its commands printed nothing."""
+
+
+class GateAttempt(_Worked):
     """One attempt at a gate."""
 
     event: Literal["gate"] = "gate"
     gate: GateName
     passed: bool
-    seconds: float | None = None
     said: str
     """What was seen, in a sentence."""
     skipped: str | None = None
@@ -87,10 +93,6 @@ class GateAttempt(_Event):
     """Such as reference_ms, ours_ms, speedup; error_max."""
     bottleneck: str | None = None
     """Of the profile gate: what `analyze` named."""
-    machine: str | None = None
-    """Stands for the host and its boot: whether two attempts were made on one machine."""
-    silent_s: float | None = None
-    """The longest time in which its commands printed nothing."""
 
 
 class TryOutcome(Model):
@@ -100,7 +102,6 @@ class TryOutcome(Model):
     status: str
     """Of ci/judge/case.py."""
     change_pct: float
-    """Of time, positive is slower."""
     interval_pct: tuple[float, float]
     """95%."""
     error_pct: float
@@ -110,7 +111,7 @@ class TryOutcome(Model):
     head_us: float | None = None
 
 
-class TriedChange(_Event):
+class TriedChange(_Worked):
     """One change, measured."""
 
     event: Literal["try"] = "try"
@@ -121,7 +122,7 @@ class TriedChange(_Event):
     files: tuple[str, ...] = ()
     diff_sha256: str | None = None
     variables: tuple[str, ...] = ()
-    """What the change varies, as far as a program can see it: kernels, tile, threads, stages, …"""
+    """What the change varies, as far as ci/lab/variables.py can see it."""
     action: str | None = None
     """The stable name of the kind of change (ci/explain/recommend.py); None where nobody said."""
     recommended: bool = False
@@ -142,17 +143,11 @@ class TriedChange(_Event):
     record: str | None = None
     """sha256 of the run record."""
     base: str | None = None
-    """The commit, or the snapshot of a working tree, that it was measured against, …"""
     head: str | None = None
-    """… and that of the change."""
+    """Commits, or snapshots of a working tree: what it was measured against, and the change."""
     advised: Literal["keep", "revert"] | None = None
     """What certainty and policy speak for."""
     gpu_seconds: float | None = None
-    seconds: float | None = None
-    machine: str | None = None
-    """As in a gate's attempt, …"""
-    silent_s: float | None = None
-    """… and this too."""
     decision: Literal["kept", "reverted"] | None = None
     """What `decided` says of it, as `tries` reads it; a line of the log has none."""
 
@@ -251,9 +246,6 @@ def gates(events: Sequence[Event], name: GateName) -> tuple[GateAttempt, ...]:
 
 def notes(events: Sequence[Event], kind: str) -> list[str]:
     return [event.said for event in events if isinstance(event, SessionNote) and event.kind == kind]
-
-
-# ---- times of events -------------------------------------------------------------------------------------------------
 
 
 def minutes_between(earlier: str | None, later: str | None) -> float | None:

@@ -14,12 +14,13 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from kernelgate.bench.build import machine_code
@@ -31,7 +32,6 @@ from kernelgate.ci.document import answer as documents
 from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.lab import drawings, folder, report
-from kernelgate.ci.lab.log import TriedChange
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 
@@ -59,40 +59,36 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
         script=script,
         hashes={"style": _digest(style), "script": _digest(script)},
         shown=Markup(shown(state)),  # noqa: S704 (rendered with everything escaped)
-        cards=[one.card for one in known.cards],
+        cards=list(known.tiles),
         missing=known.missing,
         axes=AXES,
-        rules=known.rules,
-        data=_embedded(facts),
+        rules=RULES,
+        data=htmlsafe_json_dumps(facts, separators=(",", ":"), allow_nan=False),
     )  # fmt: skip
 
 
 def shown(state: SessionState) -> str:
     """The part of the page that changes with the log, as HTML."""
     opened = state.opened
+    drawn = (
+        ("Gain of each try over what stood before it", drawings.gains(state.tries), GAIN_NOTE),
+        ("Time by phase", drawings.phases(state), ""),
+    )
     return _environment().get_template("shown.html.jinja").render(
         state=state,
         about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
         tone="warn" if state.stop else "good" if state.closed == "done" else "same",
         marks=MARKS,
-        metrics=list(report.metrics(state)),
-        tries=[(one, _status(one), report.gain_words(one)) for one in sorted(state.tries, key=lambda one: one.number)],
+        metrics=report.metrics(state),
+        took=report.took,
+        gain=report.gain_words,
         drawings=[
-            drawing.figure(title, one.spoken, one.height, *one.content, note=note)
-            for title, one, note in (
-                ("Gain of each try over what stood before it", drawings.gains(state.tries), GAIN_NOTE),
-                ("Time by phase", drawings.phases(state), ""),
-            )
-            if one is not None
+            drawing.figure(title, one.spoken, one.height, *one.content, note=note) for title, one, note in drawn if one
         ],
     )  # fmt: skip
 
 
 GAIN_NOTE = "Percent less time with its 95% interval; kept ones are filled."
-
-
-def _status(one: TriedChange) -> str:
-    return "failed" if one.failed and one.decision != "kept" else one.decision or "undecided"
 
 
 def _environment() -> jinja2.Environment:
@@ -111,14 +107,6 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _embedded(facts: dict[str, Any]) -> Markup:
-    """Inside a script element nothing may end it; JSON's own escapes mean the same."""
-    text = json.dumps(facts, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 (no character is left that HTML gives a meaning)
-
-
 # ---- live ------------------------------------------------------------------------------------------------------------
 
 ADDRESS = "127.0.0.1"
@@ -135,11 +123,6 @@ HEADERS = {
 HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 
 Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Headers = Iterable[tuple[bytes, bytes]]
-
-
 Served = Mapping[str, tuple[str, Callable[[], str]]]
 """By its path, each text's kind and how it is made, anew for each request, which may raise KernelgateError."""
 
@@ -165,7 +148,7 @@ class PageAnswer:
     text: str
 
 
-def answer(method: str, path: str, headers: Headers, served: Served) -> PageAnswer:
+def answer(method: str, path: str, headers: Iterable[tuple[bytes, bytes]], served: Served) -> PageAnswer:
     """To one request. A log that cannot be read is said with status 500, as `error` in JSON."""
     hosts = [value for name, value in headers if name.lower() == b"host"]
     if len(hosts) != 1 or not OURS.fullmatch(hosts[0]):
@@ -178,29 +161,25 @@ def answer(method: str, path: str, headers: Headers, served: Served) -> PageAnsw
     try:
         return PageAnswer(200, kind, made())
     except KernelgateError as error:
-        said = json.dumps({"error": str(error)}) if kind == JSON else f"{error}\n"
-        return PageAnswer(500, JSON if kind == JSON else TEXT, said)
+        if kind == JSON:
+            return PageAnswer(500, JSON, json.dumps({"error": str(error)}))
+        return PageAnswer(500, TEXT, f"{error}\n")
 
 
 def listening(port: int) -> socket.socket:
     """A socket on the loopback address; 0 is any free port. Raises UsageError where the port cannot be had."""
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((ADDRESS, port))
-        bound.listen()
+        return socket.create_server((ADDRESS, port))
     except OSError as error:
-        bound.close()
-        why = (error.strerror or str(error)).lower()
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
         raise UsageError(f"--port {port} of {ADDRESS} cannot be had ({why}): name another; 0 is any free one") from None
-    return bound
 
 
 def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
     """Until Ctrl-C. `at` is told the address, once browsers are answered there."""
     import uvicorn  # of the extra `page`
 
-    async def application(scope: Message, _: Receive, send: Send) -> None:
+    async def application(scope: Message, _: object, send: Callable[[Message], Awaitable[None]]) -> None:
         found = answer(scope["method"], scope["path"], scope["headers"], served)
         body = found.text.encode()
         told = {"content-type": found.kind, "content-length": str(len(body)), **HEADERS}
@@ -231,6 +210,7 @@ def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
 
 
 TileAnswer = Mapping[str, int] | str
+"""What a block of a tile takes, or why there is none."""
 AXES: Mapping[str, tuple[int, ...]] = {
     "rows": (16, 32, 64, 96, 128, 192, 256),
     "columns": (16, 32, 64, 96, 128, 192, 256),
@@ -238,21 +218,23 @@ AXES: Mapping[str, tuple[int, ...]] = {
     "warps": (1, 2, 4, 8, 16),
 }
 """The tiles that are offered: a page runs no card, so each is asked before. Others: `kernelgate resources --tile`."""
-
-
-@dataclass(frozen=True)
-class CardTiles:
-    """What a card says of the tiles, in the order of `asked_tiles`: what a block takes, or why there is none."""
-
-    card: str
-    answers: tuple[TileAnswer, ...]
+RULES = {
+    "warp": machine_code.WARP,
+    "registers_per_warp_unit": machine_code.REGISTERS_PER_WARP_UNIT,
+    "max_registers": machine_code.MAX_REGISTERS,
+    "schedulers": machine_code.SCHEDULERS,
+    "shared_unit": machine_code.SHARED_UNIT,
+    "system_shared": machine_code.SYSTEM_SHARED,
+    "max_threads": machine_code.MAX_THREADS,
+    "registers_beside": tile.BESIDE,
+}
+"""By the names that templates/calculator.js has for them."""
 
 
 @dataclass(frozen=True)
 class Calculator:
-    rules: Mapping[str, int]
-    """By the names that templates/calculator.js has for them."""
-    cards: tuple[CardTiles, ...]
+    tiles: Mapping[str, Sequence[TileAnswer]] = field(default_factory=dict)
+    """By card, in the order of `asked_tiles`."""
     missing: str | None = None
     """Why cards are missing."""
 
@@ -265,35 +247,21 @@ def asked_tiles() -> list[dict[str, int]]:
 def calculator_data(known: Calculator) -> dict[str, Any]:
     """For the page's script. Each answer of a card stands there once, and for each tile its place."""
     return {
-        "rules": dict(known.rules),
+        "rules": RULES,
         "gpus": [
             {"key": key, "name": model.name} | asdict(model.limits) for key, model in sorted(hardware.GPUS.items())
         ],
         "axes": AXES,
-        "cards": [{"card": one.card, **_places(one.answers)} for one in known.cards],
+        "cards": [{"card": card, **_places(answers)} for card, answers in known.tiles.items()],
     }
 
 
 def _places(answers: Sequence[TileAnswer]) -> dict[str, Any]:
     different: list[TileAnswer] = []
-    places = []
     for one in answers:
         if one not in different:
             different.append(one)
-        places.append(different.index(one))
-    return {"answers": different, "places": places}
-
-
-RULES = {
-    "warp": machine_code.WARP,
-    "registers_per_warp_unit": machine_code.REGISTERS_PER_WARP_UNIT,
-    "max_registers": machine_code.MAX_REGISTERS,
-    "schedulers": machine_code.SCHEDULERS,
-    "shared_unit": machine_code.SHARED_UNIT,
-    "system_shared": machine_code.SYSTEM_SHARED,
-    "max_threads": machine_code.MAX_THREADS,
-    "registers_beside": tile.BESIDE,
-}
+    return {"answers": different, "places": [different.index(one) for one in answers]}
 
 
 def known(root: Path) -> Calculator:
@@ -301,8 +269,6 @@ def known(root: Path) -> Calculator:
     try:
         found = cards.of_checkout(root, asked_tiles())
     except KernelgateError as error:
-        return Calculator(RULES, (), str(error))
-    missing = str(found.mistakes[0]) if found.mistakes else None
-    if not found.cards and missing is None:
-        missing = "this checkout has no card"
-    return Calculator(RULES, tuple(CardTiles(one.name, one.tiles) for one in found.cards), missing)
+        return Calculator(missing=str(error))
+    missing = str(found.mistakes[0]) if found.mistakes else None if found.cards else "this checkout has no card"
+    return Calculator({one.name: one.tiles for one in found.cards}, missing)

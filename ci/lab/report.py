@@ -5,35 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
-from kernelgate.ci.lab.log import (
-    Event,
-    GateName,
-    Opened,
-    PatternUse,
-    SessionCost,
-    SessionNote,
-    TriedChange,
-    duration,
-    gates,
-    notes,
-    tries,
-)
+from kernelgate.ci.lab.log import Event, PatternUse, SessionNote, TriedChange, duration, notes
 from kernelgate.ci.lab.patterns import Applies
 from kernelgate.ci.lab.state import (
     BLIND_TARGET,
     BOTTLENECK_TARGET,
     BUILD_TARGET,
+    GateState,
     NextCommand,
     SessionState,
     closed_of,
-    opened_of,
     state_of,
 )
 from kernelgate.ci.policy.policy import Policy
@@ -44,8 +31,8 @@ MAX_POSTED = 60_000
 """Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
 ROWS = (1000, 100, 30, 10, 3)
 """Of a section of what is posted: as many as fit."""
-LAST_TRIES = 5
-LAST_NOTES = 5
+LAST = 5
+"""Tries and notes in the text that a session begins with."""
 MAX_SAID = 300
 """Characters of a quoted sentence."""
 NONE = "–"
@@ -57,23 +44,19 @@ MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
 def status_lines(state: SessionState) -> Iterator[str]:
     """The state for a person."""
-    opened = state.opened
-    about = ", ".join(filter(None, (opened.card, *opened.cases, opened.gpu)))
+    opened, about = state.opened, about_words(state)
     yield f"{opened.name}: {opened.objective}{f' ({about})' if about else ''}"
-    yield from budget_lines(state)
+    for one in state.budgets:
+        if one.limit is not None or one.spent:  # a cost that nobody logged is not 0
+            yield f"{one.of}: {one.shown(one.spent)}{'' if one.limit is None else f' of {one.shown(one.limit)}'}"
     yield ""
     for gate in state.gates:
-        took = f"{gate.minutes:.1f} of {gate.limit_minutes:g} min" if gate.minutes else f"{gate.limit_minutes:g} min"
-        yield f"[{MARKS[gate.status]}] {gate.name:12} {took:>17}  {gate.said or gate.passes}"
-    if state.tries:
-        yield ""
-    yield from map(try_line, state.tries)
+        yield f"[{MARKS[gate.status]}] {gate.name:12} {took(gate):>17}  {gate.said or gate.passes}"
+    yield from ("", *map(try_line, state.tries)) if state.tries else ()
     if state.figures.speedup is not None:
-        yield ""
         target = f", the target is {opened.target:g}x" if opened.target else ""
-        yield f"{state.figures.speedup:.3g}x the reference{target}"
-    yield from state.remarks
-    yield ""
+        yield from ("", f"{state.figures.speedup:.3g}x the reference{target}")
+    yield from (*state.remarks, "")
     if state.closed:
         yield f"closed: {state.closed}"
     else:
@@ -81,17 +64,18 @@ def status_lines(state: SessionState) -> Iterator[str]:
         yield from (f"  {command}" for command in commands(state.next))
 
 
+def about_words(state: SessionState) -> str:
+    return ", ".join(filter(None, (state.opened.card, *state.opened.cases, state.opened.gpu)))
+
+
+def took(gate: GateState) -> str:
+    """Such as "1.2 of 10 min"."""
+    return f"{f'{gate.minutes:.1f} of ' if gate.minutes else ''}{gate.limit_minutes:g} min"
+
+
 def commands(coming_next: NextCommand) -> tuple[str, ...]:
     """What comes next, a command a line: before a change, what says what to try."""
     return tuple(one for one in (coming_next.recommend, coming_next.command) if one is not None)
-
-
-def budget_lines(state: SessionState) -> Iterator[str]:
-    """What is spent of what may be, where that has a limit or was spent: a cost that nobody logged is not 0."""
-    for one in state.budgets:
-        if one.limit is not None or one.spent:
-            of = f" of {one.limit:.{one.digits}f}" if one.limit is not None else ""
-            yield f"{one.of}: {one.spent:.{one.digits}f}{of} {one.unit}"
 
 
 def try_line(one: TriedChange) -> str:
@@ -149,25 +133,20 @@ def metrics(state: SessionState) -> Iterator[TargetMetric]:
     yield _time("time to a named bottleneck", found.minutes_to_bottleneck, BOTTLENECK_TARGET, state)
     blind = "missed" if found.blind else "reached" if state.tries else "not yet"
     yield TargetMetric("blind tries", f"{found.blind} of {found.tries}", f"{BLIND_TARGET}", blind)
-    speed = NONE if found.speedup is None else f"{found.speedup:.3g}×"
-    if target is None:
-        yield TargetMetric("speed against the reference", speed)
-    else:
+    speed, aim, status = NONE if found.speedup is None else f"{found.speedup:.3g}×", None, None
+    if target is not None:
         reached = found.speedup is not None and found.speedup >= target
         missed = state.closed and found.speedup is not None
-        status = "reached" if reached else "missed" if missed else "not yet"
-        yield TargetMetric("speed against the reference", speed, f"≥ {target:g}×", status)
+        aim, status = f"≥ {target:g}×", "reached" if reached else "missed" if missed else "not yet"
+    yield TargetMetric("speed against the reference", speed, aim, status)
     yield TargetMetric("time saved by what was kept", f"{found.gain_kept_pct:.3g}%")
     yield TargetMetric("tries kept", f"{found.kept} of {found.tries}")
     if found.several_variables:
         yield TargetMetric("tries that change more than one thing", f"{found.several_variables}")
     for one in state.budgets:
-        spent = f"{one.spent:.{one.digits}f} {one.unit}" if one.spent or one.limit is not None else NONE
-        if one.limit is None:
-            yield TargetMetric(f"{one.of} spent", spent)
-        else:
-            limit = f"≤ {one.limit:.{one.digits}f} {one.unit}"
-            yield TargetMetric(f"{one.of} spent", spent, limit, "within" if one.spent < one.limit else "spent")
+        limit = None if one.limit is None else f"≤ {one.shown(one.limit)}"
+        spent = one.shown(one.spent) if one.spent or limit else NONE
+        yield TargetMetric(f"{one.of} spent", spent, limit, limit and ("spent" if one.is_spent else "within"))
 
 
 def _time(name: str, minutes: float | None, goal: float, state: SessionState) -> TargetMetric:
@@ -185,13 +164,11 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
 
 @dataclass(frozen=True)
 class _Paper:
-    """How texts of the log are written down, and how many of them in one section."""
+    """How texts of the log are written down, also in a cell of a table, and how many of them in a section."""
 
     line: Callable[[str], str]
     cell: Callable[[str], str]
-    """In a table."""
     rows: int | None = None
-    """All."""
 
 
 def _one_line(text: str) -> str:
@@ -212,24 +189,24 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
 def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     """The report with what experts are asked, and room for their answers."""
     state = state_of(events, policy, now)
-    lines = [
-        *_asked(events, state, _FILE),
-        "## Review",
-        "",
-        "Fill this in, and commit it beside the log. Reviewer and day:",
-        "",
-        "| try | action | bottleneck | right? If not: what it was |",
-        "| --- | --- | --- | --- |",
-        *(f"| {one.number} | {one.action or 'none'} | {one.bottleneck or 'none'} | |" for one in state.tries),
-        "",
-        "Answers to the questions:",
-        "",
-        "What should be tried next, and why:",
-        "",
-        "A pattern that would have saved time, of [docs/patterns](../../../docs/patterns/index.md) or a new one there "
-        "(when it applies, what to do):",
-    ]
-    return "\n".join(lines) + "\n"
+    tries = (f"| {one.number} | {one.action or 'none'} | {one.bottleneck or 'none'} | |" for one in state.tries)
+    rows = "\n".join(
+        ["| try | action | bottleneck | right? If not: what it was |", "| --- | --- | --- | --- |", *tries]
+    )
+    return f"""{_asked(events, state, _FILE)}
+## Review
+
+Fill this in, and commit it beside the log. Reviewer and day:
+
+{rows}
+
+Answers to the questions:
+
+What should be tried next, and why:
+
+A pattern that would have saved time, of [docs/patterns](../../../docs/patterns/index.md) or a new one there (when it \
+applies, what to do):
+"""
 
 
 def posted(events: Sequence[Event], policy: Policy, now: str) -> str:
@@ -241,35 +218,29 @@ def posted(events: Sequence[Event], policy: Policy, now: str) -> str:
     labels = [
         f"try {one.number}: {one.action or 'no action'}, {one.bottleneck or 'no bottleneck'}" for one in state.tries
     ]
-    text = ""
+    form = escape.fence(("/kernelgate pattern NAME: what to do, and when",), "text")
     for rows in ROWS:
         paper = _Paper(escape.prose, lambda text: escape.cell(escape.prose(text)), rows)
-        lines = [
-            *_asked(events, state, paper),
-            *_section("Actions and bottlenecks of the tries", labels, paper),
-            "Answer by a comment of this form; it becomes a pull request that names you.",
-            "",
-            escape.fence(("/kernelgate pattern NAME: what to do, and when",), "text"),
-        ]
-        text = "\n".join(lines) + "\n"
+        listed = "\n".join(_section("Actions and bottlenecks of the tries", labels, paper))
+        answer = f"Answer by a comment of this form; it becomes a pull request that names you.\n\n{form}\n"
+        text = f"{_asked(events, state, paper)}\n{listed}\n{answer}"
         if len(text) <= MAX_POSTED:
             break
     return text
 
 
-def _asked(events: Sequence[Event], state: SessionState, paper: _Paper) -> Iterator[str]:
+def _asked(events: Sequence[Event], state: SessionState, paper: _Paper) -> str:
     """The report without drawings, and the questions below it."""
-    yield from (*_lines(events, state, (), paper), "")
     usual = "Is what limits each try named rightly? Which pattern would have saved time?"
-    yield from _section("Questions", notes(events, "question") or [usual], paper)
+    questions = _section("Questions", notes(events, "question") or [usual], paper)
+    return "\n".join((*_lines(events, state, (), paper), "", *questions))
 
 
 def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], paper: _Paper) -> Iterator[str]:
     opened, closed = state.opened, closed_of(events)
     yield from (f"# {paper.line(opened.objective)}", "")
-    about = ", ".join(filter(None, (opened.card, *opened.cases, opened.gpu)))
     ended = f"; closed ({closed.why}): {paper.line(closed.said)}" if closed else "; still open"
-    yield from (f"{paper.line(about)}; {state.minutes:.0f} minutes{ended}", "")
+    yield from (f"{paper.line(about_words(state))}; {state.minutes:.0f} minutes{ended}", "")
     believed = [*([opened.hypothesis] if opened.hypothesis else []), *notes(events, "believed")]
     believed += [f"try {one.number}, {one.what}: {one.why}" for one in state.tries]
     yield from _section("What was believed", believed, paper)
@@ -307,8 +278,7 @@ def _measured(state: SessionState) -> Iterator[str]:
 
 def _learnt(events: Sequence[Event]) -> Iterator[str]:
     yield from notes(events, "learnt")
-    yield from (f"mistake: {said}" for said in notes(events, "mistake"))
-    yield from (f"question: {said}" for said in notes(events, "question"))
+    yield from (f"{kind}: {said}" for kind in ("mistake", "question") for said in notes(events, kind))
     for event in events:
         if isinstance(event, PatternUse):
             yield f"pattern {event.pattern}, {event.how}{f': {event.said}' if event.said else ''}"
@@ -325,74 +295,58 @@ def _took(state: SessionState) -> Iterator[str]:
     yield from state.remarks
 
 
-# ---- what a session begins with -------------------------------------------------------------------------------------
+# ---- what a session begins with --------------------------------------------------------------------------------------
 
 
-def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy) -> str:
+def prompt(events: Sequence[Event], found: Sequence[Applies], policy: Policy, now: str) -> str:
     """The text that work on a session begins with, as Markdown. Sentences of the log were written by others, so they
     stand there as quotations, each in one line.
     """
-    opened = opened_of(events)
-    about = [
-        ("Hypothesis", _quoted(opened.hypothesis)),
-        ("Target", f"{opened.target:g}× as fast as the reference" if opened.target else None),
-        ("Kernel", f"the card {opened.card}" if opened.card else None),
-        ("Cases", ", ".join(opened.cases) or None),
-        ("Device", opened.gpu),
-        ("Began at", f"commit {opened.base[:12]}" if opened.base else None),
-        ("Recorded", f"told of by {opened.origin}, not measured" if opened.source == "recorded" else None),
-    ]
-    known = [f"- {name}: {said}" for name, said in about if said]
-    lines = [
-        f"# Session {opened.name}",
-        "",
-        f"Objective: {_quoted(opened.objective)}",
-        "",
-        *known,
-        *([""] if known else []),
-    ]
-    for title, said in (
-        ("State", _standing(events)),
-        ("Constraints", _constraints(opened, events, policy)),
+    state = state_of(events, policy, now)
+    opened = state.opened
+    about = {
+        "Hypothesis": opened.hypothesis and _quoted(opened.hypothesis),
+        "Target": opened.target and f"{opened.target:g}× as fast as the reference",
+        "Kernel": opened.card and f"the card {opened.card}",
+        "Cases": ", ".join(opened.cases),
+        "Device": opened.gpu,
+        "Began at": opened.base and f"commit {opened.base[:12]}",
+        "Recorded": opened.source == "recorded" and f"told of by {opened.origin}, not measured",
+    }
+    lines = [f"# Session {opened.name}", "", f"Objective: {_quoted(opened.objective)}", ""]
+    lines += [f"- {name}: {said}" for name, said in about.items() if said]
+    for title, told in (
+        ("State", _standing(events, state)),
+        ("Constraints", _constraints(state, policy)),
         ("Patterns that apply now", _patterns(found)),
-        ("Last results", _results(events)),
-        ("Begin", _begin(opened, events)),
+        ("Last results", _results(events, state)),
+        ("Begin", _begin(state)),
     ):
-        lines += [f"## {title}", "", *(f"- {line}" for line in said), ""]
-    return "\n".join(lines)
+        lines += ["", f"## {title}", "", *(f"- {line}" for line in told)]
+    return "\n".join(lines) + "\n"
 
 
-def _standing(events: Sequence[Event]) -> Iterator[str]:
-    for name in get_args(GateName):
-        attempts = gates(events, name)
-        if attempts:
-            last = attempts[-1]
-            figures = ", ".join(f"{key} {value:g}" for key, value in last.figures.items())
-            seen = f"{_quoted(last.said)}{f' ({figures})' if figures else ''}"
-            count = "first attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
-            yield f"gate {name}: {'passed' if last.passed else 'failed'}, {count}: {seen}"
-        else:
-            yield f"gate {name}: open"
-    if tried := tries(events):
-        kept = sum(one.decision == "kept" for one in tried)
-        yield f"{counted(len(tried), 'change')} tried, {kept} kept"
-    closed = closed_of(events)
-    if closed is not None:
+def _standing(events: Sequence[Event], state: SessionState) -> Iterator[str]:
+    for gate in state.gates:
+        yield f"gate {gate.name}: {gate.status}{f': {_quoted(gate.said)}' if gate.said else ''}"
+    if state.figures.speedup is not None:
+        yield f"{state.figures.speedup:.3g}× as fast as the reference"
+    if state.tries:
+        yield f"{counted(len(state.tries), 'change')} tried, {state.figures.kept} kept"
+    if closed := closed_of(events):
         yield f"closed ({closed.why}): {_quoted(closed.said)}"
 
 
-def _constraints(opened: Opened, events: Sequence[Event], policy: Policy) -> Iterator[str]:
+def _constraints(state: SessionState, policy: Policy) -> Iterator[str]:
     yield "change one variable at a time; two at once cannot be told apart"
     stop_below = policy.gates.reference_min
     yield f"below {PROFILE_BELOW:g}× the reference profile before changing; below {stop_below:g}×, at once"
     yield f"a fix is kept from {KEEP_FROM:g}× as fast as before on, or where it is tuning and certainly faster"
     yield "a result that is wrong has no speed: fuzz before timing"
     yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"
-    spent = sum(one.usd for one in events if isinstance(one, SessionCost))
-    if opened.minutes is not None:
-        yield f"the session has {opened.minutes:g} minutes; at their end it stops, with what is known"
-    if opened.usd is not None:
-        yield f"it has ${opened.usd:.2f}, of which ${spent:.2f} are spent"
+    for one in state.budgets:
+        if one.limit is not None:
+            yield f"{one.shown(one.spent)} of {one.shown(one.limit)} are spent; at the end it stops, with what is known"
 
 
 def _patterns(found: Sequence[Applies]) -> Iterator[str]:
@@ -402,31 +356,20 @@ def _patterns(found: Sequence[Applies]) -> Iterator[str]:
         yield "none, by this session's log"
 
 
-def _results(events: Sequence[Event]) -> Iterator[str]:
-    every = tries(events)
-    for tried in every[-LAST_TRIES:]:
-        yield f"try {tried.number}, {_quoted(tried.what)}: {_effect(tried)}; {tried.decision or 'not decided yet'}"
+def _results(events: Sequence[Event], state: SessionState) -> Iterator[str]:
     said = [one for one in events if isinstance(one, SessionNote) and one.kind in ("learnt", "mistake")]
-    yield from (f"{one.kind}: {_quoted(one.said)}" for one in said[-LAST_NOTES:])
-    if not every and not said:
+    for one in state.tries[-LAST:]:
+        yield f"try {one.number}, {_quoted(one.what)}: {_clean(gain_words(one))}; {one.decision or 'not decided yet'}"
+    yield from (f"{note.kind}: {_quoted(note.said)}" for note in said[-LAST:])
+    if not state.tries and not said:
         yield "nothing was tried yet"
 
 
-def _effect(tried: TriedChange) -> str:
-    if tried.failed:
-        return f"failed at {tried.failed}, {_quoted(tried.said)}"
-    if not tried.outcomes:
-        return str(_quoted(tried.said))
-    return "; ".join(
-        f"{one.case} {one.change_pct:+.2f}% of time, error {one.error_pct:.2g}, {one.status}" for one in tried.outcomes
-    )
-
-
-def _begin(opened: Opened, events: Sequence[Event]) -> Iterator[str]:
-    if closed_of(events):
+def _begin(state: SessionState) -> Iterator[str]:
+    if state.closed:
         yield "this session is closed: what is new begins another one, `kernelgate session new`"
         return
-    yield f"`kernelgate patterns --session {opened.name}`"
+    yield f"`kernelgate patterns --session {state.opened.name}`"
     yield "`kernelgate session status` says which gate is next and why; `kernelgate session next` prints its command"
     yield (
         "before a change `next` names `kernelgate recommend`, where there is a profile; name what you try, "
@@ -434,8 +377,8 @@ def _begin(opened: Opened, events: Sequence[Event]) -> Iterator[str]:
     )
 
 
-def _quoted(said: str | None) -> str | None:
-    return None if said is None else f"“{_clean(said)}”"
+def _quoted(said: str) -> str:
+    return f"“{_clean(said)}”"
 
 
 def _clean(said: str) -> str:

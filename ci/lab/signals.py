@@ -22,7 +22,14 @@ from kernelgate.ci.judge import reference
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import log, variables
 from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
-from kernelgate.ci.lab.state import BISECT_AFTER_MINUTES, closed_of, failing_build_minutes, kept_since, times_as_fast
+from kernelgate.ci.lab.state import (
+    BISECT_AFTER_MINUTES,
+    closed_of,
+    failing_build_minutes,
+    kept_since,
+    seconds_of,
+    times_as_fast,
+)
 from kernelgate.ci.policy.policy import Policy
 
 PATTERNS_SILENT_S: Final = 120.0
@@ -32,11 +39,10 @@ minutes."""
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One of `kernelgate doctor --json`'s checks that did not pass."""
+    """One of `kernelgate doctor --json`'s checks that did not pass: it failed, or warns."""
 
     name: str
     failed: bool
-    """Else a warning."""
     found: str
     fix: str | None = None
 
@@ -81,17 +87,51 @@ class Seen:
     def tries(self) -> tuple[TriedChange, ...]:
         return log.tries(self.events)
 
-    @property
+    @cached_property
     def closed(self) -> Closed | None:
         return closed_of(self.events)
+
+    @cached_property
+    def work(self) -> list[GateAttempt | TriedChange]:
+        return [one for one in self.events if isinstance(one, GateAttempt | TriedChange)]
+
+    @cached_property
+    def last_timed(self) -> tuple[GateAttempt, float] | None:
+        """The last performance gate with figures, and how many times as fast as the reference the kernel is now: with
+        what was kept since."""
+        timed = ((one, speedup(one)) for one in reversed(self.gates("performance")))
+        found = next(((one, times) for one, times in timed if times), None)
+        return found and (found[0], found[1] * times_as_fast(kept_since(self.events, found[0])))
+
+    @property
+    def is_of_cpu(self) -> bool:
+        return any(isinstance(one, Opened) and one.gpu == "cpu" for one in self.events)
 
     def gates(self, name: GateName) -> tuple[GateAttempt, ...]:
         return log.gates(self.events, name)
 
     def skipped(self, gate: GateName) -> str | None:
         """Why a gate was passed over and never tried since."""
-        attempts = self.gates(gate)
-        return attempts[-1].skipped if attempts else None
+        return next((one.skipped for one in self.gates(gate)[-1:]), None)
+
+    def because(self, gate: GateName) -> str:
+        """The same, for the end of a sentence."""
+        reason = self.skipped(gate)
+        return f": {reason}" if reason else ""
+
+    def failures(self, words: re.Pattern[str]) -> Iterator[str]:
+        """What the tools said of things that failed and have not been passed since, the last first, where it holds
+        these words. What the environment says of itself is no matter of the kernel's sources."""
+        passed: set[str] = {"environment"}
+        for event in reversed(self.work):
+            if isinstance(event, TriedChange):
+                last = event.failed and event.number == self.tries[-1].number
+                said = f"try {event.number}: {event.said}" if last else ""
+            else:
+                said = "" if event.passed or event.gate in passed else event.said
+                passed |= {event.gate} if event.passed else set()
+            if words.search(said):
+                yield said
 
 
 Signal = Callable[[Seen], str | None]
@@ -116,16 +156,15 @@ def reference_unmeasured(seen: Seen) -> str | None:
         tried = any(note.code == "no_reference" for note in seen.record.notes)  # it cannot be timed there
         if cases and not tried and not any("reference" in {*one.samples_us, *one.condensed} for one in timings):
             return f"the record times {counted(len(cases), 'case')} and no reference"
-    if any(map(speedup, seen.gates("performance"))) or seen.closed:
+    if seen.closed or any(map(speedup, seen.gates("performance"))):
         return None
     if seen.tries:
         were = "was" if len(seen.tries) == 1 else "were"
         return f"{counted(len(seen.tries), 'change')} {were} tried, and the reference was never measured"
     if (skipped := seen.skipped("performance")) is not None:
         return f"the reference was not measured: {skipped}"
-    if any(one.passed for one in seen.gates("correctness")):
-        return "results are right, and the reference was not measured yet"
-    return None
+    right = any(one.passed for one in seen.gates("correctness"))
+    return "results are right, and the reference was not measured yet" if right else None
 
 
 def slow_without_profile(seen: Seen) -> str | None:
@@ -133,21 +172,18 @@ def slow_without_profile(seen: Seen) -> str | None:
     profiled = seen.record is None or any(one.side == "head" for one in seen.record.profile)
     if not profiled and (found := _slowest(seen.speedups)):
         return f"{found}, and the record holds no profile"
-    if _is_of_cpu(seen):
+    if seen.is_of_cpu or seen.last_timed is None or seen.last_timed[1] >= PROFILE_BELOW:
         return None
-    last, times = _last_timed(seen)
-    if last is None or times is None or times >= PROFILE_BELOW:
-        return None
+    last, times = seen.last_timed
     later = seen.events[seen.events.index(last) + 1 :]
     if any(_is_proven(one, "profile") or (isinstance(one, TriedChange) and one.bottleneck) for one in later):
         return None  # the gate or a try, which profiles both sides, named a bottleneck since
-    reason = seen.skipped("profile")
-    return f"{times:.2g}× the reference, and no profile since{f': {reason}' if reason else ''}"
+    return f"{times:.2g}× the reference, and no profile since{seen.because('profile')}"
 
 
 def blind_tries(seen: Seen) -> str | None:
     """Changes that nothing measured had asked for."""
-    if _is_of_cpu(seen) or seen.skipped("profile") is not None:
+    if seen.is_of_cpu or seen.skipped("profile") is not None:
         return None
     blind = [one for one in seen.tries if one.bottleneck is None and one.failed is None]
     return f"{_numbered(blind)} without a bottleneck that a profile named" if blind else None
@@ -158,8 +194,8 @@ def below_reference(seen: Seen) -> str | None:
     least = seen.policy.gates.reference_min
     if slow := _slowest({case: times for case, times in seen.speedups.items() if times >= least}):
         return slow
-    _, times = _last_timed(seen)
-    return f"{times:.2g}× the reference" if times is not None and least <= times < PROFILE_BELOW else None
+    times = seen.last_timed[1] if seen.last_timed else 0.0
+    return f"{times:.2g}× the reference" if least <= times < PROFILE_BELOW else None
 
 
 def launch_heavy(seen: Seen) -> str | None:
@@ -177,10 +213,8 @@ def wrong_results(seen: Seen) -> str | None:
     attempts = seen.gates("correctness")
     if attempts and not attempts[-1].passed and not seen.closed:
         return attempts[-1].said
-    tried = seen.tries[-1] if seen.tries else None
-    if tried is None or tried.failed != "correctness" or tried.decision == "reverted":
-        return None
-    return f"try {tried.number}: {tried.said}"
+    wrongly = (one for one in seen.tries[-1:] if one.failed == "correctness" and one.decision != "reverted")
+    return next((f"try {one.number}: {one.said}" for one in wrongly), None)
 
 
 def timed_unchecked(seen: Seen) -> str | None:
@@ -193,14 +227,13 @@ def timed_unchecked(seen: Seen) -> str | None:
         if _is_proven(event, "correctness"):
             return None
         if isinstance(event, GateAttempt) and event.gate == "performance":
-            skipped = seen.skipped("correctness")
-            return f"speed was measured before results were known to be right{f': {skipped}' if skipped else ''}"
+            return f"speed was measured before results were known to be right{seen.because('correctness')}"
     return None
 
 
 def several_variables(seen: Seen) -> str | None:
-    mixed = [one for one in seen.tries if variables.several(one.variables)]
-    return f"try {mixed[-1].number}: {variables.warning(mixed[-1].variables)}" if mixed else None
+    warned = ((one, variables.warning(one.variables)) for one in reversed(seen.tries))
+    return next((f"try {one.number}: {said}" for one, said in warned if said), None)
 
 
 def kept_uncertain(seen: Seen) -> str | None:
@@ -223,29 +256,25 @@ def environment_unchecked(seen: Seen) -> str | None:
 def environment_skipped(seen: Seen) -> str | None:
     """Work on a machine before it was known to be fit, or on another than the one that was looked at."""
     machines: list[str | None] = []
-    for event in seen.events:
-        if isinstance(event, GateAttempt) and _is_proven(event, "environment"):
+    for event in seen.work:
+        if _is_proven(event, "environment"):
             machines.append(event.machine)
-        if not isinstance(event, GateAttempt | TriedChange):
-            continue
-        if isinstance(event, GateAttempt) and event.gate in ("environment", "document"):
-            continue
-        if not machines:
-            reason = seen.skipped("environment")
-            return f"work began before the environment was known to be valid{f': {reason}' if reason else ''}"
-        if event.machine is not None and None not in machines and event.machine not in machines:
-            return f"{_called(event)} was on another machine than the one whose environment was looked at"
+        elif isinstance(event, TriedChange) or event.gate not in ("environment", "document"):
+            if not machines:
+                return f"work began before the environment was known to be valid{seen.because('environment')}"
+            if event.machine is not None and None not in machines and event.machine not in machines:
+                return f"{_called(event)} was on another machine than the one whose environment was looked at"
     return None
 
 
 def cold_starts(seen: Seen) -> str | None:
     """The session's work went on on another machine, or after another start of it."""
-    known = [one for one in _work(seen) if one.machine is not None]
+    known = [one for one in seen.work if one.machine is not None]
     changed = [(before, after) for before, after in pairwise(known) if before.machine != after.machine]
     if not changed:
         return None
     before, after = changed[-1]
-    again = sum(one.seconds or 0.0 for one in seen.gates("environment")[1:]) / 60
+    again = seconds_of(seen.gates("environment")[1:]) / 60
     cost = f"; to look at the environment again took {again:.0f} min" if again >= 1 else ""
     return f"another machine, or a new start of it, between {_called(before)} and {_called(after)}{cost}"
 
@@ -254,50 +283,45 @@ def build_keeps_failing(seen: Seen) -> str | None:
     """For too long since its first failure, which is not the time of its attempts alone."""
     last = next((one.at for one in reversed(seen.events) if one.at is not None), None)
     minutes = failing_build_minutes(seen.events, last)
-    if minutes < BISECT_AFTER_MINUTES:
-        return None
-    return f"the build has failed for {minutes:.0f} min, in {counted(len(seen.gates('build')), 'attempt')}"
+    many = counted(len(seen.gates("build")), "attempt")
+    return f"the build has failed for {minutes:.0f} min, in {many}" if minutes >= BISECT_AFTER_MINUTES else None
 
 
 def symbol_undefined(seen: Seen) -> str | None:
     """Of a template, as far as the linker names it: a function of another library is not missing an instantiation."""
-    for said in _failures(seen, UNDEFINED):
-        names = NAMED.findall(said)
-        if not names or any(map(_is_template, names)):
-            return said
-    return None
+    found = ((said, NAMED.findall(said)) for said in seen.failures(UNDEFINED))
+    return next((said for said, names in found if not names or any(map(_is_template, names))), None)
 
 
 def types_mixed(seen: Seen) -> str | None:
-    return next(_failures(seen, MIXED_TYPES), None)
+    return next(seen.failures(MIXED_TYPES), None)
 
 
 def resources_exceeded(seen: Seen) -> str | None:
     """A kernel of which no block fits, by what the compiler counted; or that compiler or driver refused for it."""
     if seen.record is not None:
-        names = [word for one in seen.record.environments for word in (one.device.name or "").split()]
+        names = {word for one in seen.record.environments for word in (one.device.name or "").split()}
         for kernel in (kernel for one in seen.record.builds if one.side == "head" for kernel in one.kernels):
             for gpu, share in kernel.occupancy_pct.items():
-                if share == 0 and set(gpu.split(" and ")) & set(names):
+                if share == 0 and names & set(gpu.split(" and ")):
                     limits = kernel.occupancy_limits.get(gpu, "its resources")
                     return f"no block of {kernel.name} fits a multiprocessor of {gpu}, by {limits}"
-    return next(_failures(seen, RESOURCES), None)
+    return next(seen.failures(RESOURCES), None)
 
 
 def machine_lost(seen: Seen) -> str | None:
     """Of a session that kernelgate measured by its end and the record's; of one told of in a document by its words."""
     if seen.record is not None and seen.record.run.ended == "preempted":
         return "the record's run was preempted"
-    if seen.closed and seen.closed.why == "machine":
+    recorded = any(isinstance(one, Opened) and one.source == "recorded" for one in seen.events)
+    if seen.closed and (seen.closed.why == "machine" or (recorded and LOST.search(seen.closed.said))):
         return seen.closed.said
-    if not any(isinstance(one, Opened) and one.source == "recorded" for one in seen.events):
-        return None
-    return seen.closed.said if seen.closed and LOST.search(seen.closed.said) else next(_failures(seen, LOST), None)
+    return next(seen.failures(LOST), None) if recorded else None
 
 
 def silent_work(seen: Seen) -> str | None:
     """A command of the session that printed nothing for too long. Between commands nobody knows who works or thinks."""
-    most = max(_work(seen), key=lambda one: one.silent_s or 0.0, default=None)
+    most = max(seen.work, key=lambda one: one.silent_s or 0.0, default=None)
     if most is None or (most.silent_s or 0.0) < PATTERNS_SILENT_S:
         return None
     return f"{_called(most)} printed nothing for {most.silent_s:.0f} s: {most.said}"
@@ -311,9 +335,10 @@ def foreign_target(seen: Seen) -> str | None:
     if seen.record is None:
         return None
     capabilities = [one.device.compute_capability for one in seen.record.environments]
-    devices = [f"sm_{capability.replace('.', '')}" for capability in capabilities if capability]
     targets = sorted({target for one in seen.record.builds if one.side == "head" for target in one.targets})
-    foreign = next((device for device in devices if device not in {target.rstrip("af") for target in targets}), None)
+    plain = {target.rstrip("af") for target in targets}
+    devices = (f"sm_{capability.replace('.', '')}" for capability in capabilities if capability)
+    foreign = next((device for device in devices if device not in plain), None)
     return f"compiled for {', '.join(targets)}, measured on {foreign}" if targets and foreign else None
 
 
@@ -334,41 +359,9 @@ def speedup(gate: GateAttempt) -> float | None:
     return gate.figures.get("speedup") or (reference_ms / ours_ms if reference_ms and ours_ms else None)
 
 
-def _failures(seen: Seen, words: re.Pattern[str]) -> Iterator[str]:
-    """What the tools said of things that failed and have not been passed since, the last first, where it holds these
-    words. What the environment says of itself is no matter of the kernel's sources."""
-    passed: set[str] = {"environment"}
-    for event in reversed(_work(seen)):
-        if isinstance(event, TriedChange):
-            said = f"try {event.number}: {event.said}" if event.failed and event.number == seen.tries[-1].number else ""
-        elif event.passed:
-            passed.add(event.gate)
-            continue
-        else:
-            said = "" if event.gate in passed else event.said
-        if words.search(said):
-            yield said
-
-
-def _work(seen: Seen) -> list[GateAttempt | TriedChange]:
-    return [one for one in seen.events if isinstance(one, GateAttempt | TriedChange)]
-
-
 def _is_proven(event: Event, gate: GateName) -> bool:
     """Whether a gate was passed by being tried."""
     return isinstance(event, GateAttempt) and event.gate == gate and event.passed and not event.skipped
-
-
-def _is_of_cpu(seen: Seen) -> bool:
-    return any(isinstance(one, Opened) and one.gpu == "cpu" for one in seen.events)
-
-
-def _last_timed(seen: Seen) -> tuple[GateAttempt | None, float | None]:
-    """The last performance gate with figures, and how many times as fast as the reference the kernel is now: with what
-    was kept since."""
-    last = next((one for one in reversed(seen.gates("performance")) if speedup(one)), None)
-    times = speedup(last) if last else None
-    return last, times * times_as_fast(kept_since(seen.events, last)) if last and times else None
 
 
 def _is_template(name: str) -> bool:

@@ -9,6 +9,7 @@ from math import exp, log, sqrt
 from typing import Final, Literal, cast
 
 from kernelgate.ci.explain.next_step import PROFILE_BELOW
+from kernelgate.ci.lab import log as logs
 from kernelgate.ci.lab.log import (
     Closed,
     Event,
@@ -17,12 +18,9 @@ from kernelgate.ci.lab.log import (
     Opened,
     PatternUse,
     SessionCost,
-    Template,
     TriedChange,
-    clock_jumps,
     gates,
     minutes_between,
-    notes,
     tries,
 )
 from kernelgate.ci.lab.variables import several
@@ -33,10 +31,6 @@ Stop = Literal["time", "cost", "gate"]
 HOUR_S = 3600.0
 BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET = 30, 15, 0
 """Minutes to a working build and to a named bottleneck, and blind tries: the goals of the founding documents."""
-ORDER: dict[Template, tuple[GateName, ...]] = {
-    "baseline": ("environment", "build", "correctness", "performance", "document"),
-    "optimise": ("environment", "build", "correctness", "performance", "profile", "document"),
-}
 
 
 @dataclass(frozen=True)
@@ -55,12 +49,6 @@ class GateState:
     at: str | None
     """Of the first attempt that passed."""
 
-    @property
-    def took(self) -> str:
-        """Such as "1.2 of 10 min"."""
-        limit = f"{self.limit_minutes:g} min"
-        return f"{self.minutes:.1f} of {limit}" if self.minutes else f"within {limit}"
-
 
 @dataclass(frozen=True)
 class SessionBudget:
@@ -71,21 +59,22 @@ class SessionBudget:
     limit: float | None
     unit: str
 
+    def shown(self, amount: float) -> str:
+        """Such as "12 min"."""
+        return f"{amount:.{0 if self.of == 'time' else 2}f} {self.unit}"
+
     @property
-    def digits(self) -> int:
-        """After the point."""
-        return 0 if self.of == "time" else 2
+    def is_spent(self) -> bool:
+        return self.limit is not None and self.spent >= self.limit
 
 
 @dataclass(frozen=True)
 class AdviceAtHand:
-    """What is recommended for the last kept state, as whoever asks found it on disk."""
+    """What is recommended for the last kept state: the command that says it, and names of actions, the best first."""
 
     command: str
-    """That says it."""
     bottleneck: str | None
     actions: tuple[str, ...]
-    """Stable names, the best first."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,6 @@ class SessionFigures:
     usd_assistant: float | None
     usd_other: float | None
     """What is known of its cost: logged, or by a price of the policy."""
-    mistakes: tuple[str, ...]
     patterns: dict[str, tuple[str, ...]]
     """Names of those that were applied, learnt, violated."""
     timed: bool
@@ -136,8 +124,7 @@ class SessionFigures:
     @property
     def usd(self) -> float | None:
         """All that is known; None where nothing is."""
-        known = [one for one in (self.usd_gpu, self.usd_assistant, self.usd_other) if one is not None]
-        return sum(known) if known else None
+        return _sum([one for one in (self.usd_gpu, self.usd_assistant, self.usd_other) if one is not None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +145,7 @@ class SessionSummary:
     @property
     def counted(self) -> bool:
         """Whether figures over sessions are made of it."""
-        return self.opened.source == "measured" and self.closed is not None and self.figures.timed
+        return self.opened.source == "measured" and self.closed is not None and not self.is_search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,8 +219,7 @@ hours and ended at 0.09x the reference."""
 
 def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
     """All gates of the session's template, in their order."""
-    template = opened_of(events).template
-    documents = BASELINE_DOCUMENT_MINUTES if template == "baseline" else DOCUMENT_MINUTES
+    baseline = opened_of(events).template == "baseline"
     known: dict[GateName, tuple[float, str, str]] = {
         "environment": (
             ENVIRONMENT_MINUTES,
@@ -261,24 +247,26 @@ def gate_states(events: Sequence[Event]) -> tuple[GateState, ...]:
             f"a bottleneck is named; needed below {PROFILE_BELOW:g}x the reference",
             "see what the profiler said; without one, say so: `kernelgate session gate profile --skip REASON`",
         ),
-        "document": (documents, "the report is written", "kernelgate session close"),
+        "document": (
+            BASELINE_DOCUMENT_MINUTES if baseline else DOCUMENT_MINUTES,
+            "the report is written",
+            "kernelgate session close",
+        ),
     }
-    return tuple(_gate(name, known[name], events) for name in ORDER[template])
+    return tuple(_gate(name, told, events) for name, told in known.items() if not (baseline and name == "profile"))
 
 
 def _gate(name: GateName, told: tuple[float, str, str], events: Sequence[Event]) -> GateState:
     attempts = gates(events, name)
     last = attempts[-1] if attempts else None
-    status: GateStatus = "open"
-    if name == "document" and closed_of(events):
-        status = "passed"
-    elif last is not None:
-        status = "skipped" if last.passed and last.skipped else "passed" if last.passed else "failed"
+    status: GateStatus = "passed" if name == "document" and closed_of(events) else "open"
+    if last is not None:
+        status = "failed" if not last.passed else "skipped" if last.skipped else "passed"
     return GateState(
         name,
         *told,
         status=status,
-        minutes=sum(one.seconds or 0.0 for one in attempts) / 60,
+        minutes=seconds_of(attempts) / 60,
         said=last.said if last else None,
         at=next((one.at for one in attempts if one.passed), None),
     )
@@ -298,9 +286,12 @@ def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
     if not failing:
         return 0.0
     since = minutes_between(failing[-1].at, until)
-    if since is None:
-        return sum(one.seconds or 0.0 for one in failing) / 60
-    return since + (failing[-1].seconds or 0.0) / 60
+    return seconds_of(failing) / 60 if since is None else since + seconds_of(failing[-1:]) / 60
+
+
+def seconds_of(events: Iterable[Event]) -> float:
+    """That gates and tries took, as far as it was logged."""
+    return sum(one.seconds or 0.0 for one in events if isinstance(one, GateAttempt | TriedChange))
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -313,9 +304,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
-    gpu_s = 0.0
-    if is_on_gpu(events):  # it costs, whatever a gate or try does there
-        gpu_s = sum(event.seconds or 0.0 for event in events if isinstance(event, GateAttempt | TriedChange))
+    gpu_s = seconds_of(events) if is_on_gpu(events) else 0.0  # it costs, whatever a gate or try does there
     uses = [event for event in events if isinstance(event, PatternUse)]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
@@ -332,7 +321,6 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         usd_gpu=_usd_gpu(events, gpu_s, policy),
         usd_assistant=_usd(events, "assistant"),
         usd_other=_usd(events, "other"),
-        mistakes=tuple(notes(events, "mistake")),
         patterns={
             how: tuple(dict.fromkeys(use.pattern for use in uses if use.how == how))
             for how in ("applied", "learnt", "violated")
@@ -395,8 +383,11 @@ def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float |
 
 
 def _usd(events: Sequence[Event], of_what: str) -> float | None:
-    paid = [event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what]
-    return sum(paid) if paid else None
+    return _sum([event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what])
+
+
+def _sum(known: Sequence[float]) -> float | None:
+    return sum(known) if known else None
 
 
 # ---- what comes next, and when it stops ------------------------------------------------------------------------------
@@ -422,7 +413,7 @@ def state_of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceA
     known, closed = summary(events, policy, now), closed_of(events)
     opened, until = known.opened, (closed.at if closed else None) or now
     box = BASELINE_MINUTES if opened.template == "baseline" else OPTIMISE_MINUTES
-    remarks = [*clock_jumps(events, until)]
+    remarks = [*logs.clock_jumps(events, until)]
     if is_on_gpu(events) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
         remarks.append(f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted")
     state = SessionState(
@@ -453,9 +444,8 @@ def is_tuning(speedup: float | None) -> bool:
 
 def _stop(state: SessionState, events: Sequence[Event], until: str) -> tuple[Stop, str] | None:
     for one in state.budgets:
-        if one.limit is not None and one.spent >= one.limit:
-            spent, limit = (f"{value:.{one.digits}f} {one.unit}" for value in (one.spent, one.limit))
-            return one.of, f"{spent} of {limit} are spent"
+        if one.limit is not None and one.is_spent:
+            return one.of, f"{one.shown(one.spent)} of {one.shown(one.limit)} are spent"
     waiting = due(state.gates, state.figures.speedup_before)
     passed = [event.at for event in events if isinstance(event, GateAttempt) and event.passed]
     without = minutes_between(passed[-1] if passed else events[0].at, until) or 0.0
@@ -481,13 +471,11 @@ def _next(
             return NextCommand("kernelgate session keep", f"try {last.number} is certainly faster, by enough")
         why = "it failed" if last.failed else "it is not certainly faster, or not by enough"
         return NextCommand("kernelgate session revert", f"try {last.number}: {why}")
-    spent, target = 0.0, state.opened.target
-    if state.tries:
-        first = state.tries[0]
-        spent = (first.seconds or 0.0) / 60 + (minutes_between(first.at, until) or 0.0)
+    first, target = state.tries[:1], state.opened.target
+    left = CHANGE_MINUTES - sum(seconds_of(first) / 60 + (minutes_between(one.at, until) or 0.0) for one in first)
     reached = target is not None and (state.figures.speedup or 0.0) >= target
-    if spent < CHANGE_MINUTES and not reached:
-        return _change(state, events, CHANGE_MINUTES - spent, at_hand)
+    if left > 0 and not reached:
+        return _change(state, events, left, at_hand)
     why = f"the target of {target:g}x is reached" if reached else f"the {CHANGE_MINUTES:g} minutes for changes are over"
     measured = gates(events, "performance")
     if measured and not kept_since(events, measured[-1]):
@@ -497,16 +485,15 @@ def _next(
 
 def due(found: Sequence[GateState], speedup: float | None) -> GateName | None:
     """The gate that is next; a profile is not needed of a kernel that is as fast as the reference."""
-    waiting = (gate.name for gate in found if gate.name != "document" and gate.status in ("open", "failed"))
-    return next((name for name in waiting if name != "profile" or not is_tuning(speedup)), None)
+    over = ("document", "profile") if is_tuning(speedup) else ("document",)
+    return next((gate.name for gate in found if gate.name not in over and gate.status in ("open", "failed")), None)
 
 
 def _at_gate(gate: GateState, speedup: float | None, failing_minutes: float, policy: Policy) -> NextCommand:
     command = f"kernelgate session gate {gate.name}"
     if failing_minutes >= BISECT_AFTER_MINUTES:
         since = f"it has not compiled for {failing_minutes:.0f} minutes"
-        said = f"{since}: find the last commit that did, and start from it"
-        return NextCommand("kernelgate bisect --build GOOD", said)
+        return NextCommand("kernelgate bisect --build GOOD", f"{since}: find the last commit that did, and start there")
     if gate.status == "failed":
         return NextCommand(command, f"{gate.name} failed: {gate.said}; {gate.on_failure}")
     if gate.name == "profile" and speedup is not None:

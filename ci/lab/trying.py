@@ -1,4 +1,5 @@
-"""One try: what changed since the last kept state, measured against it, and what certainty and policy make of it.
+"""What is tried in a session: it opens on a checkout; a change is measured against the last kept state, then kept or
+reverted; it is closed. The author's branch and index are left alone: only files of the change are written.
 
 `python -m kernelgate.ci.lab.trying FOLDER` is the process that measures: FOLDER/try.json says what, FOLDER/run.json is
 its record; where there is nothing to judge, try.json says why. Its parent ends it when it falls silent, and loses
@@ -13,6 +14,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,6 +22,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import git, lock
 from kernelgate.bench.system.progress import say
@@ -29,10 +32,21 @@ from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import advice, folder, log, state, steps, variables, watching
+from kernelgate.ci.lab import advice, folder, log, report, state, variables, watching
 from kernelgate.ci.lab.folder import RECORD, Session
-from kernelgate.ci.lab.log import Event, Opened, PatternUse, TriedChange, TryOutcome, tries
-from kernelgate.ci.lab.state import due, is_tuning, untried
+from kernelgate.ci.lab.log import (
+    Closed,
+    ClosedWhy,
+    Decided,
+    Event,
+    Opened,
+    PatternUse,
+    SessionNote,
+    TriedChange,
+    TryOutcome,
+    tries,
+)
+from kernelgate.ci.lab.state import due, is_tuning, state_of, untried
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy as policies
@@ -40,6 +54,7 @@ from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import gpu, why
 
 TRY = "try.json"
+REVERTED = "reverted"
 SESSION_FUZZ_S: Final = 10.0
 """Of a try, for its fuzz trials, the riskiest first. Before a merge they are run in full."""
 LIMIT_S = 1800.0
@@ -48,31 +63,83 @@ STANDARD_ERRORS = 1.96
 """On either side of a 95% interval. With few processes the interval is wider, and the error then on the safe side."""
 
 
+# ---- a session begins and ends ---------------------------------------------------------------------------------------
+
+
+def begin(root: Path, asked: Opened) -> Session:
+    """Opens the session. Raises UsageError for a card or case that is not there, and a name that is taken."""
+    from kernelgate.bench.system import environment  # which asks the driver
+
+    known = cards.of_checkout(root).without_mistakes()
+    card = asked.card or (known.names[0] if len(known.names) == 1 else None)
+    if card not in known.names:
+        missing = f"there is no card {card}" if card else "name the card with --card"
+        raise UsageError(f"{missing}; this checkout has: {', '.join(known.names) or 'none'}")
+    machine = environment.describe()
+    kind, capability = environment.kind(machine), machine.device.compute_capability
+    ids = tuple(case.rpartition("/")[2] for case in asked.cases)
+    if not cards.select(Cards(known.folder, (known[card],)), kind, None, [f"{card}/{case}" for case in ids]):
+        raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
+    base = git.take_snapshot(root, cards.paths(known))
+    taken = [one.name for one in folder.every(root)]
+    name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
+    told = {
+        "at": folder.now(),
+        "name": name,
+        "card": card,
+        "cases": ids,
+        "base": base,
+        "gpu": "cpu" if kind == "cpu" else machine.device.name,
+        "architecture": f"sm_{capability.replace('.', '')}" if capability else "cpu",
+    }
+    made = folder.create(root, asked.model_copy(update=told))
+    git.keep_snapshot(root, name, "base", base)
+    return made
+
+
+def close(session: Session, policy: Policy, why: ClosedWhy, learnt: str) -> tuple[Path, ...]:
+    """Logs the end, and writes the report with its drawings, whose paths it returns."""
+    with folder.alone(session):
+        at = folder.now()
+        known = state_of(session.events, policy, at)
+        notes = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
+        said = known.stop_reason or learnt or f"{known.minutes:.0f} minutes, {len(known.tries)} tries"
+        folder.append(session.folder, *notes, Closed(at=at, why=why, said=said))
+        made = report.of(folder.read(session.folder).events, policy, at)
+        for name, text in made.items():
+            files.write(session.folder / name, text)
+    return tuple(session.folder / name for name in made)
+
+
+# ---- a try -----------------------------------------------------------------------------------------------------------
+
+
 def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]) -> TriedChange:
     """Measures and logs a try, of which `asked` says what an author says of it.
 
     Raises UsageError where there is nothing to try, or something comes first.
     """
     known = tries(session.events)
-    with steps.alone(session):
+    with folder.alone(session):
         speedup = state.figures(session.events, policy).speedup_before
         if gate := due(state.gate_states(session.events), speedup):
             first = f"`kernelgate session gate {gate}`, or pass it over with --skip"
             raise UsageError(f"{gate} comes before any change: {first}")
         if known and known[-1].decision is None:
-            raise UsageError(
-                f"try {known[-1].number} is neither kept nor reverted: `kernelgate session keep` or `revert`"
-            )
+            waits = f"try {known[-1].number} is neither kept nor reverted"
+            raise UsageError(f"{waits}: `kernelgate session keep` or `revert`")
         change, patch = _changed(session, root, asked.model_copy(update={"number": len(known) + 1}))
         event = as_recommended(change, session, root)
         git.keep_snapshot(root, session.name, f"try-{event.number}", event.head or "")
-        files.write(steps.patch_of(session, event.number), patch)
+        files.write(_patch_of(session, event.number), patch)
         if warning := variables.warning(event.variables):
             say(f"try {event.number}: {warning}")
         event = _measured(session, root, policy, event, sessions)
-        named = event.bottleneck or advice.bottleneck(session)
-        estimated = advice.nvidia_gain_pct(session, event.number, event.action)
-        event = event.model_copy(update={"bottleneck": named, "nvidia_gain_pct": estimated})
+        told = {
+            "bottleneck": event.bottleneck or advice.bottleneck(session),
+            "nvidia_gain_pct": advice.nvidia_gain_pct(session, event.number, event.action),
+        }
+        event = event.model_copy(update=told)
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
 
@@ -88,22 +155,19 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
         raise UsageError(f"no action is called {asked.action!r}: {meant}")
     if asked.action is None and not asked.recommended:
         return asked
-    source = advice.profile_of(session)
+    source, found = advice.profile_of(session), {}
     try:
-        found = advice.answer(source, root).recommendations if source else ()
+        found = {one.action: one for one in advice.answer(source, root).recommendations} if source else {}
     except KernelgateError as error:
         say(f"nothing is recommended: {error}")
-        found = ()
-    names = [one.action for one in found]
-    action = asked.action or untried(names, tries(session.events))
+    action = asked.action or untried(tuple(found), tries(session.events))
     if action is None:
         raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
-    named = next((one for one in found if one.action == action), None)
-    if named is not None:
-        say(f"{action} is recommended: {advice.evidence(named.tried)}")
-    elif asked.recommended and names:  # an author's word counts only where nothing here says otherwise
-        say(f"{action} is not recommended now, and not logged as such: {', '.join(names)}")
-    recommended = named is not None or (asked.recommended and not names)
+    if action in found:
+        say(f"{action} is recommended: {advice.evidence(found[action].tried)}")
+    elif asked.recommended and found:  # an author's word counts only where nothing here says otherwise
+        say(f"{action} is not recommended now, and not logged as such: {', '.join(found)}")
+    recommended = action in found or (asked.recommended and not found)
     return asked.model_copy(update={"action": action, "recommended": recommended})
 
 
@@ -116,9 +180,17 @@ def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUs
         yield PatternUse(at=tried.at, pattern="profile-before-optimise", how="violated", said=said)
 
 
+def _known_cards(root: Path, card: str | None) -> Cards:
+    known = cards.of_checkout(root)
+    if card not in known.names:
+        has = ", ".join(known.names) or "none"
+        raise UsageError(f"this session is of the card {card}, and this checkout has {has}")
+    return known
+
+
 def _changed(session: Session, root: Path, asked: TriedChange) -> tuple[TriedChange, bytes]:
     """What the working tree has that the last kept state has not; and as a patch."""
-    base, known = steps.kept_state(session), steps.known_cards(root, session.opened.card)
+    base, known = kept_state(session), _known_cards(root, session.opened.card)
     paths = cards.paths(known)
     head = git.take_snapshot(root, paths)
     patch = git.difference(root, base, head, paths)
@@ -140,7 +212,7 @@ def _measured(
     session: Session, root: Path, policy: Policy, asked: TriedChange, sessions: Sequence[Session]
 ) -> TriedChange:
     """With all that measuring says of it."""
-    work = session.folder / folder.WORK / f"try-{asked.number}"
+    work = session.work / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
     files.write(work / TRY, log.line(asked))
     expected = watching.expected_seconds(None, session, root, sessions)
@@ -158,7 +230,7 @@ def _measured(
         told["record"] = hashlib.sha256((work / RECORD).read_bytes()).hexdigest()
         told |= _judged(session, record.read(work / RECORD), policy)
     elif tried.failed is None:
-        told |= {"failed": "measurement", "said": done.ended or done.last.removeprefix("kernelgate: ")}
+        told |= {"failed": "measurement", "said": done.why}
     return tried.model_copy(update=told)
 
 
@@ -215,6 +287,62 @@ def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
     if both is None:
         return None
     return " ".join(budget.sentences(why.budget_of(measured, both, changed[both.key])))
+
+
+# ---- and what becomes of it ------------------------------------------------------------------------------------------
+
+
+def kept_state(session: Session) -> str:
+    """The commit or snapshot that the next try is measured against."""
+    kept = [one for one in tries(session.events) if one.decision == "kept"]
+    found = kept[-1].head if kept else session.opened.base
+    if found is None:
+        raise UsageError(f"the log of {session.name} does not say which commit it began with: begin another session")
+    return found
+
+
+def keep(session: Session, why: str) -> Decided:
+    """The last try stands: the next one is measured against it. Raises UsageError where there is none to decide."""
+    with folder.alone(session):
+        return _decided(session, _undecided(session), True, why)
+
+
+def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None]:
+    """The sources are again as they were at the last kept state; what they were is kept, as the patch that is named.
+
+    None where they were that already. Raises UsageError where there is no try to decide.
+    """
+    with folder.alone(session):
+        tried = _undecided(session)
+        base, paths = kept_state(session), cards.paths(_known_cards(root, session.opened.card))
+        now = git.take_snapshot(root, paths)
+        git.keep_snapshot(root, session.name, f"{REVERTED}-{tried.number}", now)
+        patch = git.difference(root, base, now, paths)
+        path = _patch_of(session, tried.number)
+        if patch:
+            data = patch.encode("utf-8", "surrogateescape")
+            if not (path.exists() and path.read_bytes() == data):  # the author changed more since
+                path = path.with_name(f"{path.stem}-{REVERTED}.patch")
+                files.write(path, data)
+            git.take_back(root, path)
+        return _decided(session, tried, False, why), path if patch else None
+
+
+def _undecided(session: Session) -> TriedChange:
+    waiting = [one for one in tries(session.events) if one.decision is None]
+    if not waiting:
+        raise UsageError(f"{session.name} has no try that waits for a decision: `kernelgate session try` comes first")
+    return waiting[-1]
+
+
+def _decided(session: Session, tried: TriedChange, kept: bool, why: str) -> Decided:
+    decided = Decided(at=folder.now(), number=tried.number, kept=kept, why=why or tried.said)
+    folder.append(session.folder, decided)
+    return decided
+
+
+def _patch_of(session: Session, number: int) -> Path:
+    return session.folder / f"try-{number}.patch"
 
 
 # ---- the process that measures ---------------------------------------------------------------------------------------

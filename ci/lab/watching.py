@@ -10,7 +10,6 @@ import os
 import statistics
 import sys
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,59 +31,49 @@ REPORT_S: Final = 30.0
 """How often at the latest long work says what it does."""
 SESSION_SILENT_S: Final = 180.0
 """After so much silence it is ended."""
-LAST_LINES = 50
-"""That are kept of a command's output."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """How a command is watched."""
+    """How a command is watched: `what` it is, such as "gate build", and its limits."""
 
     what: str
-    """Such as "gate build"."""
     total_s: float
     expected_s: float | None = None
     """By earlier runs; None where there was none."""
     report_s: float = REPORT_S
     silent_s: float = SESSION_SILENT_S
-    """After so long without output it is ended."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """How a command ended."""
+    """How a command ended: `code` is None where it was ended, for silence or for its time."""
 
     code: int | None
-    """None where it was ended, for silence or for its time."""
-    lines: tuple[str, ...]
-    """Its last ones."""
+    why: str
+    """It was ended, else its last line."""
     seconds: float
-    ended: str | None = None
-    """Why it was ended."""
     silent_s: float | None = None
     """The longest time in which it printed nothing, to the step in which it is looked at; None where it was less."""
-
-    @property
-    def last(self) -> str:
-        return next((line for line in reversed(self.lines) if line.strip()), "it printed nothing")
 
 
 def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
     """Runs `python -m MODULE WORDS…` of this very copy of kernelgate until it ends, or is ended."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     begun = reported = time.monotonic()
-    lines, longest_s, most = deque[str](maxlen=LAST_LINES), 0.0, f"at most {watch.total_s:.0f} s"
+    last, longest_s = "", 0.0
 
     def report(every_s: float) -> None:
         nonlocal reported
         now = time.monotonic()
         if now - reported >= every_s:
             reported = now
-            of = f" of about {watch.expected_s:.0f} s, " if watch.expected_s else "; no earlier one to expect from, "
-            say(f"{watch.what}: {now - begun:.0f} s{of}{most}")
+            of = f" of about {watch.expected_s:.0f} s" if watch.expected_s else "; no earlier one to expect from"
+            say(f"{watch.what}: {now - begun:.0f} s{of}, at most {watch.total_s:.0f} s")
 
     def heard(line: str) -> None:
-        lines.append(line)
+        nonlocal last
+        last = line.strip() or last
         say(f"  {line}")
         report(watch.report_s)
 
@@ -96,7 +85,7 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
         report(watch.report_s)
 
     report(0.0)
-    code, ended = None, None
+    code = None
     try:
         code = supervise.run(
             [sys.executable, "-P", "-m", module, *words],
@@ -106,11 +95,11 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
             on_line=heard,
             on_silence=silent,
         )
+        why = last.removeprefix("kernelgate: ") or "it printed nothing"
     except TimeoutError as error:
-        why = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
-        last = next((line.strip() for line in reversed(lines) if line.strip()), None)
-        ended = f"ended: {why}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
-    return Watched(code, tuple(lines), time.monotonic() - begun, ended, round(longest_s, 1) or None)
+        reason = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
+        why = f"ended: {reason}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
+    return Watched(code, why, time.monotonic() - begun, round(longest_s, 1) or None)
 
 
 # ---- how long it is expected to take ---------------------------------------------------------------------------------
@@ -124,7 +113,7 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
 def expected_seconds(what: GateName | None, session: Session, root: Path, sessions: Iterable[Session]) -> float | None:
     """The median of a gate's times (None: a try's); None where there is none before. `root`: of the checkout."""
     here = [one.events for one in sessions if one.name == session.name or any(map(is_timed, one.events))]
-    took = [*_took(what, session.opened, here)] or [*_took(what, session.opened, _prior_logs(session.opened, root))]
+    took = [*_took(what, session.opened, here)] or [*_took(what, session.opened, _prior_logs(root))]
     return statistics.median(took) if took else None
 
 
@@ -140,14 +129,14 @@ def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) 
                     yield seconds
 
 
-def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
+def _prior_logs(root: Path) -> Iterator[Sequence[Event]]:
     """Logs of the history's index that begin with a commit of this repository: a card of another one may have the same
     name. Whatever keeps it from being read, nothing is expected then.
     """
     where = prior.index()
     if where is None:
         return
-    try:
+    with suppress(KernelgateError, ModuleNotFoundError):
         from kernelgate.ci.history import database, series
         from kernelgate.ci.lab import session_entries
 
@@ -156,10 +145,6 @@ def _prior_logs(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
         for one in kept:
             with suppress(SessionError):  # of a log that another kernelgate wrote
                 events = session_entries.events(one)
-                opened = opened_of(events)
-                base = opened.base or ""
-                alike = (opened.card, opened.gpu) == (like.card, like.gpu) and any(map(is_timed, events))
-                if alike and formatting.is_commit(base) and git.is_here(root, base):
+                base = opened_of(events).base or ""
+                if any(map(is_timed, events)) and formatting.is_commit(base) and git.is_here(root, base):
                     yield events
-    except (KernelgateError, ModuleNotFoundError):
-        return

@@ -14,7 +14,7 @@ from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.ci.lab import page
-from kernelgate.ci.lab.page import Calculator, CardTiles
+from kernelgate.ci.lab.page import Calculator
 from tests.workflows import node
 
 SCRIPT = Path(page.__file__).parent / "templates/calculator.js"
@@ -55,7 +55,7 @@ def by_script() -> dict[str, Any]:
     blocks = [{"shared_bytes": s, "threads": t, "registers": r} for s, t, r in BLOCKS]
     blocks += [{"shared_bytes": s, "threads": t, "least_registers": least} for s, t, least in TILES]
     changed = [{name: value} for name, value in CHANGED.items()]
-    facts = page.calculator_data(Calculator(page.RULES, ()))
+    facts = page.calculator_data(Calculator())
     asked = {"changed": changed, "blocks": blocks, "words": WORDS, "least": LEAST}
     done = subprocess.run(
         [*started, "-e", SCRIPT.read_text(encoding="utf-8") + RUN],
@@ -96,7 +96,7 @@ def test_the_page_calculates_what_the_verb_does() -> None:
 
 def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
     answers = tuple({"shared_bytes": one["rows"], "threads": 32, "registers": 0} for one in page.asked_tiles())
-    [card] = page.calculator_data(Calculator({}, (CardTiles("a", answers),)))["cards"]
+    [card] = page.calculator_data(Calculator({"a": answers}))["cards"]
 
     assert [card["answers"][place] for place in card["places"]] == list(answers)
     assert len(card["answers"]) == len(page.AXES["rows"]), "each different answer stands there once"
@@ -104,9 +104,9 @@ def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
 
 def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
     known = page.known(tmp_path)
-    assert (known.cards, known.missing) == ((), "this checkout has no card")
+    assert (known.tiles, known.missing) == ({}, "this checkout has no card")
     (tmp_path / ".ci/kernels").mkdir(parents=True)
     (tmp_path / ".ci/kernels/one.py").write_text("import nothing_of_this_name\n")
     known = page.known(tmp_path)
-    assert known.cards == ()
+    assert known.tiles == {}
     assert "one.py" in (known.missing or "")

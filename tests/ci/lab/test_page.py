@@ -8,13 +8,13 @@ import pytest
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import page as write
 from kernelgate.ci.lab.log import Closed, Event, SessionCost
-from kernelgate.ci.lab.page import Calculator, CardTiles
+from kernelgate.ci.lab.page import Calculator
 from kernelgate.ci.lab.state import SessionState, state_of
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\u200b"
-NOTHING = Calculator(write.RULES, ())
+NOTHING = Calculator()
 
 
 def state(*events: Event, minute: float = 20) -> SessionState:
@@ -72,7 +72,7 @@ def test_tries_are_in_the_order_of_their_numbers_and_drawn_with_room() -> None:
 def test_what_a_log_holds_is_shown_and_does_nothing() -> None:
     events = (made.opened(objective=HOSTILE, name="one"), made.gate("build", 1, passed=False, said=HOSTILE))
     events += (made.tried(1, -3, what=HOSTILE, why=HOSTILE),)
-    html = write.page(state(*events), Calculator(write.RULES, (CardTiles(HOSTILE, (HOSTILE,)),), HOSTILE))
+    html = write.page(state(*events), Calculator({HOSTILE: (HOSTILE,)}, HOSTILE))
 
     assert "<img" not in html
     assert "\u202e" not in html

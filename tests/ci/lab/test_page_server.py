@@ -49,7 +49,7 @@ def test_there_is_nothing_else(method: str, path: str, status: int) -> None:
 
 def test_a_broken_line_is_said_and_mended_without_a_new_start(tmp_path: Path) -> None:
     begun = folder.create(tmp_path, made.opened()).folder
-    served = server.served(begun, Policy(), Calculator(server.RULES, ()))
+    served = server.served(begun, Policy(), Calculator())
     log = begun / "log.jsonl"
     whole = log.read_text()
     log.write_text(whole + '{"event": "no')

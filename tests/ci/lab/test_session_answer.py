@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import folder, steps, trying
+from kernelgate.ci.lab import folder, trying
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Opened, TriedChange
 from tests import miniature
@@ -31,9 +31,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder.append(session.folder, event)
         return event
 
-    monkeypatch.setattr(steps, "begin", begin)
+    monkeypatch.setattr(trying, "begin", begin)
     monkeypatch.setattr(trying, "run", measured)
-    monkeypatch.setattr(steps, "sources", lambda *_: ("csrc",))
+    monkeypatch.setattr(trying.cards, "paths", lambda _: ("csrc",))
+    monkeypatch.setattr(trying, "_known_cards", lambda *_: None)
     monkeypatch.chdir(root)
     return root
 

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
-from kernelgate.ci.lab import steps, trying
+from kernelgate.ci.lab import trying
 from kernelgate.ci.lab.folder import Session
 from tests.ci.lab import session_events as made
 
@@ -39,5 +39,5 @@ def test_what_is_kept_last_is_measured_against() -> None:
     decisions = (made.decided(1, True), made.decided(2, True), made.decided(3, False))
     session = Session(folder=made.HERE, events=(made.opened(), *tries, *decisions))
 
-    assert steps.kept_state(session) == "2" * 40
-    assert steps.kept_state(Session(made.HERE, (made.opened(),))) == "b" * 40
+    assert trying.kept_state(session) == "2" * 40
+    assert trying.kept_state(Session(made.HERE, (made.opened(),))) == "b" * 40
