@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -48,7 +49,6 @@ class TriedAction:
     helped: int
     """A certain improvement, by the judge: faster in a case, and slower in none."""
     failed: int
-    """Did not build, or was wrong."""
     gains_pct: tuple[float, float] | None
     """The least and the largest share of the time that went away; None where nothing was timed."""
     nvidia_pct: float | None
@@ -72,27 +72,24 @@ class TriedAction:
 
 @dataclass(frozen=True)
 class AdvisedAction:
+    """What to do, fitted to the kernel where the profile says how, and what came of it against this bottleneck."""
+
     action: str
-    """A stable name: ci/explain/recommend.py."""
     words: str
-    """What to do, fitted to the kernel where the profile says how."""
     reason: str | None
     """Why the profile calls for it; None where the cookbook alone does."""
     link: str
-    """Its section of the cookbook."""
     tried: TriedAction | None
-    """What came of it against this bottleneck; None where no session tried it."""
 
 
 @dataclass(frozen=True)
 class Recommended:
-    """What `kernelgate recommend` answers."""
+    """What `kernelgate recommend` answers: the best first, by the cookbook."""
 
     kernel: str
     architecture: str
     bottleneck: str
     recommendations: tuple[AdvisedAction, ...]
-    """The best first, by the cookbook."""
 
 
 @dataclass(frozen=True)
@@ -109,22 +106,12 @@ def recommend(analysis: Analysis, table: ActionTable) -> Recommended:
     bottleneck, capability = analysis.bottleneck.bottleneck, analysis.kernel.compute_capability
     called = {one.name: one for one in analysis.recommendations}
     known = {one.action: one for one in table.actions if one.bottleneck == bottleneck.value}
-    names = list(dict.fromkeys([*called, *(one.name for one in against(bottleneck))]))
-    return Recommended(
-        kernel=analysis.kernel.name,
-        architecture=f"sm_{capability[0]}{capability[1]}" if capability else UNKNOWN,
-        bottleneck=bottleneck.value,
-        recommendations=tuple(
-            AdvisedAction(
-                name,
-                called[name].action if name in called else CATALOGUE[name].words,
-                called[name].reason if name in called else None,
-                CATALOGUE[name].link,
-                known.get(name),
-            )
-            for name in names[:SHOWN]
-        ),
-    )
+    advised = []
+    for name in list(dict.fromkeys([*called, *(one.name for one in against(bottleneck))]))[:SHOWN]:
+        words, reason = (called[name].action, called[name].reason) if name in called else (CATALOGUE[name].words, None)
+        advised.append(AdvisedAction(name, words, reason, CATALOGUE[name].link, known.get(name)))
+    architecture = f"sm_{capability[0]}{capability[1]}" if capability else UNKNOWN
+    return Recommended(analysis.kernel.name, architecture, bottleneck.value, tuple(advised))
 
 
 def table(sessions: Path) -> ActionTable:
@@ -139,13 +126,9 @@ def table(sessions: Path) -> ActionTable:
         for one in log.tries(session.events):
             if session.opened.source == "measured" and one.action is not None and one.failed != "measurement":
                 cells.setdefault((one.action, one.bottleneck or UNKNOWN), []).append((session.name, one))
-    every = [pair for tried in cells.values() for pair in tried]
-    return ActionTable(
-        sessions=len({name for name, _ in every}),
-        tries=len(every),
-        helped=sum(helped(one) for _, one in every),
-        actions=tuple(_cell(*cell, tried) for cell, tried in sorted(cells.items())),
-    )
+    actions = tuple(_cell(*cell, tried) for cell, tried in sorted(cells.items()))
+    names = {name for tried in cells.values() for name, _ in tried}
+    return ActionTable(len(names), sum(one.tries for one in actions), sum(one.helped for one in actions), actions)
 
 
 def _cell(action: str, bottleneck: str, tried: Sequence[tuple[str, TriedChange]]) -> TriedAction:
@@ -228,16 +211,20 @@ def answer(source: Path, root: Path) -> Recommended:
 
 def bottleneck(session: Session) -> str | None:
     """What holds the last kept state back; None where there is no profile of it that can be read."""
-    source = profile_of(session)
-    try:
-        return profile(source, None).bottleneck.bottleneck.value if source else None
-    except KernelgateError:
-        return None
+    found = _read(profile_of(session))
+    return found.bottleneck.bottleneck.value if found else None
+
+
+def _read(source: Path | None) -> Analysis | None:
+    """None also of a profiler that was ended; the record's notes say so."""
+    with suppress(KernelgateError):
+        return profile(source, None) if source else None
+    return None
 
 
 def profile_of(session: Session) -> Path | None:
     """The report, or the record with a profile, of the last kept state; None where there is none."""
-    work = session.folder / folder.WORK
+    work = session.work
     kept = {one.number for one in tries(session.events) if one.decision == "kept"}
     overwritten = False
     for event in reversed(session.events):
@@ -255,15 +242,8 @@ def nvidia_gain_pct(session: Session, number: int, action: str | None) -> float 
 
     In percent of the kernel's time; None where no rule says anything of it, or there is no such profile.
     """
-    if action is None:
-        return None
-    report = newest(session.folder / folder.WORK / f"try-{number}" / PROFILE, "*.base.ncu-rep")
-    if report is None:
-        return None
-    try:
-        return estimate(action, profile(report, None).kernel.rules)
-    except KernelgateError:
-        return None  # of a profiler that was ended; the record's notes say so
+    found = action and _read(newest(session.work / f"try-{number}" / PROFILE, "*.base.ncu-rep"))
+    return estimate(action, found.kernel.rules) if action and found else None
 
 
 def _is_of_kept(attempt: GateAttempt, session: Session) -> bool:

@@ -14,9 +14,10 @@ import os
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ import anyio.abc
 import anyio.to_thread
 import click
 from mcp import types
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -47,7 +48,6 @@ WRITTEN: Final = frozenset({"output", "out", "html"})
 """Parameters that name what is written."""
 OUT: Final = "out"
 MAX_TEXT = 4000
-"""Characters of one value."""
 
 
 class ToolRefusedError(UsageError):
@@ -56,8 +56,9 @@ class ToolRefusedError(UsageError):
 
 @dataclass(frozen=True)
 class AgentTool:
+    """A verb, by its words."""
+
     words: tuple[str, ...]
-    """Of the verb."""
     command: click.Command
 
     @property
@@ -73,10 +74,6 @@ class AgentTool:
         named = {str(one.name): one for one in self.command.params}
         return {name: one for name, one in named.items() if name not in WITHHELD and not name.endswith("_library")}
 
-    @property
-    def takes_json(self) -> bool:
-        return any(one.name == "as_json" for one in self.command.params)
-
 
 SESSION_GPU_SECONDS: Final = 3600.0
 """In one session: what its time boxes add up to without what people do in between."""
@@ -86,7 +83,7 @@ OUTPUT_BYTES: Final = 200_000
 """Of one answer: about 50,000 tokens, a quarter of what an agent can hold."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeviceBudget:
     """Seconds during which verbs that measure had the device: on a machine without a GPU, the CPU."""
 
@@ -94,31 +91,21 @@ class DeviceBudget:
     session_gpu_seconds: float = SESSION_GPU_SECONDS
     wall_s: float = WALL_S
     output_bytes: int = OUTPUT_BYTES
-    spent: Mapping[str, float] = field(default_factory=dict)
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """By session; "" where none is open."""
-
-    @property
-    def spent_s(self) -> float:
-        return sum(self.spent.values())
 
     def left_s(self, session: str) -> float:
         """Of the server's budget and of the session's, the less."""
-        whole = self.gpu_seconds - self.spent_s
-        return max(0.0, min(whole, self.session_gpu_seconds - self.spent.get(session, 0.0)))
+        left = min(self.gpu_seconds - sum(self.spent.values()), self.session_gpu_seconds - self.spent[session])
+        return max(0.0, left)
 
-    def limit_s(self, session: str, measures: bool) -> float:
-        """How long a call may take. Raises ToolRefusedError where nothing is left to measure with."""
-        if not measures:
-            return self.wall_s
-        left = self.left_s(session)
-        if left <= 0:
-            said = f"{self.spent_s:.0f} of {self.gpu_seconds:g} GPU-seconds are spent"
-            here = f", {self.spent.get(session, 0.0):.0f} of {self.session_gpu_seconds:g} in this session"
+    def limit_s(self, session: str) -> float:
+        """How long a call that measures may take. Raises ToolRefusedError where nothing is left to measure with."""
+        if (left := self.left_s(session)) <= 0:
+            said = f"{sum(self.spent.values()):.0f} of {self.gpu_seconds:g} GPU-seconds are spent"
+            here = f", {self.spent[session]:.0f} of {self.session_gpu_seconds:g} in this session"
             raise ToolRefusedError(f"the budget is used up: {said}{here}; a person may raise [agents] and start anew")
         return min(left, self.wall_s)
-
-    def charged(self, session: str, seconds: float) -> DeviceBudget:
-        return replace(self, spent={**self.spent, session: self.spent.get(session, 0.0) + seconds})
 
 
 def offered(root: click.Group) -> tuple[AgentTool, ...]:
@@ -151,25 +138,26 @@ def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> l
     known = tool.parameters
     if strange := sorted(given.keys() - known.keys()):
         raise ToolRefusedError(f"{tool.name} takes no {strange[0][:60]!r}; it takes {', '.join(known) or 'nothing'}")
-    if missing := [name for name, one in known.items() if one.required and given.get(name) is None]:
-        raise ToolRefusedError(f"{tool.name} needs {missing[0]!r}")
     options, places = list[str](), list[str]()
     for name, one in known.items():
-        value = given.get(name)
-        if value is None:
-            continue
-        if not isinstance(one, click.Option):
+        if (value := given.get(name)) is None:
+            if one.required:
+                raise ToolRefusedError(f"{tool.name} needs {name!r}")
+        elif not isinstance(one, click.Option):
             places += _values(one, value, checkout)
-            continue
-        long = next(opt for opt in one.opts if opt.startswith("--"))
-        if not one.is_flag:
-            options += [f"{long}={text}" for text in _values(one, value, checkout)]
+        elif not one.is_flag:
+            options += [f"{_long(one)}={text}" for text in _values(one, value, checkout)]
         elif not isinstance(value, bool):
             raise ToolRefusedError(f"{name!r} is true or false")
         elif value:
-            options.append(long)
-    json = ["--json"] if tool.takes_json else []
+            options.append(_long(one))
+    takes_json = any(one.name == "as_json" for one in tool.command.params)
+    json = ["--json"] if takes_json else []
     return [*tool.words, *options, *json, *(["--", *places] if places else [])]
+
+
+def _long(one: click.Option) -> str:
+    return next(opt for opt in one.opts if opt.startswith("--"))
 
 
 def inside(checkout: Path, text: str, below: str = "") -> Path:
@@ -228,7 +216,6 @@ PASSED_ON: Final = {
 ANSWERS: Final = frozenset({0, 1, 2, 4})
 """Exit codes by which verbs answer; with others they could not run, or were called wrongly."""
 LAST_LINES = 40
-"""Of what a verb said to people."""
 INSTRUCTIONS = (
     "kernelgate judges whether a change makes a GPU kernel faster, and how sure that is. Begin with session_new or "
     "doctor; change one thing at a time; believe what compare says, not single times. AGENTS.md tells how to work here."
@@ -238,10 +225,9 @@ PROGRAM: Final = (sys.executable, "-m", "kernelgate.ci.commands.cli")
 
 @dataclass(frozen=True)
 class Ended:
-    """A verb that ran."""
+    """A verb that ran; `code` is None where it was ended at its limit."""
 
     code: int | None
-    """None: it was ended at its limit."""
     out: bytes
     err: bytes
     seconds: float
@@ -264,20 +250,21 @@ class AgentsServer:
         async with stdio_server() as (reading, writing):
             await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
 
-    async def _list(
-        self, _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def _list(self, _: object, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         listed = [
             types.Tool(name=name, description=tool.command.help or name, input_schema=input_schema(tool))
             for name, tool in self.tools.items()
         ]
         return types.ListToolsResult(tools=listed)
 
-    async def _call(self, _: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call(self, _: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            return _result(await self.answer(asked.name, asked.arguments or {}))
+            said = await self.answer(asked.name, asked.arguments or {})
         except KernelgateError as error:
-            return _result({"refused": str(error)}, is_error=True)
+            said = {"refused": str(error)}
+        text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
+        failed = said.get("exit_code") not in ANSWERS
+        return types.CallToolResult(content=[text], structured_content=said, is_error=failed)
 
     async def answer(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the tool came to. Raises ToolRefusedError; KernelgateError where a session's log is broken."""
@@ -286,16 +273,16 @@ class AgentsServer:
         tool = self.tools[name]
         words = command_line(tool, given, self.checkout)
         if not tool.measures:
-            return self._said(tool, await self._run(words, self.budget.wall_s), "")
+            return self._said(tool, await self._run(words, self.budget.wall_s))
         async with self._device:  # one at a time: two would slow each other down, and spend one budget twice
             session = self._session(given)
-            limit = self.budget.limit_s(session, measures=True)
+            limit = self.budget.limit_s(session)
             began = time.monotonic()
             try:
                 ended = await self._run(words, limit)
             finally:
-                self.budget = self.budget.charged(session, time.monotonic() - began)
-            return self._said(tool, ended, session)
+                self.budget.spent[session] += time.monotonic() - began
+            return self._said(tool, ended) | {"gpu_seconds_left": round(self.budget.left_s(session), 1)}
 
     def _session(self, given: Mapping[str, Any]) -> str:
         named = given.get("session") or given.get("name")
@@ -335,10 +322,9 @@ class AgentsServer:
             async for chunk in stream:
                 kept += chunk[: self.budget.output_bytes + 1 - len(kept)]
 
-    def _said(self, tool: AgentTool, ended: Ended, session: str) -> dict[str, Any]:
+    def _said(self, tool: AgentTool, ended: Ended) -> dict[str, Any]:
         most = self.budget.output_bytes
-        text = ended.out[:most].decode(errors="replace")
-        is_cut = len(ended.out) > most
+        text, is_cut = ended.out[:most].decode(errors="replace"), len(ended.out) > most
         said = {
             "command": f"kernelgate {' '.join(tool.words)}",
             "exit_code": ended.code,
@@ -353,8 +339,6 @@ class AgentsServer:
         if ended.code is None:
             limit = f"its limit of {ended.seconds:.0f} s"
             said["ended"] = f"it ran into {limit} and was ended, with all that it had started"
-        if tool.measures:
-            said["gpu_seconds_left"] = round(self.budget.left_s(session), 1)
         return said
 
 
@@ -364,9 +348,3 @@ def _parsed(text: str) -> Any:
         with suppress(ValueError):
             return read(text)
     return None
-
-
-def _result(said: dict[str, Any], is_error: bool = False) -> types.CallToolResult:
-    failed = is_error or said.get("exit_code") not in ANSWERS
-    text = types.TextContent(type="text", text=json.dumps(said, ensure_ascii=False))
-    return types.CallToolResult(content=[text], structured_content=said, is_error=failed)

@@ -1,4 +1,4 @@
-"""What is drawn of sessions, each an SVG: gains over the tries, time by phase, and sessions beside each other."""
+"""What is drawn of sessions, each an SVG: gains over the tries, and sessions beside each other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Logarithmic, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.lab.log import TriedChange, duration
-from kernelgate.ci.lab.state import SessionState, SessionSummary
+from kernelgate.ci.lab.log import TriedChange
+from kernelgate.ci.lab.state import SessionSummary
 
-LEFT, TOP, PHASE_ROW, PLOT = 40.0, 12.0, 22.0, 150.0
+LEFT, TOP, PLOT = 40.0, 12.0, 150.0
 MOST_LABELS = 8
 """Of tries below the plot; of more, each second or third has one."""
 SHOWN = 30
@@ -30,11 +30,11 @@ LINE = 16.0
 GAP = 26.0
 STYLE = """
 .ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
-.grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}.bar{fill:#0969da}
+.grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}
 .kept{stroke:#1a7f37;fill:#1a7f37}.other,.recorded{stroke:#59636e;fill:none}.search{fill:#8c959f}
 .measured{stroke:#0969da;fill:#0969da}
 @media (prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
-.zero,.even,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}.bar{fill:#4493f8}
+.zero,.even,.other,.recorded{stroke:#9198a1}.kept{stroke:#3fb950;fill:#3fb950}
 .measured{stroke:#4493f8;fill:#4493f8}.search{fill:#656c76}}
 """
 
@@ -98,33 +98,15 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     for tick in up.ticks(5):
         drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
         drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:.3g}%", "tick", END))
-    for one, gain, (low, high) in timed:
-        x = across.at(float(one.number))
-        kind = "kept" if one.decision == "kept" else "other"
-        drawn.append(drawing.line((x, up.at(low)), (x, up.at(high)), kind))
+    for one, gain, ends in timed:
+        x, kind = across.at(float(one.number)), "kept" if one.decision == "kept" else "other"
+        low, high = map(up.at, ends)
+        drawn.append(drawing.line((x, low), (x, high), kind))
         drawn.append(drawing.tag("circle", cx=x, cy=up.at(gain), r=3.5, class_=kind))
         if one.number % step == 0:
             drawn.append(drawing.text(x, TOP + PLOT + 17, f"try {one.number}", "tick", MIDDLE))
     spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
     return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, tuple(drawn))
-
-
-def phases(state: SessionState) -> SessionDrawing | None:
-    """A bar for each gate, and one for all tries. None where nothing took any time."""
-    trying = sum(one.seconds or 0.0 for one in state.tries) / 60
-    rows = [*((gate.name, gate.minutes) for gate in state.gates), ("tries", trying)]
-    rows = [row for row in rows if row[1]]
-    if not rows:
-        return None
-    wide = Scale(0.0, max(took for _, took in rows), 110.0, WIDTH - 60)
-    drawn = []
-    for at, (name, took) in enumerate(rows):
-        y = TOP + at * PHASE_ROW
-        drawn.append(drawing.text(104, y + 11, name, anchor=END))
-        drawn.append(drawing.rect((110, y), wide.at(took) - 110, PHASE_ROW - 8, "bar"))
-        drawn.append(drawing.text(wide.at(took) + 4, y + 11, duration(took), "tick"))
-    spoken = "; ".join(f"{name}: {duration(took)}" for name, took in rows)
-    return SessionDrawing(f"Time by phase: {spoken}", TOP + len(rows) * PHASE_ROW, tuple(drawn))
 
 
 # ---- sessions beside each other --------------------------------------------------------------------------------------
@@ -142,11 +124,11 @@ def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     if not listed:
         return None
     across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
-    drawn = [drawing.text(0, 14, "Minutes", "title"), *(_name(at, one) for at, one in enumerate(listed))]
+    drawn = [drawing.text(0, 14, "Minutes", "title"), *_names(listed)]
     bottom = NAMES_TOP + len(listed) * ROW
     drawn += [drawing.text(0, bottom + LINE * at, words, "tick") for at, words in enumerate(KEY, 1)]
     for at, one in enumerate(listed):
-        kind, high = _kind(one), 4.0 if _kind(one) == "search" else 10.0
+        kind, high = _kind(one), 4.0 if one.is_search else 10.0
         y, end = NAMES_TOP + at * ROW + (ROW - high) / 2, across.at(one.minutes)
         drawn.append(drawing.rect((NAMES + 6, y), end - NAMES - 6, high, kind))
         drawn.append(drawing.text(end + 4, NAMES_TOP + at * ROW + 14, f"{minutes_words(one.minutes)} min", "tick"))
@@ -160,21 +142,16 @@ def speeds(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     known = [(one, one.figures.speedup) for one in rows if one.figures.speedup][-SHOWN:]
     if not known:
         return None
-    ends = [end for one, speed in known for end in (one.figures.speedup_interval or (speed,))]
-    across = Logarithmic.over([*ends, 1.0], NAMES + 10, RIGHT)
+    across = Logarithmic.over([*(end for row in known for end in (*_ends(row), 1.0))], NAMES + 10, RIGHT)
     bottom = NAMES_TOP + len(known) * ROW
-    drawn = [drawing.text(0, 14, "Times as fast as the reference, at the end", "title")]
+    drawn = [drawing.text(0, 14, "Times as fast as the reference, at the end", "title"), *_names([a for a, _ in known])]
     for tick in across.ticks(5):
-        drawn.append(
-            drawing.line((across.at(tick), NAMES_TOP), (across.at(tick), bottom), "even" if tick == 1 else "grid")
-        )
-        drawn.append(drawing.text(across.at(tick), bottom + 14, f"{tick:g}x", "tick", MIDDLE))
+        x, kind = across.at(tick), "even" if tick == 1 else "grid"
+        drawn.append(drawing.line((x, NAMES_TOP), (x, bottom), kind))
+        drawn.append(drawing.text(x, bottom + 14, f"{tick:g}x", "tick", MIDDLE))
     for at, (one, speed) in enumerate(known):
-        y = NAMES_TOP + (at + 0.5) * ROW
-        drawn.append(_name(at, one))
-        if one.figures.speedup_interval:
-            low, high = map(across.at, one.figures.speedup_interval)
-            drawn.append(drawing.line((low, y), (high, y), _kind(one)))
+        y, (low, high) = NAMES_TOP + (at + 0.5) * ROW, map(across.at, _ends((one, speed)))
+        drawn += [drawing.line((low, y), (high, y), _kind(one))] if low < high else []
         drawn.append(drawing.tag("circle", cx=across.at(speed), cy=y, r=4.0, class_=_kind(one)))
         drawn.append(drawing.text(RIGHT + 8, y + 4, f"{speed:.2g}x", "tick"))
     without = len(rows) - sum(one.figures.speedup is not None for one in rows)
@@ -185,8 +162,13 @@ def speeds(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     return SessionDrawing(spoken, bottom + (36 if left else 18), tuple(drawn))
 
 
-def _name(at: int, one: SessionSummary) -> Markup:
-    return drawing.text(NAMES, NAMES_TOP + at * ROW + 14, visible(one.opened.name, NAME), anchor=END)
+def _ends(row: tuple[SessionSummary, float]) -> tuple[float, float]:
+    return row[0].figures.speedup_interval or (row[1], row[1])
+
+
+def _names(listed: Sequence[SessionSummary]) -> list[Markup]:
+    shown = (visible(one.opened.name, NAME) for one in listed)
+    return [drawing.text(NAMES, NAMES_TOP + at * ROW + 14, name, anchor=END) for at, name in enumerate(shown)]
 
 
 def _kind(one: SessionSummary) -> str:

@@ -63,7 +63,6 @@ class Opened(_Event):
     """The commit that it began with."""
     minutes: float | None = None
     usd: float | None = None
-    """Budgets."""
     source: Source = "measured"
     origin: str | None = None
     """Of a recorded session: the document that it was taken from."""
@@ -92,20 +91,18 @@ class GateAttempt(_Worked):
     figures: dict[str, float] = Field(default_factory=dict)
     """Such as reference_ms, ours_ms, speedup; error_max."""
     bottleneck: str | None = None
-    """Of the profile gate: what `analyze` named."""
 
 
 class TryOutcome(Model):
-    """What a paired comparison of a try against what stood before it showed, of one case."""
+    """What a paired comparison of a try against what stood before it showed, of one case: with 95% interval and one
+    standard error."""
 
     case: str
     status: str
     """Of ci/judge/case.py."""
     change_pct: float
     interval_pct: tuple[float, float]
-    """95%."""
     error_pct: float
-    """One standard error."""
     processes: int
     base_us: float | None = None
     head_us: float | None = None
@@ -126,7 +123,6 @@ class TriedChange(_Worked):
     action: str | None = None
     """The stable name of the kind of change (ci/explain/recommend.py); None where nobody said."""
     recommended: bool = False
-    """Whether the action was the recommendation at that time."""
     bottleneck: str | None = None
     """What `analyze` named before the change; None where no profile was made: a blind try."""
     nvidia_gain_pct: float | None = None
@@ -135,18 +131,15 @@ class TriedChange(_Worked):
     """Empty where it did not build or was wrong, and where it compiled to the same library as before."""
     failed: Literal["build", "correctness", "measurement"] | None = None
     said: str = ""
-    """The verdict, or what failed, in a sentence."""
     fuzz_trials: int | None = None
     fuzz_failed: int | None = None
     cause: str | None = None
     """Why the time changed, by the profiles of both sides."""
     record: str | None = None
-    """sha256 of the run record."""
     base: str | None = None
     head: str | None = None
     """Commits, or snapshots of a working tree: what it was measured against, and the change."""
     advised: Literal["keep", "revert"] | None = None
-    """What certainty and policy speak for."""
     gpu_seconds: float | None = None
     decision: Literal["kept", "reverted"] | None = None
     """What `decided` says of it, as `tries` reads it; a line of the log has none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import expm1, log, sqrt
 from statistics import fmean, linear_regression, median, stdev
 
@@ -28,6 +28,7 @@ EXPERT_MINUTES = 120
 """What the founding documents expect of an expert, 1.5 to 2 hours (002.md:131); elsewhere they say 4 (002.md:309).
 Nobody measured it."""
 HOWS = ("applied", "learnt", "violated")
+SOURCES = {"measured": "Measured", "recorded": "Recorded by people, and not measured by kernelgate"}
 
 Estimate = Callable[[Sequence[float]], tuple[float, tuple[float, float]]]
 """A figure over values, and its 95% interval."""
@@ -35,12 +36,11 @@ Estimate = Callable[[Sequence[float]], tuple[float, tuple[float, float]]]
 
 @dataclass(frozen=True)
 class Overall:
-    """One figure over the sessions that are counted and have it."""
+    """One figure over the `n` sessions that are counted and have it; no value where they are too few."""
 
     name: str
     n: int
     value: float | None
-    """None where the sessions are too few."""
     interval: tuple[float, float] | None
     unit: str
     goal: float | None
@@ -59,14 +59,12 @@ class PatternCount:
 
 @dataclass(frozen=True)
 class SessionsBeside:
-    """What `session metrics --json` prints."""
+    """What `session metrics --json` prints: `patterns` by kind of sessions, `overall` of those that are counted."""
 
     measured: tuple[SessionSummary, ...]
     recorded: tuple[SessionSummary, ...]
     patterns: dict[str, tuple[PatternCount, ...]]
-    """Of each kind of sessions."""
     overall: tuple[Overall, ...]
-    """Of those that are counted."""
 
 
 def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
@@ -76,6 +74,7 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
     reached = [
         one.figures.speedup / one.opened.target for one in done if one.figures.speedup and one.opened.target is not None
     ]
+    learning = "change of a session's time from one to the next"
     return (
         _figure("time to a working build", [one.minutes_to_build for one in numbers], "min", BUILD_TARGET),
         _figure("time to a bottleneck", [one.minutes_to_bottleneck for one in numbers], "min", BOTTLENECK_TARGET),
@@ -83,11 +82,9 @@ def overall(rows: Sequence[SessionSummary]) -> tuple[Overall, ...]:
         _figure("mistakes repeated a session", _repeated(done), "", 0, _mean),
         _figure("GPU cost of a session", [one.usd_gpu for one in numbers], "USD"),
         _figure("assistant's cost of a session", [one.usd_assistant for one in numbers], "USD"),
-        _figure(
-            "change of a session's time from one to the next", [one or None for one in minutes], "%", estimate=_learning
-        ),
+        _figure(learning, [one or None for one in minutes], "%", estimate=_learning),
         _figure("gap to the expert's time", [one - EXPERT_MINUTES for one in minutes], "min", 0),
-        _converged("sessions to convergence", minutes),
+        _converged(minutes),
         _figure("share of the target's speed", reached, "", 1.0),
     )
 
@@ -143,28 +140,28 @@ def _figure(
     return Overall(name, n, value, interval, unit, goal, said)
 
 
-def _converged(name: str, minutes: Sequence[float]) -> Overall:
+def _converged(minutes: Sequence[float]) -> Overall:
     """After how many sessions each of the others stayed within the expert's time."""
-    n = len(minutes)
-    if n < FEW:
-        return _figure(name, minutes, "")
+    found = _figure("sessions to convergence", minutes, "")
+    if found.value is None:
+        return found
     after = max((number for number, value in enumerate(minutes, 1) if value > EXPERT_MINUTES), default=0)
-    said = f"{after} of {n}; each later one took at most {EXPERT_MINUTES} min"
-    if after == n:
-        said = f"not reached: the last of {n} took more than {EXPERT_MINUTES} min"
-    return Overall(name, n, None if after == n else after, None, "", None, said)
+    said = f"{after} of {found.n}; each later one took at most {EXPERT_MINUTES} min"
+    if after == found.n:
+        said = f"not reached: the last of {found.n} took more than {EXPERT_MINUTES} min"
+    return replace(found, value=None if after == found.n else after, interval=None, said=said)
 
 
 def beside(rows: Sequence[SessionSummary]) -> SessionsBeside:
     """`measured` and `recorded` sessions apart, the `patterns` of each, and `overall` of those that are counted."""
-    apart = {source: tuple(one for one in rows if one.opened.source == source) for source in ("measured", "recorded")}
+    apart = {source: tuple(one for one in rows if one.opened.source == source) for source in SOURCES}
     patterns = {source: pattern_counts(found) for source, found in apart.items()}
-    return SessionsBeside(apart["measured"], apart["recorded"], patterns, overall(rows))
+    return SessionsBeside(**apart, patterns=patterns, overall=overall(rows))
 
 
 def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
     """For a person: each session in a line, then what can be said over them."""
-    for source, title in (("measured", "Measured"), ("recorded", "Recorded by people, and not measured by kernelgate")):
+    for source, title in SOURCES.items():
         listed = [one for one in rows if one.opened.source == source]
         if listed:
             yield from (f"{title}:", *(f"  {_line(one)}" for one in listed))
@@ -177,8 +174,7 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
 
 def remarks(rows: Sequence[SessionSummary]) -> Iterator[str]:
     """What is not counted, and what figures rest on that nobody measured."""
-    searches = sum(one.is_search for one in rows)
-    if searches:
+    if searches := sum(one.is_search for one in rows):
         those = "search of a script is" if searches == 1 else "searches of scripts are"
         yield f"{searches} {those} not counted: without a timed gate the minutes are not those of a session."
     if any(one.counted for one in rows):
@@ -209,5 +205,5 @@ def usd_words(one: SessionSummary) -> str:
 
 
 def _pattern_line(one: PatternCount) -> str:
-    parts = (("applied", one.applied), ("learnt", one.learnt), ("violated", one.violated))
-    return f"{one.pattern}: {', '.join(f'{how} in {count}' for how, count in parts if count)}"
+    counts = ((how, getattr(one, how)) for how in HOWS)
+    return f"{one.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"

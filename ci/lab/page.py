@@ -28,7 +28,6 @@ from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.kernel import cards
-from kernelgate.ci.document import answer as documents
 from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.lab import drawings, folder, report
@@ -70,10 +69,8 @@ def page(state: SessionState, known: Calculator, live: bool = False) -> str:
 def shown(state: SessionState) -> str:
     """The part of the page that changes with the log, as HTML."""
     opened = state.opened
-    drawn = (
-        ("Gain of each try over what stood before it", drawings.gains(state.tries), GAIN_NOTE),
-        ("Time by phase", drawings.phases(state), ""),
-    )
+    drawn = drawings.gains(state.tries)
+    title = "Gain of each try over what stood before it"
     return _environment().get_template("shown.html.jinja").render(
         state=state,
         about=" · ".join(filter(None, (opened.name, opened.template, opened.card, *opened.cases, opened.gpu))),
@@ -82,9 +79,7 @@ def shown(state: SessionState) -> str:
         metrics=report.metrics(state),
         took=report.took,
         gain=report.gain_words,
-        drawings=[
-            drawing.figure(title, one.spoken, one.height, *one.content, note=note) for title, one, note in drawn if one
-        ],
+        drawing=drawn and drawing.figure(title, drawn.spoken, drawn.height, *drawn.content, note=GAIN_NOTE),
     )  # fmt: skip
 
 
@@ -128,17 +123,13 @@ Served = Mapping[str, tuple[str, Callable[[], str]]]
 
 
 def served(session: Path, policy: Policy, known: Calculator) -> Served:
-    """The page of the session in this folder, and what the page asks for: `state` as `kernelgate session status --json`
-    has it, and `html`, the same drawn."""
+    """The page of the session in this folder, and what the page asks for: the part that changes, as `html`."""
 
     def now() -> SessionState:
         return state_of(folder.read(session).events, policy, folder.now())
 
-    def state_json() -> str:
-        state = now()
-        return json.dumps({"state": json.loads(documents.shown(state)), "html": shown(state)}, allow_nan=False)
-
-    return {"/": (HTML, lambda: page(now(), known, live=True)), "/state.json": (JSON, state_json)}
+    page_of = {"/": (HTML, lambda: page(now(), known, live=True))}
+    return {**page_of, "/state.json": (JSON, lambda: json.dumps({"html": shown(now())}))}
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 FOLDER = Path("docs/patterns")
-"""In a checkout."""
 INDEX = "index.md"
 SHIPPED = Path(__file__).parent / "pages"
 """Kernelgate's own: in a checkout a link to docs/patterns."""
@@ -28,24 +27,20 @@ class _Part(BaseModel):
 
 
 class Numbers(_Part):
-    """What the founding documents call it: they number their patterns twice, and a third time otherwise."""
+    """What the founding documents call it: one of the twelve of 003.md:1014-1027, of the seven of 003.md:428-481, and
+    the number in 000.md and 001.md, where that is another."""
 
     loop: int | None = None
-    """Of the twelve of 003.md:1014-1027."""
     expert: int | None = None
-    """Of the seven of 003.md:428-481."""
     readme: int | None = None
-    """Where 000.md and 001.md give another number than 003.md, that."""
 
 
 class Saved(_Part):
-    """What it is said to have saved, each time that it applied."""
+    """What it is said to have saved, from and to, each time that it applied; `source`: document and line."""
 
     minutes: tuple[float, float] | None = None
-    """From, to."""
     usd: float | None = None
     source: str
-    """The document and its line."""
 
 
 class UsedBy(_Part):
@@ -58,14 +53,12 @@ class UsedBy(_Part):
 
 class Pattern(_Part):
     name: str
-    """Stable: the file's."""
     title: str
     when: str
     signals: tuple[str, ...] = ()
     """Checks of ci/lab/signals.py; none where no program can see when it applies."""
     do: str
     command: str
-    """What to run."""
     evidence: str
     recorded: Saved | None = None
     """None where no document gives a figure."""
@@ -75,12 +68,6 @@ class Pattern(_Part):
     numbers: Numbers = Numbers()
     cookbook: str
     """The heading of docs/CUDA_COOKBOOK.md, as its anchor."""
-
-    @model_validator(mode="after")
-    def _minutes_in_order(self) -> Self:
-        if self.recorded and self.recorded.minutes and self.recorded.minutes[0] > self.recorded.minutes[1]:
-            raise ValueError("recorded.minutes: from must not be above to")
-        return self
 
 
 def folder(checkout: Path) -> Path:
@@ -95,19 +82,18 @@ def read_all(at: Path) -> tuple[Pattern, ...]:
 
 
 def read(path: Path) -> Pattern:
-    """Raises PatternError."""
+    """From the YAML between the first two lines of `---`. Raises PatternError."""
     import yaml  # the jobs that hold the write token do without it
 
     try:
-        content = front_matter(path.read_text(encoding="utf-8"))
+        front = re.match(r"---\n(.*?\n)---\n", path.read_text(encoding="utf-8"), re.DOTALL)
+        if front is None:
+            raise PatternError(f"{path}: a pattern begins with front matter between two lines of ---")
+        pattern = Pattern.model_validate(yaml.safe_load(front[1]))
     except (OSError, UnicodeDecodeError) as error:
         raise PatternError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except yaml.YAMLError as error:
         raise PatternError(f"{path}: its front matter is no YAML: {str(error).splitlines()[0]}") from None
-    if content is None:
-        raise PatternError(f"{path}: a pattern begins with front matter between two lines of ---")
-    try:
-        pattern = Pattern.model_validate(content)
     except ValidationError as error:
         raise PatternError(f"{path}: {faults(error)}") from None
     if pattern.name != path.stem:
@@ -115,24 +101,15 @@ def read(path: Path) -> Pattern:
     return pattern
 
 
-def front_matter(text: str) -> Any:
-    """What stands between the first two lines of `---`; None where a text has none. Raises yaml.YAMLError."""
-    import yaml
-
-    if not text.startswith("---\n"):
-        return None
-    head, end, _ = text[4:].partition("\n---\n")
-    return yaml.safe_load(head) if end else None
-
-
 # ---- which apply now -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Applies:
+    """A pattern, and what was seen, with its figure: nothing where it does not apply."""
+
     pattern: Pattern
     why: tuple[str, ...]
-    """What was seen, with its figure; nothing where all patterns were asked for and this one does not apply."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +127,9 @@ def applying(patterns: Iterable[Pattern], seen: Seen, every: bool = False) -> tu
     """
     found = []
     for pattern in patterns:
-        for name in pattern.signals:
-            if name not in SIGNALS:
-                known = ", ".join(SIGNALS)
-                raise KernelgateError(f"pattern {pattern.name}: no signal is called {name!r}; there are {known}")
+        if strange := next((name for name in pattern.signals if name not in SIGNALS), None):
+            known = ", ".join(SIGNALS)
+            raise KernelgateError(f"pattern {pattern.name}: no signal is called {strange!r}; there are {known}")
         said = (SIGNALS[name](seen) for name in pattern.signals)
         found.append(Applies(pattern, tuple(dict.fromkeys(filter(None, said)))))
     return tuple(one for one in found if one.why or every)
@@ -179,32 +155,33 @@ def _text(one: Applies) -> str:
 
 def saved(recorded: Saved | None) -> str:
     """Such as "60 min", "2 to 4 h", "$0.50"; "not said" where no document gives a figure."""
-    if recorded is None or (recorded.minutes is None and recorded.usd is None):
-        return "not said"
-    if recorded.usd is not None:
+    if recorded is not None and recorded.usd is not None:
         return f"${recorded.usd:.2f}"
-    low, high = recorded.minutes or (0.0, 0.0)
-    hours = low >= 120 and low % 60 == 0 and high % 60 == 0
-    unit = 60 if hours else 1
-    span = f"{low / unit:g}" if low == high else f"{low / unit:g} to {high / unit:g}"
-    return f"{span} {'h' if hours else 'min'}"
+    if recorded is None or recorded.minutes is None:
+        return "not said"
+    low, high = recorded.minutes
+    unit, name = (60, "h") if low >= 120 and low % 60 == high % 60 == 0 else (1, "min")
+    return f"{' to '.join(dict.fromkeys(f'{end / unit:g}' for end in (low, high)))} {name}"
 
 
 def page(pattern: Pattern) -> str:
     """What the site shows above a pattern's text: its front matter, for readers."""
-    measured = "no session that kernelgate measured says so far"
-    if pattern.measured_minutes is not None:
-        measured = f"{pattern.measured_minutes:g} min"
+    minutes = pattern.measured_minutes
+    measured = "no session that kernelgate measured says so far" if minutes is None else f"{minutes:g} min"
     said = saved(pattern.recorded) + (f" ({pattern.recorded.source})" if pattern.recorded else "")
     used = "; ".join(f"{how} in {', '.join(names)}" for how, names in pattern.sessions if names)
     seen_by = ", ".join(f"`{one}`" for one in pattern.signals) or "no program; a person decides"
-    parts = (
-        f"**When**: {pattern.when}",
-        f"**Do**: {pattern.do}",
-        f"    {pattern.command}",
-        f"**Evidence**: {pattern.evidence}",
-        f"**Saves**: as recorded, {said}; as measured since, {measured}.",
-        f"**Seen by**: {seen_by}.",
-        f"**Sessions**: {used or 'none names it'}.",
-    )
-    return "\n\n".join(parts) + "\n"
+    return f"""**When**: {pattern.when}
+
+**Do**: {pattern.do}
+
+    {pattern.command}
+
+**Evidence**: {pattern.evidence}
+
+**Saves**: as recorded, {said}; as measured since, {measured}.
+
+**Seen by**: {seen_by}.
+
+**Sessions**: {used or "none names it"}.
+"""

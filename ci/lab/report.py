@@ -26,7 +26,7 @@ from kernelgate.ci.lab.state import (
 from kernelgate.ci.policy.policy import Policy
 
 FILE, REVIEW = "report.md", "review.md"
-GAINS, PHASES = "gains.svg", "phases.svg"
+GAINS = "gains.svg"
 MAX_POSTED = 60_000
 """Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
 ROWS = (1000, 100, 30, 10, 3)
@@ -179,11 +179,11 @@ _FILE = _Paper(_one_line, lambda text: _one_line(text).replace("|", "\\|"))
 
 
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
-    """The files of the report by name."""
+    """The files of the report by name: its text, and a drawing where tries were timed."""
     state = state_of(events, policy, now)
-    drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
-    made = {name: drawings.file([one]) for name, one in drawn.items() if one is not None}
-    return {FILE: "\n".join(_lines(events, state, tuple(made), _FILE)) + "\n", **made}
+    drawn = drawings.gains(state.tries)
+    made = {FILE: "\n".join(_lines(events, state, drawn is not None, _FILE)) + "\n"}
+    return made | ({GAINS: drawings.file([drawn])} if drawn else {})
 
 
 def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
@@ -233,10 +233,10 @@ def _asked(events: Sequence[Event], state: SessionState, paper: _Paper) -> str:
     """The report without drawings, and the questions below it."""
     usual = "Is what limits each try named rightly? Which pattern would have saved time?"
     questions = _section("Questions", notes(events, "question") or [usual], paper)
-    return "\n".join((*_lines(events, state, (), paper), "", *questions))
+    return "\n".join((*_lines(events, state, False, paper), "", *questions))
 
 
-def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], paper: _Paper) -> Iterator[str]:
+def _lines(events: Sequence[Event], state: SessionState, drawn: bool, paper: _Paper) -> Iterator[str]:
     opened, closed = state.opened, closed_of(events)
     yield from (f"# {paper.line(opened.objective)}", "")
     ended = f"; closed ({closed.why}): {paper.line(closed.said)}" if closed else "; still open"
@@ -245,12 +245,10 @@ def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], p
     believed += [f"try {one.number}, {one.what}: {one.why}" for one in state.tries]
     yield from _section("What was believed", believed, paper)
     yield from _section("What was measured", _measured(state), paper)
-    if GAINS in drawn:
+    if drawn:
         yield from (f"![Gain of each try over what stood before it, with 95% intervals]({GAINS})", "")
     yield from _section("What was learnt", _learnt(events), paper)
     yield from _section("What it took", _took(state), paper)
-    if PHASES in drawn:
-        yield from (f"![Time by phase]({PHASES})", "")
     yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
     for gate in state.gates:
         said = paper.cell(gate.said or "")

@@ -50,11 +50,9 @@ class SessionForReview:
     """What experts are given."""
 
     name: str
-    """Of its folder."""
     objective: str
     report: str
     commit: str
-    """The checkout's."""
     files: Mapping[str, bytes]
     """Log and drawings, by their path in the checkout."""
 
@@ -64,7 +62,7 @@ def gathered(root: Path, session: Session, rules: Policy) -> SessionForReview:
     name = session.folder.name
     if not folder.NAME.fullmatch(name):
         raise UsageError(f"{session.folder}: the folder's name is no session's: lower case letters, digits and dashes")
-    paths = [session.folder / one for one in (log.FILE, report.GAINS, report.PHASES)]
+    paths = [session.folder / one for one in (log.FILE, report.GAINS)]
     return SessionForReview(
         name=name,
         objective=session.opened.objective,

@@ -10,6 +10,7 @@ from typing import Final, Literal, cast
 
 from kernelgate.ci.explain.next_step import PROFILE_BELOW
 from kernelgate.ci.lab import log as logs
+from kernelgate.ci.lab import variables
 from kernelgate.ci.lab.log import (
     Closed,
     Event,
@@ -23,7 +24,6 @@ from kernelgate.ci.lab.log import (
     minutes_between,
     tries,
 )
-from kernelgate.ci.lab.variables import several
 from kernelgate.ci.policy.policy import Policy
 
 GateStatus = Literal["passed", "failed", "skipped", "open"]
@@ -43,11 +43,8 @@ class GateState:
     on_failure: str
     status: GateStatus
     minutes: float
-    """That its attempts took."""
     said: str | None
-    """At the last attempt."""
     at: str | None
-    """Of the first attempt that passed."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,6 @@ class NextCommand:
     """What to do now."""
 
     command: str | None
-    """None of a session that is closed."""
     why: str
     recommend: str | None = None
     """Before a change: the command that says what to try, by the profile of the last kept state."""
@@ -312,7 +308,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         tries=len(tried),
         kept=len(kept),
         blind=blind(events),
-        several_variables=sum(several(one.variables) for one in tried),
+        several_variables=sum(variables.warning(one.variables) is not None for one in tried),
         speedup_before=measured[0].figures["speedup"] if measured else None,
         speedup=last.figures["speedup"] * times_as_fast(since) if last else None,
         speedup_interval=_speedup_interval(last, since),

@@ -83,21 +83,15 @@ def of(patch: str, cards: Mapping[str, Sequence[str]] | None = None) -> tuple[st
     return (*settings, *(kind for kind in kinds if kind not in settings), *_kernels(paths, cards or {}))
 
 
-def several(variables: Sequence[str]) -> bool:
-    """Whether more than one thing is varied; other code is taken to belong to the one that has a name."""
-    kernels = [name for name in variables if name.startswith(KERNEL)]
-    kinds = [name for name in variables if name != CODE and not name.startswith(KERNEL)]
-    return len(kinds) > 1 or len(kernels) > 1
-
-
 def warning(variables: Sequence[str]) -> str | None:
-    """What is to be said of a change of several things; None of a change of one."""
-    if not several(variables):
-        return None
+    """What is to be said of a change of several things; None of a change of one. Other code is taken to belong to the
+    one that has a name."""
     kernels = [name.removeprefix(KERNEL) for name in variables if name.startswith(KERNEL)]
     kinds = [name for name in variables if name != CODE and not name.startswith(KERNEL)]
-    parts = [*(kinds if len(kinds) > 1 else []), *([f"sources of {' and '.join(kernels)}"] if len(kernels) > 1 else [])]
-    return f"more than one thing changed at once: {', '.join(parts)}; what made the difference cannot be told"
+    parts = kinds if len(kinds) > 1 else []
+    parts += [f"sources of {' and '.join(kernels)}"] if len(kernels) > 1 else []
+    several = f"more than one thing changed at once: {', '.join(parts)}; what made the difference cannot be told"
+    return several if parts else None
 
 
 def _kernels(paths: Sequence[str], cards: Mapping[str, Sequence[str]]) -> list[str]:

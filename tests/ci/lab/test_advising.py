@@ -173,7 +173,7 @@ def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pyt
         put(RECORD, begun, "try-1/run.json")
         put(NSIGHT / "spills_sections.ncu-rep", begun, "try-1/profile/scale.n64.base.ncu-rep")
         put(NSIGHT / "dram_sections.ncu-rep", begun, "try-1/profile/scale.n64.head.ncu-rep")
-        return Watched(0, (), 1.0)
+        return Watched(0, "", 1.0)
 
     monkeypatch.setattr(trying.watching, "run", measured)
     trying.run(folder.read(begun.folder), repo, Policy(), asked("more-warps"), ())

@@ -34,7 +34,7 @@ def test_the_performance_gate_says_which_band_it_is(
             (path / "toy").mkdir(parents=True)
         else:
             record.write(made_up, path)
-        return Watched(0, (), 1.0, None, None)
+        return Watched(0, "", 1.0)
 
     monkeypatch.setattr(watching, "run", ran)
     attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance", ())

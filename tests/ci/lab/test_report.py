@@ -54,10 +54,8 @@ def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
 def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
     files = report.of(EVENTS, Policy(), made.clock(99))
 
-    for name, spoken in (("gains.svg", "1:"), ("phases.svg", "build")):
-        assert name in files["report.md"]
-        drawn = ElementTree.fromstring(files[name])  # noqa: S314 - ours
-        assert spoken in drawn.attrib["aria-label"]
+    assert "gains.svg" in files["report.md"]
+    assert "1:" in ElementTree.fromstring(files["gains.svg"]).attrib["aria-label"]  # noqa: S314 - ours
     assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
 
 

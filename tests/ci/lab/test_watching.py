@@ -28,7 +28,7 @@ def test_work_is_reported_and_what_it_prints_is_passed_on(module: Path, capsys: 
     done = watching.run("made_up", [], module.parent, replace(WATCH, expected_s=90.0))
 
     told = capsys.readouterr().err
-    assert (done.code, done.ended, done.last) == (0, None, "at work")
+    assert (done.code, done.why) == (0, "at work")
     assert told.count("  at work") == 8
     assert re.search(r"try 1: \d+ s of about 90 s, at most 60 s", told)
 
@@ -39,7 +39,7 @@ def test_a_silent_command_is_ended(module: Path) -> None:
     done = watching.run("made_up", [], module.parent, replace(WATCH, silent_s=0.4))
 
     assert done.code is None
-    assert re.fullmatch(r"ended: silent for \d+ s; it had printed nothing", done.ended or "")
+    assert re.fullmatch(r"ended: silent for \d+ s; it had printed nothing", done.why)
     assert done.silent_s is not None
     assert done.silent_s >= 0.4
 
@@ -60,4 +60,4 @@ def test_what_a_command_printed_last_is_said_with_why_it_was_ended(
     monkeypatch.setattr(supervise, "run", hung)
     done = watching.run("made_up", [], tmp_path, WATCH)
 
-    assert (done.code, done.ended) == (None, f"ended: {why}; last line: linking")
+    assert (done.code, done.why) == (None, f"ended: {why}; last line: linking")
