@@ -220,12 +220,6 @@ def rounds_twice(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -
 
 
 @fault
-def accumulates_in_its_dtype(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
-    """Scores and weights are rounded to bfloat16, and float32 gains nothing from its width."""
-    out.copy_(right(q.bfloat16(), k.bfloat16(), v.bfloat16(), scale, causal))
-
-
-@fault
 def biased(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     """Every output is a quarter of a step too large."""
     exact = right(q.float(), k.float(), v.float(), scale, causal)
@@ -237,15 +231,6 @@ def biased(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None
 def rounds_once(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     """As accurate as can be: computed in float64."""
     out.copy_(right(q.double(), k.double(), v.double(), scale, causal))
-
-
-@fault
-def sums_in_another_order(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
-    """As right as `none`, with other last bits: keys and values come in the opposite order."""
-    if causal:
-        none(q, k, v, out, scale, causal)
-    else:
-        none(q, k.flip(2), v.flip(2), out, scale, causal)
 
 
 # How it is called, and what with --------------------------------------------------------------------------------------

@@ -128,18 +128,6 @@ def test_imports_follow_the_flow() -> None:
     assert against == {}
 
 
-def test_no_two_packages_import_each_other() -> None:
-    uses = {
-        (package(module), package(name)) for module in modules() for name in ours(imports(module)) if name in modules()
-    }
-    assert {(one, other) for one, other in uses if one != other and (other, one) in uses} == set()
-
-
-def test_nothing_but_the_command_line_imports_the_laboratory() -> None:
-    found = {module for module in modules() if any(package(name) == "ci.lab" for name in ours(imports(module)))}
-    assert {package(module) for module in found} <= {"ci.lab", "ci.commands"}
-
-
 def _against_the_flow(module: str) -> set[str]:
     home = package(module)
     crossing = CROSSING if home.startswith("ci") else {"bench"}
@@ -204,18 +192,12 @@ def test_every_package_is_installed() -> None:
     assert found == packages | {"kernelgate", "fa_s512"}
 
 
-def test_the_page_names_every_package_and_workflow() -> None:
+def test_the_page_names_every_package_and_workflow_and_nothing_that_is_gone() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     workflows = {path.name for path in (ROOT / ".github/workflows").glob("*.yml")}
-    assert {name for name in workflows if f"`{name}`" not in page} == set()
-    for name in MAY_IMPORT.keys() - {"bench", "ci"}:
-        assert f"`{name.replace('.', '/')}/`" in page, name
-
-
-def test_what_the_page_names_exists() -> None:
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    packages = {f"{name.replace('.', '/')}/" for name in MAY_IMPORT.keys() - {"bench", "ci"}}
+    assert {name for name in workflows | packages if f"`{name}`" not in page} == set()
     named = set(re.findall(r"`((?:bench|ci|csrc|docs|tests|benchmarks|\.ci|\.github)/[\w./-]*)`", page))
-    assert len(named) > 20
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 

@@ -1,4 +1,4 @@
-"""The cookbook against the code: no dead link, every command runs, every recommendation has its section."""
+"""The cookbook against the code: every command runs, every recommendation has its section."""
 
 from __future__ import annotations
 
@@ -28,21 +28,6 @@ def anchor(heading: str) -> str:
 
 def anchors(path: Path) -> set[str]:
     return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)}
-
-
-def test_no_link_is_dead() -> None:
-    targets = re.findall(r"\]\(([^)]+)\)", TEXT)
-    assert len(targets) > 20
-    for target in targets:
-        if target.startswith("https://"):
-            continue
-        path, _, fragment = target.partition("#")
-        file = (COOKBOOK.parent / path) if path else COOKBOOK
-        assert file.exists(), target
-        assert not fragment or fragment in anchors(file), target
-    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
-    named = set(re.findall(r"\]\[(\w+)\]", prose))
-    assert named == set(re.findall(r"^\[(\w+)\]: https://\S+$", TEXT, re.MULTILINE))
 
 
 def test_each_action_links_to_its_section() -> None:
@@ -91,13 +76,6 @@ def test_each_fragment_compiles_to_what_the_page_says(pair: str, tmp_path: Path)
     gone, new = INSTRUCTIONS[pair]
     assert gone <= before - after
     assert new <= after - before
-
-
-def test_each_fragment_belongs_to_a_pair(tmp_path: Path) -> None:
-    docs_code.write_files(COOKBOOK, tmp_path)
-    names = {f"{pair}_{when}.cu" for pair in INSTRUCTIONS for when in ("before", "after")}
-    assert {path.name for path in tmp_path.iterdir()} == names
-    assert len(docs_code.blocks(COOKBOOK, "cuda")) == len(names)
 
 
 def instructions(source: Path) -> set[str]:

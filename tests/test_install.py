@@ -105,6 +105,7 @@ def test_installed_package_computes_attention(
     assert f"Tag: py3-none-{sysconfig.get_platform().replace('-', '_')}" in wheel
 
 
+@pytest.mark.slow
 def test_editable_install_compiles_nothing(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -172,9 +172,11 @@ def judged(
 _VERDICTS: dict[str, RecordVerdict] = {}
 
 
-def judged_once(made: RunRecord, policy: Policy, baseline: RunRecord | None = None, **options: Any) -> RecordVerdict:
+def judged_once(
+    made: RunRecord, policy: Policy, baseline: RunRecord | None = None, *rest: Any, **options: Any
+) -> RecordVerdict:
     """As the judge, which says the same of the same record."""
     key = record.to_json(made) + (record.to_json(baseline) if baseline else "")
     if key not in _VERDICTS:
-        _VERDICTS[key] = judge(made, policy, baseline, **options)
+        _VERDICTS[key] = judge(made, policy, baseline, *rest, **options)
     return _VERDICTS[key]

@@ -601,9 +601,9 @@ a source distribution, whose build fetches and runs what has no hash → wheels 
 a job with a write token that installs something else → there is none
     attacks/test_installed.py::test_a_job_that_may_write_installs_by_hashes_alone
 a filter that .gitattributes asks for → not run
-    attacks/test_checkout.py::test_a_filter_that_the_checkout_asks_for_is_not_run
+    attacks/test_build.py::test_a_filter_that_a_commit_names_does_not_run
 a module in the checkout with the name of another → not imported
-    attacks/test_checkout.py::test_a_module_in_the_checkout_stands_in_for_no_other[*]
+    attacks/test_checkout.py::test_a_module_in_the_checkout_stands_in_for_no_other
 a package in the current folder of a worker process → not imported
     bench/system/test_worker.py::test_the_current_folder_cannot_stand_in_for_the_package
 inputs of every reader of untrusted bytes that fuzzing found or that reach far

@@ -10,12 +10,14 @@ import pytest
 import yaml
 
 from kernelgate.bench import record
+from kernelgate.ci.github import assemble
 from kernelgate.ci.github.check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.upsert import Stamp
 from kernelgate.ci.policy.policy import Policy
+from tests.attacks.honest import judged_once
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, FILES, l4, named
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
@@ -27,7 +29,8 @@ MEASURED = "measure (l4) / measure"
 
 
 @pytest.fixture(autouse=True)
-def pull(desk: Desk) -> None:
+def pull(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble, "judge", judged_once)
     desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY.format(claim="none"))
 
 

@@ -53,7 +53,7 @@ def test_a_broken_baseline_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     text = BROKEN[kind]()
     path = tmp_path / "baseline.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    for verb in ("compare", "report"):
+    for verb in ("compare", "report") if kind == "empty" else ("compare",):
         assert cli.run([verb, str(RECORD), "--baseline", str(path)]) == 3
         printed = capsys.readouterr()
         assert printed.out == ""

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -77,8 +77,7 @@ class WorkflowRun:
 
     @property
     def conclusion(self) -> str:
-        ended = {job.conclusion for job in self.jobs.values()}
-        return next((each for each in ("failure", "waiting") if each in ended), "success")
+        return _together(self.jobs.values())
 
     @property
     def log(self) -> str:
@@ -151,13 +150,19 @@ class Platform:
         run = WorkflowRun(shown["id"], path, event, head_sha or sha)
         workflow = self._workflow(self.server.repository, path, sha)
         assert starts(workflow, event, payload), f"{path} is not started by {event} {payload.get('action', '')}"
+        inputs: dict[str, Any] = {}
         if event == "workflow_dispatch":
-            payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
-        github = self._github_context(run, event, payload, sha, ref)
-        inputs = self._typed(workflow, payload["inputs"]) if event == "workflow_dispatch" else {}
-        ceiling = READ_ALL if fork else _everything()
+            declared = workflow.triggers["workflow_dispatch"]["inputs"]
+            given = payload.get("inputs") or {}
+            # GitHub sends all inputs that the workflow declares, as texts; the context has real booleans.
+            texts = {name: _text(given.get(name, each.get("default"))) for name, each in declared.items()}
+            payload = {**payload, "inputs": texts}
+            inputs = {
+                name: text == "true" if declared[name]["type"] == "boolean" else text for name, text in texts.items()
+            }
+        ceiling = READ_ALL if fork else dict.fromkeys(READ_ALL, "write")
         call = Call(workflow, self.server.repository, sha, ref, inputs, ceiling, only=only)
-        self._call(run, call, github)
+        self._call(run, call, self._github_context(run, event, payload, sha, ref))
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
 
@@ -169,18 +174,6 @@ class Platform:
         shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
         self._artifacts[shown["id"]] = {}
         return shown
-
-    def _dispatch_inputs(self, workflow: Workflow, payload: dict[str, Any]) -> dict[str, str]:
-        """All inputs that the workflow declares, as texts: so GitHub sends them."""
-        declared = workflow.triggers["workflow_dispatch"]["inputs"]
-        given = payload.get("inputs") or {}
-        return {name: _text(given.get(name, each.get("default"))) for name, each in declared.items()}
-
-    def _typed(self, workflow: Workflow, given: dict[str, str]) -> dict[str, Any]:
-        """The `inputs` context: as the event has them, but with real booleans."""
-        declared = workflow.triggers["workflow_dispatch"]["inputs"]
-        flags = {name for name, each in declared.items() if each["type"] == "boolean"}
-        return {name: value == "true" if name in flags else value for name, value in given.items()}
 
     def _github_context(self, run: WorkflowRun, event: str, payload: dict[str, Any], sha: str, ref: str) -> Contexts:
         return {
@@ -232,7 +225,6 @@ class Platform:
     ) -> JobResult:
         if call.only is not None and name not in call.only:
             return JobResult(name, "success")
-        needed = {need: results[need] for need in _ancestors(call.workflow.jobs, name)}
         direct = {need: results[need] for need in _needs(job)}
         contexts: Contexts = {
             "github": github,
@@ -243,26 +235,17 @@ class Platform:
             "vars": self.variables,
             "env": {},
         }
-        ended = {each.conclusion for each in needed.values()}
+        ended = {results[need].conclusion for need in _ancestors(call.workflow.jobs, name)}
         status = {"success": ended <= {"success"}, "failure": "failure" in ended, "cancelled": False}
         if "waiting" in ended or not self.language.holds(job.get("if"), contexts, status):
             result = JobResult(name, "waiting" if "waiting" in ended else "skipped")
             run.jobs[call.prefix + name] = result
             return result
-        together = [
-            self._one_job(run, call, {**contexts, "matrix": matrix}, name, job)
-            for matrix in self._matrices(job, contexts)
-        ]
-        ended = {each.conclusion for each in together}
-        conclusion = next((each for each in ("waiting", "failure") if each in ended), "success")
-        return JobResult(
-            name, conclusion, outputs={key: value for each in together for key, value in each.outputs.items()}
-        )
-
-    def _matrices(self, job: dict[str, Any], contexts: Contexts) -> Iterator[Contexts]:
         axes = self.language.expanded(job.get("strategy", {}).get("matrix", {}), contexts)
-        for values in product(*axes.values()):
-            yield dict(zip(axes, values, strict=True))
+        matrices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        together = [self._one_job(run, call, {**contexts, "matrix": matrix}, name, job) for matrix in matrices]
+        outputs = {key: value for each in together for key, value in each.outputs.items()}
+        return JobResult(name, _together(together), outputs=outputs)
 
     def _one_job(self, run: WorkflowRun, call: Call, contexts: Contexts, name: str, job: dict[str, Any]) -> JobResult:
         shown = call.prefix + str(self.language.expanded(job.get("name", name), contexts))
@@ -297,19 +280,17 @@ class Platform:
         assert repository == HOME_REPOSITORY, job["uses"]
         sha = self.git(repository, "rev-parse", ref).strip()
         workflow = self._workflow(repository, path, sha)
-        declared = (workflow.triggers["workflow_call"] or {}).get("inputs", {})
+        interface = workflow.triggers["workflow_call"] or {}
+        declared = interface.get("inputs", {})
         given = self.language.expanded(job.get("with", {}), contexts)
         assert set(given) <= set(declared), f"{path} has no input {set(given) - set(declared)}"
         inputs = {key: given.get(key, each.get("default", "")) for key, each in declared.items()}
         inner = Call(workflow, repository, sha, f"refs/heads/{ref}", inputs, permissions, f"{shown} / ", job["uses"])
         jobs = self._call(run, inner, contexts["github"])
-        ended = {each.conclusion for each in jobs.values()}
         known = {"jobs": {name: {"outputs": each.outputs, "result": each.conclusion} for name, each in jobs.items()}}
-        declared = (workflow.triggers["workflow_call"] or {}).get("outputs", {})
-        outputs = {name: str(self.language.expanded(each["value"], known)) for name, each in declared.items()}
-        return JobResult(
-            shown, next((each for each in ("waiting", "failure") if each in ended), "success"), outputs=outputs
-        )
+        promised = interface.get("outputs", {})
+        outputs = {name: str(self.language.expanded(each["value"], known)) for name, each in promised.items()}
+        return JobResult(shown, _together(jobs.values()), outputs=outputs)
 
     # Artifacts ----------------------------------------------------------------------------------
 
@@ -465,7 +446,7 @@ class WorkflowJob:
     def _machine(self) -> dict[str, str]:
         """A runner's variables: its own, and what GitHub tells of the run. None of those that the tests run under."""
         github = self.contexts["github"]
-        told = (
+        told = [
             "repository",
             "sha",
             "ref",
@@ -477,7 +458,7 @@ class WorkflowJob:
             "event_name",
             "event_path",
             "workspace",
-        )
+        ]
         return {
             "PATH": os.pathsep.join([*self.path, *TOOLS]),
             "HOME": os.environ.get("HOME", "/"),
@@ -609,13 +590,9 @@ def _download(job: WorkflowJob, given: dict[str, Any]) -> Done:
     return Done(True, ", ".join(chosen))
 
 
-def _nothing(_: WorkflowJob, given: dict[str, Any]) -> Done:
-    return Done(True, str(given))
-
-
 ACTIONS: dict[str, Callable[[WorkflowJob, dict[str, Any]], Done]] = {
     "actions/checkout": _checkout,
-    "actions/setup-python": _nothing,
+    "actions/setup-python": lambda _, given: Done(True, str(given)),
     "actions/upload-artifact": _upload,
     "actions/download-artifact": _download,
 }
@@ -648,8 +625,9 @@ def _least(asked: dict[str, str], ceiling: dict[str, str]) -> dict[str, str]:
     return {name: min(level, ceiling[name], key=levels.index) for name, level in asked.items() if name in ceiling}
 
 
-def _everything() -> dict[str, str]:
-    return dict.fromkeys(READ_ALL, "write")
+def _together(jobs: Iterable[JobResult]) -> str:
+    ended = {job.conclusion for job in jobs}
+    return next((each for each in ("failure", "waiting") if each in ended), "success")
 
 
 def _ended(passed: bool) -> str:
