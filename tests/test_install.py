@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +16,7 @@ import pytest
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.build import cache as build_cache
+from tests.workflows.repository import copy_project
 
 ROOT = Path(__file__).parent.parent
 OURS = Path(sysconfig.get_path("purelib"))
@@ -43,17 +43,7 @@ def site_packages(environment: Path) -> Path:
 def checkout(tmp_path: Path) -> Path:
     """What the next commit would hold, so that nothing is written into the user's checkout."""
     copy = tmp_path / "checkout"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+    copy_project(copy)
     return copy
 
 

@@ -31,20 +31,14 @@ a process that hangs → ended, and said
     bench/system/test_worker.py::test_a_child_that_hangs_is_ended
 a profiled process whose leader is gone → ends
     bench/kernel/test_watched_call.py::test_a_process_whose_leader_is_gone_ends
-bench, killed → only the process in flight is lost
-    bench/timing/test_paired.py::test_a_killed_run_loses_the_process_in_flight_alone
 bench, interrupted → its process ends too
     bench/timing/test_paired.py::test_ctrl_c_ends_the_process_too
 a record of other rounds, cases or sources to resume → refused
     bench/timing/test_paired.py::test_a_record_that_does_not_fit_is_refused
 a complete record to resume → nothing is timed
     bench/timing/test_paired.py::test_resuming_what_is_complete_or_decided_times_nothing
-two builds of one commit at once → one compiles
-    bench/build/test_build.py::test_of_two_builds_at_once_one_compiles
 what a killed build left in the cache → no hindrance
     bench/build/test_build.py::test_what_a_killed_build_left_is_no_hindrance
-a compile over its limit → ended
-    bench/build/test_build.py::test_a_compile_over_its_limit_is_ended
     """,
 )
 
@@ -79,16 +73,12 @@ a record's disk that fails at the last moment → the old record stays whole
     bench/test_record.py::test_a_failed_write_leaves_the_old_file_whole
 a run that is killed while it measures → the record keeps all processes but the one in flight
     bench/timing/test_paired.py::test_a_killed_run_loses_the_process_in_flight_alone
-a finished record is resumed → nothing is timed
-    bench/timing/test_paired.py::test_resuming_what_is_complete_or_decided_times_nothing
 a record is resumed that is not there → it begins
     bench/timing/test_paired.py::test_resuming_where_there_is_no_record_begins_one
 a cache that cannot be written → a sentence that names KERNELGATE_CACHE
     bench/build/test_build.py::test_a_cache_that_cannot_be_written
 a damaged entry of the cache → compiled again
     bench/build/test_build.py::test_a_damaged_entry_is_built_again[*]
-a build that was killed left its folder → the next build goes on
-    bench/build/test_build.py::test_what_a_killed_build_left_is_no_hindrance
 the device is held by another measurement → it waits, says for whom, and gives up
     bench/system/test_lock.py::test_a_held_device_is_refused_in_the_end_naming_the_holder
 the holder of the device is killed → it holds nothing
@@ -214,8 +204,6 @@ a folder of the cache that is a file → one sentence that names it
     faults/test_compilers.py::test_a_folder_of_the_cache_that_is_a_file[*]
 what killed builds left in the cache → removed by the next build; a running one's stays
     faults/test_compilers.py::test_what_killed_builds_left_is_removed_by_the_next_one
-a build that was killed half-way → no hindrance
-    bench/build/test_build.py::test_what_a_killed_build_left_is_no_hindrance
 two builds of the same sources at once → one compiles, the other waits
     bench/build/test_build.py::test_of_two_builds_at_once_one_compiles
 a base that does not compile, or whose card is wrong → the head is measured alone, with the reason
@@ -283,8 +271,6 @@ a record that cannot be read → named, exit 3
     bench/test_record.py::test_a_file_that_cannot_be_read_is_named
 a record of another schema → refused by name
     bench/test_record.py::test_a_broken_record_is_refused_by_name
-a write that fails half-way → the old file stays whole
-    bench/test_record.py::test_a_failed_write_leaves_the_old_file_whole
 a policy's number below or above its range, text, a truth value, NaN or infinite → 3: key, line, value and range
     ci/policy/test_policy.py::test_each_number_has_its_range[*]
 a policy that contradicts itself → 3: both keys and their values

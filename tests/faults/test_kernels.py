@@ -7,7 +7,6 @@ tests/bench/timing/test_paired.py and tests/cheats.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.system import lock
 from tests import miniature, registered
 from tests.bench.machine import CPU
-from tests.processes import alive
+from tests.processes import marked
 
 pytestmark = pytest.mark.nightly
 
@@ -145,17 +144,6 @@ def tried(name: str, subject: tuple[Library, CardFacts], folder: Path, monkeypat
     return fuzz.run(library, card, 1, CPU, [case.id])
 
 
-def left(folder: Path) -> list[int]:
-    """The processes of a test that still run: each has its folder in its variables."""
-    mark = f"TMPDIR={folder}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes() and alive(int(entry.name)):
-                found.append(int(entry.name))
-    return found
-
-
 @pytest.mark.parametrize("name", FAILS)
 def test_a_kernel_that_fails_is_named_with_what_it_did(
     name: str, subject: tuple[Library, CardFacts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,7 +153,7 @@ def test_a_kernel_that_fails_is_named_with_what_it_did(
     message = done.results[0].message or ""
     assert re.search(FAILS[name][1] if "|" in FAILS[name][1] else re.escape(FAILS[name][1]), message)
     assert "\n" not in message
-    assert left(tmp_path) == []
+    assert marked(f"TMPDIR={tmp_path}") == []
 
 
 @pytest.mark.parametrize("name", PASSES)
@@ -173,7 +161,7 @@ def test_a_kernel_that_is_right_passes_whatever_else_it_does(
     name: str, subject: tuple[Library, CardFacts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert tried(name, subject, tmp_path, monkeypatch).status == "passed"
-    assert left(tmp_path) == []
+    assert marked(f"TMPDIR={tmp_path}") == []
 
 
 LOADING = {

@@ -16,7 +16,7 @@ import pytest
 
 from kernelgate.bench.system.worker import MODULE
 from tests import miniature
-from tests.processes import alive
+from tests.processes import marked
 
 pytestmark = pytest.mark.nightly
 
@@ -73,26 +73,14 @@ class Checkout:
         return [path.name for path in (self.folder / "tmp").iterdir() if path.suffix != ".lock"]
 
     def processes(self) -> list[int]:
-        """All that have this checkout's folder in their variables, whoever their parent is."""
-        mark = str(self.folder).encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if mark in (entry / "environ").read_bytes() and alive(int(entry.name)):
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return marked(str(self.folder))
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Checkout]:
     made = Checkout(tmp_path)
     (tmp_path / "tmp").mkdir()
-    miniature.write(tmp_path / "repository", {**miniature.SCALE_FILES, ".ci/kernels/scale.py": CARD})
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run(["git", *words], cwd=tmp_path / "repository", env=miniature.ENVIRONMENT, check=True)
+    miniature.repository(tmp_path / "repository", {**miniature.SCALE_FILES, ".ci/kernels/scale.py": CARD})
     yield made
     for pid in made.processes():
         os.kill(pid, signal.SIGKILL)

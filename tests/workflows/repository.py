@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -13,24 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.github_server import FakeGitHub, Json, Pull, event
+from tests.miniature import git
 from tests.workflows.documents import ROOT
-
-AUTHOR = {
-    **{
-        f"GIT_{role}_{part}": value
-        for role in ("AUTHOR", "COMMITTER")
-        for part, value in (("NAME", "a"), ("EMAIL", "a@b"))
-    },
-    "GIT_CONFIG_GLOBAL": os.devnull,
-}
 
 Change = Callable[[Path], None]
 
 
-def git(tree: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=tree, env={**os.environ, **AUTHOR}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def copy_project(to: Path) -> None:
+    """This project's files, as the next commit would hold them."""
+    for name in filter(None, git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
 @cache
@@ -41,10 +33,7 @@ def _begun() -> Path:
     origin, tree = folder / "origin.git", folder / "tree"
     tree.mkdir()
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
-    for name in filter(None, git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
-        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+    copy_project(tree)
     git(tree, "init", "--quiet", "--initial-branch=main")
     git(tree, "remote", "add", "origin", str(origin))
     git(tree, "add", "--all")
@@ -87,14 +76,8 @@ class Repository:
         self.git("checkout", "--quiet", "--detach", "main")
         self.git("merge", "--quiet", "--no-ff", "-m", "Merge", branch)
         merge = self.git("rev-parse", "HEAD")
-        self.git(
-            "push",
-            "--quiet",
-            "--force",
-            "origin",
-            f"{head}:refs/pull/{number}/head",
-            f"{merge}:refs/pull/{number}/merge",
-        )
+        refs = (f"{head}:refs/pull/{number}/head", f"{merge}:refs/pull/{number}/merge")
+        self.git("push", "--quiet", "--force", "origin", *refs)
         return head, merge
 
 

@@ -19,9 +19,10 @@ from kernelgate.bench.build import library
 from kernelgate.ci.github import description
 from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.policy import policy
+from tests.miniature import ENVIRONMENT, git
 from tests.workflows import gh
 from tests.workflows.documents import ROOT, workflows
-from tests.workflows.repository import AUTHOR, Change, Repository
+from tests.workflows.repository import Change, Repository
 from tests.workflows.runner import HOME_REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install page")]
@@ -108,8 +109,7 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     work = folder / "work"
     work.mkdir()
     told = {
-        **os.environ,
-        **AUTHOR,
+        **ENVIRONMENT,
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "GH_ORIGINS": str(folder / "origins"),
         "GH_REQUESTS": str(folder / "requests"),
@@ -188,7 +188,3 @@ def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(
     said = description.describe(pull["body"], rules, changed)
     assert said.excused is None
     assert not said.blocks
-
-
-def git(tree: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=tree, capture_output=True, text=True, check=True).stdout.strip()

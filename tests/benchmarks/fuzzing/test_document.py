@@ -1,4 +1,4 @@
-"""The tables of docs/fuzzing.md, from what came of a few bugs, and a run that goes on where another ended."""
+"""The tables of docs/fuzzing.md are those of the kept results, and a run goes on where another ended."""
 
 from __future__ import annotations
 
@@ -16,29 +16,6 @@ from benchmarks.fuzzing.detectors import BugResult, BugResults, DetectorName, De
 def result(bug: str, *looks: tuple[DetectorName, bool | None]) -> BugResult:
     seen = tuple(DetectorResult(detector=name, caught=caught, seconds=2.0, message="hm") for name, caught in looks)
     return BugResult(bug=bug, device="cuda", looks=seen)
-
-
-MEASURED = BugResults(
-    machine="a GPU",
-    results=(
-        result("attention/wgmma/unmodified", ("fuzz", False), ("memcheck", False)),
-        result("attention/wgmma/causal-border", ("fuzz", True)),
-        result("attention/mma_sync/syncwarp-missing", ("fuzz", False), ("racecheck", True)),
-        result("attention/wgmma/scale-zero", ("fuzz", False)),
-        result("attention/wgmma/tiles-65535", ("fuzz", None)),
-        result("attention/wgmma/store-past-end", ("fuzz", False)),
-        result("attention/wgmma/store-not-awaited", ("fuzz", False), ("racecheck", False)),
-        result("attention/wgmma/taken-from-the-library-since", ("fuzz", False)),
-    ),
-)
-
-
-def test_shares_count_what_changes_a_result_by_who_caught_it_first() -> None:
-    text = program.tables([MEASURED])
-    assert (
-        "| kernel | on | bugs | fuzz | timed | memcheck | racecheck | accuracy | undecided | survive | caught |" in text
-    )
-    assert "| attention | GPU | 4 | 1 | 0 | 0 | 1 | 0 | 1 | 1 | 50% |" in text
 
 
 def test_the_page_holds_the_tables_of_the_kept_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
