@@ -205,8 +205,7 @@ def with_accuracy(
 ) -> record.RunRecord:
     parts = accuracy.comparable(about, chosen)
     measured = accuracy.run(parts, seed, made.environment, workers) if parts else ()
-    others = (check for check in made.checks if check.kind != "accuracy")
-    return made.model_copy(update={"checks": (*others, *measured)})
+    return made.model_copy(update={"checks": with_checks(made.checks, measured)})
 
 
 def accuracy_alone(

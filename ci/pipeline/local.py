@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,13 +20,13 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import NO_CASES
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.prior import History, Past
+from kernelgate.ci.judge.prior import Past
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.build import BuiltReport, build
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_record
 from kernelgate.ci.report.page import write as write_page
 
 if TYPE_CHECKING:
@@ -66,8 +66,10 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     """
     from kernelgate.bench.check import trials
     from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import git
     from kernelgate.bench.system.worker import worker_pool
 
+    sha = git.resolve(repo, base) if base else git.default_base(repo)
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
     rules = MeasuringRules(policy, prior.past(say))
@@ -77,17 +79,20 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
         try:
             heads = verbs.libraries(repo, None, None)
         except CompileError as error:
-            return _failed(_does_not_compile(error), policy, out)
+            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), policy, out)
         except CardError as error:
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-        done = _measure(repo, base, heads, processes, out / RECORD, rules)
+        done = _measure(repo, sha, heads, processes, out / RECORD, rules)
     record.write(done, out / RECORD)
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
-    stored = stored_baseline(repo / ".ci", done)
-    against = _against(done, policy, stored, known) if stored else None
-    beside = repo / ".ci" / (stored[0] if stored else "baseline.json")
-    since = baselines.yardsticks_beside(done, beside, policy, known) if stored else ()
+    against: Baseline | None = None
+    since: tuple[Yardstick, ...] = ()
+    if stored := stored_baseline(repo / ".ci", done):
+        name, baseline = stored
+        held = judge(done, policy, baseline, against=name, history=known)
+        against = baselines.of_record(held, baseline, done.run.created_at)
+        since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     part = of_record("", done, verdict, against, since)
     return _written(part, gate.evidence("", done, verdict, policy), policy, out)
 
@@ -99,14 +104,13 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
 
 
 def _measure(
-    repo: Path, base: str | None, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
+    repo: Path, sha: str, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench.kernel import cards, commit
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system import git
 
-    sha = git.resolve(repo, base) if base else git.default_base(repo)
     sides = verbs.against(heads, verbs.bases(repo, sha))
     with git.worktree(repo, sha, cards.FOLDER) as tree:
         judging = cards.read(tree / cards.FOLDER)
@@ -211,34 +215,20 @@ def written(out: Path) -> list[str]:
     return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
 
 
-def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord], known: History) -> Baseline:
-    name, baseline = stored
-    return baselines.of_record(
-        judge(measured, policy, baseline, against=name, history=known), baseline, measured.run.created_at
-    )
-
-
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
     """The stored baseline with a case of this record, and its name: of this kind of device, or else of another, which
     is then said; None where there is none."""
     device = measured.environment.device.name
-    found = [
-        (path.name, baseline) for path, baseline in _baselines(folder) if device and baselines.is_of(baseline, measured)
-    ]
-    same = (one for one in found if one[1].environment.device.name == device)
-    return next(same, found[0] if found else None)
-
-
-def _baselines(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
-    for path in sorted(folder.glob("baseline_*.json")):
+    found = []
+    for path in sorted(folder.glob("baseline_*.json")) if device else ():
         try:
-            yield path, record.read(path)
+            baseline = record.read(path)
         except RecordError as error:
             say(f"left out: {error}")
-
-
-def _does_not_compile(error: CompileError) -> Failure:
-    return Failure(Fault.BUILD, error.first, error.target, error.excerpt)
+            continue
+        if baselines.is_of(baseline, measured):
+            found.append((baseline.environment.device.name != device, path.name, baseline))
+    return min(found, key=lambda one: one[:2])[1:] if found else None
 
 
 def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:

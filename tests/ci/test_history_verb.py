@@ -102,34 +102,6 @@ def test_looking_begins_no_history(checkout: Path, capsys: pytest.CaptureFixture
     assert "there is no history at" in err
 
 
-def test_an_index_that_is_lost_is_made_again(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(capsys, "add", measured(checkout / "a.json"))
-    before = run(capsys, "export")[1]
-    assert len(json.loads(before)["points"]) == 2
-    index = checkout / ".kernelgate" / "history" / "index.sqlite"
-    for file in index.parent.glob("index.sqlite*"):
-        file.unlink()
-    assert run(capsys, "rebuild")[:2] == (0, f"{index} holds 1 measurement\n")
-    assert run(capsys, "export")[1] == before
-
-
-def test_old_records_are_condensed_and_show_what_they_showed(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The oldest decides nothing: later ones are the newest and the best."""
-    runs = [record.Run(head_sha=git("rev-parse", "HEAD"), created_at=f"20{year}-01-01") for year in range(10, 17)]
-    for number, run_ in enumerate(runs):
-        record.write(a_record(change=-0.1 * number, day=number + 1, run=run_), checkout / f"{number}.json")
-    run(capsys, "add", *(f"{number}.json" for number in range(7)))
-    before = run(capsys, "show", "--json")
-    code, out, _ = run(capsys, "condense")
-    assert (code, out.partition(":")[0]) == (0, "2 records condensed")
-    assert out.endswith("; 5 records with every sample\n")
-    assert run(capsys, "condense")[1] == "0 records condensed; 5 records with every sample\n"
-    assert run(capsys, "rebuild")[1].endswith("holds 7 measurements\n")
-    assert run(capsys, "show", "--json") == before
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -60,14 +60,6 @@ def test_each_side_can_be_named_and_the_tree_meets_the_commit_where_its_branch_b
     assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
 
 
-def test_a_head_that_is_there_meets_any_base() -> None:
-    heads = verbs.libraries(REPO, None, None)
-    for ref, base in (("v1", "commit v1 of repo"), ("broken", None)):
-        found = verbs.against(heads, verbs.bases(REPO, ref))["attention"]
-        assert found.head is heads.built["attention"]
-        assert (str(found.base.folder) if found.base else None) == base
-
-
 @pytest.mark.parametrize(
     ("base", "why"), [("broken", "it does not compile"), ("broken too", "the base commit has no card attention")]
 )

@@ -43,25 +43,11 @@ def test_the_first_commit_with_the_new_time_is_the_culprit() -> None:
     assert standing(measured(Search(3), *[{0: 5.0, 1: 5.0, 2: 0.0, 3: 0.0}] * 2)).culprits == (2,), "also if faster"
 
 
-def test_ends_that_do_not_differ_have_no_culprit() -> None:
-    now = standing(measured(Search(8), *[{0: 0.0, 3: 0.0, 6: 0.0, 8: 0.0}] * 6))
-    assert now.kind == "none"
-
-
 def test_a_commit_that_was_not_measured_is_told_from_its_neighbours_no_further() -> None:
     search = measured(Search(8), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
     found = posterior.of(search)
     assert found.culprit[3:6] == pytest.approx(np.full(3, found.culprit[3]))
     assert standing(search).kind == "open"
-
-
-def test_commits_that_cannot_be_measured_are_stepped_over_and_named_with_the_culprit() -> None:
-    broken = {3: "does not compile", 4: "does not compile"}
-    search = measured(Search(8, unmeasurable=broken), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
-    assert standing(search).culprits == (3, 4, 5)
-    assert standing(search).kind == "found"
-    chosen = {at for one in rounds.next_processes(search) for at in one}
-    assert not chosen & broken.keys()
 
 
 def test_nothing_between_two_equal_libraries_is_the_culprit() -> None:
@@ -101,9 +87,3 @@ def test_what_is_left_open_is_measured_again() -> None:
     search = measured(Search(64), *unclear)
     for one in rounds.next_processes(search):
         assert 31 in one
-
-
-def test_a_range_of_one_commit_measures_its_ends() -> None:
-    search = Search(1)
-    assert rounds.next_processes(search) == ((0, 1),) * rounds.PROCESSES
-    assert standing(measured(search, {0: 0.0, 1: 2.0}, {0: 0.0, 1: 2.0})).culprits == (1,)

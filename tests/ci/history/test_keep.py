@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.record import Cost, Device, Environment
-from kernelgate.ci.history import database, index, judging, keep, series, store
+from kernelgate.ci.history import database, index, keep, series, store
 from kernelgate.ci.history.database import Database, HistoryIndexError
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.keep import Archive
@@ -55,20 +55,6 @@ def test_what_is_no_record_is_not_kept(archive: Archive) -> None:
     with pytest.raises(RecordError, match=r"run\.json is not a kernelgate\.run/2 record"):
         keep.add_record(archive, b"{}{", "run.json")
     assert list(store.names(archive.store, "records")) == []
-
-
-def test_a_record_that_the_index_lost_is_added_without_judging_again(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As after a writer that was killed between store and index."""
-    data = as_file(a_record())
-    keep.add_record(archive, data, "run.json")
-    before = contents(archive.database)
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
-    monkeypatch.setattr(judging, "judged", lambda *_: pytest.fail("judged again"))
-    assert keep.add_record(archive, data, "run.json")
-    assert contents(archive.database) == before
 
 
 def test_another_policy_judges_again_and_takes_the_place(archive: Archive) -> None:
@@ -322,12 +308,6 @@ def test_postgres_does_as_sqlite_does(postgres: str, tmp_path: Path) -> None:
     many_writers_lose_nothing(there.database, postgres)
     for one in (here, there):
         one.database.engine.dispose()
-
-
-def test_another_database_is_refused() -> None:
-    for where in ("mysql://u:secret@host/x", "nonsense://"):
-        with pytest.raises(UsageError, match="--database takes a file's path"):
-            database.at(where)
 
 
 def test_a_file_that_is_no_database_says_what_to_do(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_the_working_tree_is_compared_with_head(
     assert said.err.splitlines()[-1] == "Written: out/run.json, out/comment.md, out/page.html"
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit(clone, "csrc/attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
     assert cli.run(["pr"]) == 1
