@@ -108,6 +108,7 @@ def test_looking_begins_no_history(checkout: Path, capsys: pytest.CaptureFixture
         (["show", "--since", "yesterday"], 64, "--since 'yesterday' is no date: give one such as 2026-08-01"),
         (["--store", "memory://x", "rebuild"], 64, "the store memory://x is no folder: name a file or a Postgres"),
         (["--database", "mysql://u:pw@h/d", "rebuild"], 64, "--database takes a file's path"),
+        (["--database", "nonsense://", "rebuild"], 64, "--database takes a file's path"),
         (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
     ],
 )
@@ -140,28 +141,21 @@ def test_the_environment_names_the_store(
     assert str(H200.device.name) in run(capsys, "show")[1]
 
 
-def test_sessions_stand_beside_the_measurements(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    measured_one = folder.create(checkout, session_events.opened())
-    folder.append(
-        measured_one.folder, *session_events.passed(0.8), Closed(at=session_events.clock(30), why="done", said="so")
-    )
-    folder.create(checkout, session_events.opened(name="old", source="recorded", at=None))
+def test_a_rebuild_shows_the_sessions_of_the_checkout_and_adds_none(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = folder.create(checkout, session_events.opened())
+    folder.append(one.folder, *session_events.passed(0.8), Closed(at=session_events.clock(30), why="done", said="so"))
     broken = folder.create(checkout, session_events.opened(name="broken"))
     (broken.folder / "log.jsonl").write_text("{")
-
     code, _, said = run(capsys, "rebuild")
-
-    assert code == 0
-    assert "left out: " in said
-    assert "broken/log.jsonl:1 is no event" in said
-    found = json.loads(run(capsys, "export")[1])["sessions"]
-    assert [(one["name"], one["source"], one["minutes"], one["speedup"], one["closed"]) for one in found] == [
-        ("old", "recorded", 0.0, None, None),
-        ("one", "measured", 30.0, 0.8, "done"),
-    ]
-    shutil.rmtree(broken.folder.parent)
-    assert run(capsys, "rebuild") == (0, f"{checkout}/.kernelgate/history/index.sqlite holds 0 measurements\n", "")
-    assert json.loads(run(capsys, "export")[1])["sessions"] == [], "none was added"
+    assert (code, "left out: " in said, "broken/log.jsonl:1 is no event" in said) == (0, True, True)
+    [found] = json.loads(run(capsys, "export")[1])["sessions"]
+    wanted = {"name": "one", "source": "measured", "minutes": 30.0, "speedup": 0.8, "closed": "done"}
+    assert {key: found[key] for key in wanted} == wanted
+    shutil.rmtree(one.folder.parent)
+    assert run(capsys, "rebuild")[0] == 0
+    assert json.loads(run(capsys, "export")[1])["sessions"] == []
 
 
 def test_what_was_decided_is_told(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
