@@ -13,9 +13,9 @@ import json
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,15 @@ ENDS = {"slower": ("failure", ["performance: regressed"]), "faster": ("success",
 """What becomes of each example: the check's conclusion, and the labels."""
 
 
+KINDS = BEGINNING, END, TWICE = "a run's beginning", "a run's end", "a run's end, by two jobs at once"
+
+
 @dataclass(frozen=True)
 class Reported:
-    """One report: of a run's beginning, or of its end."""
+    """One report."""
 
-    begins: bool
-    twice: bool
-    """By two jobs at the same time."""
+    of: str
+    """One of `KINDS`."""
     calls: int
     """To GitHub, those that failed included."""
     waits: int
@@ -72,15 +74,11 @@ def load(pulls: int, bad_days: int, seed: int = 1) -> ReportLoad:
             github.repository_labels[label.value] = {"name": label.value, "color": colour, "description": meaning}
         _spoil(github, bad_days, np.random.default_rng(seed))
         reports: list[Reported] = []
-        threads = [
-            threading.Thread(target=_report_both, args=(github, one, run, Path(folder), reports))
-            for one, run, _ in opened
-        ]
         start = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(pulls) as pool:
+            waiting = [pool.submit(_report_both, github, one, run, Path(folder), reports) for one, run, _ in opened]
+        for one in waiting:
+            one.result()
         seconds = time.perf_counter() - start
         wrong = [said for one, _, example in opened for said in _wrong(github, one, example)]
     return ReportLoad(tuple(reports), tuple(wrong), seconds)
@@ -126,24 +124,17 @@ def _spoil(github: FakeGitHub, bad_days: int, chance: np.random.Generator) -> No
 
 
 def _report_both(github: FakeGitHub, pull: Pull, run: Json, folder: Path, reports: list[Reported]) -> None:
-    twice = pull.number % 10 == 0
-    reports.append(_report(github, run, folder / f"{pull.number}-begun", False))
+    reports.append(_report(github, run, folder / f"{pull.number}-begun", BEGINNING))
     run |= {"status": "completed", "conclusion": "success"}
-    names = [f"{pull.number}-ended", *([f"{pull.number}-again"] if twice else [])]
-    jobs = [
-        threading.Thread(target=lambda name=name: reports.append(_report(github, run, folder / name, twice)))
-        for name in names
-    ]
-    for job in jobs:
-        job.start()
-    for job in jobs:
-        job.join()
+    jobs = 2 if pull.number % 10 == 0 else 1
+    with ThreadPoolExecutor(jobs) as pool:
+        words = [(github, run, folder / f"{pull.number}-ended-{job}", KINDS[jobs]) for job in range(jobs)]
+        reports += pool.map(lambda one: _report(*one), words)
 
 
-def _report(github: FakeGitHub, run: Json, folder: Path, twice: bool) -> Reported:
+def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
     """What report.yml does: fetch, and post."""
     folder.mkdir()
-    begins = run["status"] != "completed"
     (folder / "event.json").write_text(json.dumps({"workflow_run": run}), "utf-8")
     step = Step({**github.environment, "GITHUB_ACTIONS": "", "GITHUB_EVENT_PATH": str(folder / "event.json")})
     waited: list[float] = []
@@ -164,7 +155,7 @@ def _report(github: FakeGitHub, run: Json, folder: Path, twice: bool) -> Reporte
     fetch(bot, run["id"], folder)
     post(bot, folder, Policy())
     requester.close()
-    return Reported(begins, twice, len(calls), len(waited), time.perf_counter() - start)
+    return Reported(of, len(calls), len(waited), time.perf_counter() - start)
 
 
 def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
@@ -178,17 +169,8 @@ def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
 
 def _row(what: str, reports: Sequence[Reported]) -> list[str]:
     calls = [one.calls for one in reports]
-    seconds = statistics.median(one.seconds for one in reports)
-    waits = sum(one.waits for one in reports)
-    counts = (len(reports), f"{statistics.median(calls):g}", max(calls), waits)
-    return [what, *map(str, counts), f"{seconds:.2f}"]
-
-
-KINDS = (
-    ("a run's beginning", True, False),
-    ("a run's end", False, False),
-    ("a run's end, by two jobs at once", False, True),
-)
+    counts = (len(reports), f"{statistics.median(calls):g}", max(calls), sum(one.waits for one in reports))
+    return [what, *map(str, counts), f"{statistics.median(one.seconds for one in reports):.2f}"]
 
 
 def main() -> None:
@@ -196,9 +178,7 @@ def main() -> None:
     rows = []
     for days, bad in (("", 0), (", 429s and resets", pulls)):
         loaded = load(pulls, bad)
-        for what, begins, twice in KINDS:
-            found = [one for one in loaded.reports if (one.begins, one.twice) == (begins, twice)]
-            rows.append(_row(what + days, found))
+        rows += [_row(kind + days, [one for one in loaded.reports if one.of == kind]) for kind in KINDS]
         print(f"\n{pulls} pull requests{days}: {loaded.seconds:.1f} s; wrong: {len(loaded.wrong)}\n", file=sys.stderr)
         print(*loaded.wrong, sep="\n", file=sys.stderr)
     print(markdown(["report of", "reports", "calls to GitHub", "most", "waits", "seconds, median"], rows))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -62,7 +63,7 @@ def column(detector: Detector) -> dict[tuple[str, str], str]:
     made: dict[tuple[str, str], str] = {}
     for name, sds, within in STEPS:
         some = [one for one in plain if one.sd_pct in sds]
-        outcomes = [found(one, one.steps[0][0], within, detector) for one in some]
+        outcomes = [found(one, within, detector) for one in some]
         made[f"1% step, {name}", f"suspected within {within} nights"] = share(flagged for flagged, _ in outcomes)
         made[f"1% step, {name}", "confirmed at most two nights later"] = share(told for _, told in outcomes)
     drifts = [one for one in every if one.drift]
@@ -81,7 +82,7 @@ def seconds(detector: Detector) -> float:
     """Of one series of 1,000 nights with a change in the middle."""
     some = nights(labelled()[60])[:340]
     long = [one for turn in range(3) for one in some]
-    shifted = [type(one)(**{**vars(one), "place": at, "commit": f"{at:07x}"}) for at, one in enumerate(long)]
+    shifted = [replace(one, place=at, commit=f"{at:07x}") for at, one in enumerate(long)]
     times = []
     for _ in range(3):
         begun = time.perf_counter()

@@ -11,19 +11,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
 from benchmarks.history.series import (
     CODE_A_NIGHT,
     NIGHTS,
-    SPREADS,
     Generator,
     SeriesLabel,
     nights,
     recorded_spreads,
+    scatter,
     truth,
 )
 from benchmarks.tables import markdown
@@ -64,9 +65,8 @@ def otava(seen: Sequence[Night]) -> tuple[Change, ...]:
         for point in points:
             before, after = part[point.index - 1], part[point.index]
             size = point.stats.forward_change_percent()
-            found.append(
-                Change("step", before.commit, before.place, after.commit, after.place, key, size, (size, size))
-            )
+            ends = (before.commit, before.place, after.commit, after.place)
+            found.append(Change("step", *ends, key, size, (size, size)))
     return tuple(sorted(found, key=lambda one: one.place))
 
 
@@ -91,17 +91,9 @@ def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator)
     effect = level[change.place // CODE_A_NIGHT] - level[change.previous_place // CODE_A_NIGHT]
     spread = label.spread_pct / 100 * math.exp(rng.normal(0, WANDER))
     values = rng.normal(effect, spread, processes)
-    found = float(np.std(values, ddof=1))
-    return PairMeasured(
-        base=change.previous,
-        base_place=change.previous_place,
-        head=change.commit,
-        head_place=change.place,
-        effect=float(values.mean()),
-        error=found / math.sqrt(processes),
-        spread=found,
-        processes=processes,
-    )
+    shown = float(np.std(values, ddof=1))
+    ends = (change.previous, change.previous_place, change.commit, change.place)
+    return PairMeasured(*ends, float(values.mean()), shown / math.sqrt(processes), shown, processes)
 
 
 def night(
@@ -130,11 +122,11 @@ def year(label: SeriesLabel, detector: Detector = changes.of_series) -> Lived:
     return lived
 
 
-def found(label: SeriesLabel, step: int, within: int, detector: Detector = changes.of_series) -> tuple[bool, bool]:
-    """Whether a step was suspected at most so many nights after it, and whether it was confirmed then or in the two
-    nights that follow."""
+def found(label: SeriesLabel, within: int, detector: Detector = changes.of_series) -> tuple[bool, bool]:
+    """Whether its first step was suspected at most so many nights after it, and whether it was confirmed then or in the
+    two nights that follow."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 2)
-    flagged = False
+    step, flagged = label.steps[0][0], False
     for last in range(step, step + within + 3):
         seen = every[: last + 1]
         flagged |= last <= step + within and any(_around(one, step) for one in detector(seen))
@@ -156,17 +148,15 @@ def _around(change: Change, step: int) -> bool:
     return change.previous_place < CODE_A_NIGHT * step <= change.place
 
 
-def interval(hits: int, n: int) -> tuple[float, float]:
-    """The 95% interval of Clopper and Pearson."""
-    low = float(special.betaincinv(hits, n - hits + 1, 0.025)) if hits else 0.0
-    return low, float(special.betaincinv(hits + 1, n - hits, 0.975)) if hits < n else 1.0
-
-
 def share(outcomes: Iterable[bool]) -> str:
-    """How many of how many, with its interval."""
+    """How many of how many, with the 95% interval of Clopper and Pearson."""
     every = list(outcomes)
-    low, high = interval(sum(every), len(every))
-    return f"{sum(every)} of {len(every)} ({100 * low:.3g} to {100 * high:.3g}%)"
+    return _share(sum(every), len(every))
+
+
+def _share(hits: int, of: int) -> str:
+    low, high = stats.binomtest(hits, of).proportion_ci()
+    return f"{hits} of {of} ({100 * low:.3g} to {100 * high:.3g}%)"
 
 
 # ---- many series -----------------------------------------------------------------------------------------------------
@@ -190,7 +180,7 @@ def unchanged_table(years: int, comparisons: int) -> str:
     """So many years of each kind, and what so many comparisons of the same code add to them."""
     hits = sum(_everywhere(_confirmed_of, range(math.ceil(comparisons / CHUNK)), "comparisons"))
     made = CHUNK * math.ceil(comparisons / CHUNK)
-    chance, most = share([True] * hits + [False] * (made - hits)), interval(hits, made)[1]
+    most = stats.binomtest(hits, made).proportion_ci().high
     rows = []
     for number, kind in enumerate(UNCHANGED):
         labels = [_unchanged(kind, (number + 1) * 1_000_000 + at) for at in range(years)]
@@ -199,7 +189,7 @@ def unchanged_table(years: int, comparisons: int) -> str:
         told = share(one[0] for one in lived)
         rows.append([kind, told, f"{asked:.1f}", f"{seconds:.0f}", f"{100 * asked * most:.2g}%"])
     header = ["a year without a change", "told", "comparisons", "GPU-seconds", "told at most, by its comparisons"]
-    return f"{markdown(header, rows)}\n\nA comparison of the same code confirms a change: {chance}."
+    return f"{markdown(header, rows)}\n\nA comparison of the same code confirms a change: {_share(hits, made)}."
 
 
 def planted(count: int, sds: Sequence[float], within: int) -> list[tuple[bool, bool]]:
@@ -208,8 +198,8 @@ def planted(count: int, sds: Sequence[float], within: int) -> list[tuple[bool, b
     for number in range(count):
         rng = np.random.default_rng([17, number])
         step = ((int(rng.integers(30, NIGHTS - 30)), float(rng.choice([1.0, -1.0]))),)
-        asked.append((SeriesLabel(seed=9_000_000 + number, **_noise(rng, sds), steps=step), within))
-    return list(_everywhere(_found, asked, f"steps at {sds}"))
+        asked.append(SeriesLabel(seed=9_000_000 + number, **scatter(rng, sds), steps=step))
+    return list(_everywhere(partial(found, within=within), asked, f"steps at {sds}"))
 
 
 def _everywhere(task: Callable[[Asked], Made], asked: Iterable[Asked], name: str) -> Iterator[Made]:
@@ -224,12 +214,7 @@ def _everywhere(task: Callable[[Asked], Made], asked: Iterable[Asked], name: str
 
 def _unchanged(kind: str, seed: int) -> SeriesLabel:
     rng = np.random.default_rng(seed)
-    return SeriesLabel(seed=seed, **_noise(rng, (0.05, 0.1, 0.15, 0.3)), **UNCHANGED[kind](rng))
-
-
-def _noise(rng: Generator, sds: Sequence[float]) -> dict[str, Any]:
-    sd = float(rng.choice(sds))
-    return {"sd_pct": sd, "spread_pct": float(rng.choice([one for one in SPREADS if one <= sd]))}
+    return SeriesLabel(seed=seed, **scatter(rng, (0.05, 0.1, 0.15, 0.3)), **UNCHANGED[kind](rng))
 
 
 def _environments(rng: Generator) -> tuple[tuple[int, float], ...]:
@@ -241,11 +226,6 @@ def _year(label: SeriesLabel) -> tuple[bool, int, float]:
     """Whether anything was told, how many comparisons were made, and their GPU-seconds."""
     lived = year(label)
     return bool(false(label, lived)), len(lived.measured), lived.seconds
-
-
-def _found(asked: tuple[SeriesLabel, int]) -> tuple[bool, bool]:
-    label, within = asked
-    return found(label, label.steps[0][0], within)
 
 
 def _confirmed_of(chunk: int) -> int:

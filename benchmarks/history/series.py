@@ -1,15 +1,16 @@
 """Labelled series: a year of nights of a case, with steps, drift, environments and bad nights as the label says.
 
-`tests/data/history/labelled.json` holds one label a line; the nights follow from it and its seed. Spreads are those of
-the recorded H200 processes (tests/data/h200_traces.npz): `recorded_spreads` computes them.
+The nights follow from a label and its seed. Spreads are those of the recorded H200 processes
+(tests/data/h200_traces.npz): `recorded_spreads` computes them.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 from kernelgate.ci.history.changes import Night
 
 ROOT = Path(__file__).parents[2]
-LABELLED = ROOT / "tests" / "data" / "history" / "labelled.json"
 TRACES = ROOT / "tests" / "data" / "h200_traces.npz"
 PROCESSES = 5
 NIGHTS = 365
@@ -103,35 +103,33 @@ def recorded_spreads() -> dict[str, float]:
     return found
 
 
-def labelled() -> list[SeriesLabel]:
-    rows = json.loads(LABELLED.read_text(encoding="utf-8"))
-    return [SeriesLabel(**{key: _tuples(value) for key, value in row.items()}) for row in rows]
+def scatter(rng: Generator, sds: Sequence[float]) -> dict[str, Any]:
+    """Of a series: one of these, and a spread between processes that is no larger."""
+    sd = float(rng.choice(sds))
+    return {"sd_pct": sd, "spread_pct": float(rng.choice([one for one in SPREADS if one <= sd]))}
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+@cache
+def labelled() -> tuple[SeriesLabel, ...]:
+    """The 380 series of docs/history-detection.md."""
+    return tuple(_drawn(np.random.default_rng(122)))
 
 
-def drawn(seed: int) -> Iterator[SeriesLabel]:
-    """The labels of one collection: 380 series."""
-    rng = np.random.default_rng(seed)
-    number = seed * 100_000
+def _drawn(rng: Generator) -> Iterator[SeriesLabel]:
+    seeds = count(12_200_001)
 
-    def noise(sds: tuple[float, ...] = (0.05, 0.1, 0.15)) -> dict[str, Any]:
-        nonlocal number
-        number += 1
-        sd = float(rng.choice(sds))
-        return {"seed": number, "sd_pct": sd, "spread_pct": float(rng.choice([one for one in SPREADS if one <= sd]))}
+    def noise(*sds: float) -> dict[str, Any]:
+        return {"seed": next(seeds), **scatter(rng, sds or (0.05, 0.1, 0.15))}
 
     def night(last: int = NIGHTS - 30) -> int:
         return int(rng.integers(30, last))
 
     for _ in range(60):
-        yield SeriesLabel(**noise((0.05, 0.1, 0.15, 0.3)))
+        yield SeriesLabel(**noise(0.05, 0.1, 0.15, 0.3))
     for _ in range(80):
         yield SeriesLabel(**noise(), steps=((night(), float(rng.choice([1.0, 1.0, 1.0, -1.0]))),))
     for _ in range(40):
-        yield SeriesLabel(**noise((0.3,)), steps=((night(), 1.0),))
+        yield SeriesLabel(**noise(0.3), steps=((night(), 1.0),))
     for _ in range(30):
         first = night(120)
         yield SeriesLabel(**noise(), drift=(first, first + int(rng.integers(60, 200)), float(rng.uniform(1.0, 2.0))))
@@ -146,10 +144,3 @@ def drawn(seed: int) -> Iterator[SeriesLabel]:
     for _ in range(20):
         both = tuple(sorted({night(180): 1.0, 150 + night(150): float(rng.choice([-1.0, 1.5]))}.items()))
         yield SeriesLabel(**noise(), steps=both, environments=((night(), float(rng.normal(0, 1.0))),), bad=0.03)
-
-
-def written(labels: list[SeriesLabel]) -> str:
-    """One label a line, without what is as usual."""
-    usual = asdict(SeriesLabel(0, 0.0, 0.0))
-    rows = [{key: value for key, value in asdict(one).items() if value != usual.get(key)} for one in labels]
-    return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
