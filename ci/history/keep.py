@@ -6,8 +6,7 @@ The store is written before the index. Whoever is killed between the two has los
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from kernelgate.bench.core.errors import KernelgateError, RecordError, faults
 from kernelgate.ci.history import database, entry, index, judging, series, store
 from kernelgate.ci.history.database import RECORD, SESSION, Database
 from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
-from kernelgate.ci.history.series import EXPORT
+from kernelgate.ci.history.facts import ExportedHistory
 from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
@@ -93,11 +92,8 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
         for name, event in _read(archive, "events", SeriesEvent, say):
             index.add_event(connection, name, event)
         kept = sorted((one for _, one in _read(archive, "sessions", KeptSession, say)), key=lambda one: len(one.log))
-        newest = {one.key: one for one in kept}
-        for one in here:
-            if one.key not in newest or not newest[one.key].log.startswith(one.log):
-                newest[one.key] = one
-        index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest.values()])
+        newest = _newest([*kept, *here]).values()
+        index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest])
     return count
 
 
@@ -137,43 +133,45 @@ def _kept_judgement(archive: Archive, name: str) -> Entry | None:
 # comes to is no matter of the history's: its logs are kept, also those that only another kernelgate can read.
 
 
-def add_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
+def add_sessions(archive: Archive, found: Collection[KeptSession]) -> int:
     """Brings these sessions into the history, and returns how many of them are new to it, or went on. None takes the
     place of one that goes on from it.
     """
     new = 0
     with database.writing(archive.database) as connection:
         before = {one.key: one for one in series.sessions(connection)}
-        for one in found:
-            known = before.get(one.key)
-            if known and known.log != one.log and known.log.startswith(one.log):
-                continue
-            data = _data(one)
+        for one in (one for one in _newest([*before.values(), *found]).values() if one in found):
+            data, known = _data(one), before.get(one.key)
             store.put(archive.store, "sessions", store.name_of(data), data)
-            if known is None or known.log != one.log:
-                mine = SESSION.c.repository == one.repository, SESSION.c.name == one.name
-                connection.execute(sa.delete(SESSION).where(*mine))
-                index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"})])
-                before[one.key] = one
-                new += 1
-            if known and known.log != one.log and one.log.startswith(known.log):
+            if known == one:
+                continue
+            connection.execute(sa.delete(SESSION).filter_by(repository=one.repository, name=one.name))
+            index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"})])
+            new += 1
+            if known and one.log.startswith(known.log):
                 store.remove(archive.store, "sessions", store.name_of(_data(known)))
     return new
+
+
+def _newest(found: Iterable[KeptSession]) -> dict[tuple[str, str], KeptSession]:
+    """Of each session the last log, but for one from which a log before it goes on."""
+    newest: dict[tuple[str, str], KeptSession] = {}
+    for one in found:
+        if one.key not in newest or not newest[one.key].log.startswith(one.log):
+            newest[one.key] = one
+    return newest
 
 
 def sessions_of_export(path: Path) -> tuple[KeptSession, ...]:
     """The sessions in the file of a `history export`. Raises RecordError of anything else."""
     try:
-        text = path.read_text(encoding="utf-8")
-        if f'"{EXPORT}"' not in text[:100]:
-            raise RecordError(f"{path} is no export of a history: write one with `kernelgate history export`")
-        rows = json.loads(text).get("sessions", [])
-        kept = [{key: row[key] for key in ("repository", "name", "log")} for row in rows]
-        return TypeAdapter(tuple[KeptSession, ...]).validate_python(kept)
+        rows = TypeAdapter(ExportedHistory).validate_json(path.read_bytes()).sessions
+        logs = ({key: row.get(key) for key in ("repository", "name", "log")} for row in rows)
+        return tuple(map(KeptSession.model_validate, logs))
     except ValidationError as error:
-        raise RecordError(f"{path}: its sessions are damaged: {faults(error)}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RecordError(f"{path} is no whole export of a history: {type(error).__name__}: {error}") from None
+        raise RecordError(f"{path} is not what `kernelgate history export` writes: {faults(error)}") from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _data(one: KeptSession) -> bytes:
