@@ -66,8 +66,6 @@ class OutputErrors(Model):
     maximum: NonNegative | None = None
     """Largest |output - oracle|; null where an output was not finite."""
     mean: NonNegative | None = None
-    bias_ulp: Finite | None = None
-    """The mean signed error in units in the last place."""
 
 
 class Condensed(Model):

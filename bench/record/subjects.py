@@ -59,13 +59,6 @@ def must_be_unique(names: Iterable[str], what: str) -> None:
 # ---- Identities ------------------------------------------------------------------------------------------------------
 
 
-class Shard(Model):
-    """One of several jobs that share the cases of a run."""
-
-    index: Count
-    count: Positive
-
-
 class Run(Model):
     """Which measurement this is: the one identity from plan to comment."""
 
@@ -80,11 +73,9 @@ class Run(Model):
     base_sha: str | None = None
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""
-    merge_base_sha: str | None = None
     run_id: Whole | None = None
     run_attempt: Whole | None = None
     gpu: str | None = None
-    shard: Shard | None = None
     resumed_from: str | None = None
     """The id of the run whose processes this one goes on with."""
     ended: Literal["complete", "preempted", "cancelled", "failed"] | None = None

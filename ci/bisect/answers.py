@@ -49,6 +49,7 @@ class FoundCommits(Model):
 
 class _Searched(FoundCommits):
     case: CaseId
+    found: Literal["found", "several", "none", "open"]
     chance: Chance
     ends: tuple[Sha, Sha]
     """The good one and the bad one."""
@@ -57,22 +58,21 @@ class _Searched(FoundCommits):
     """Of them."""
     stepped_over: ByCommit
 
+    @property
+    def exit_code(self) -> int:
+        """0 found, 2 the ends do not differ, 3 it could not be told."""
+        return {"none": 2, "open": 3}.get(self.found, 0)
+
 
 class TimedAnswer(_Searched):
     """Which commit changed a case's time; positive is slower."""
 
-    found: Literal["found", "several", "none", "open"]
     change_pct: Percent
     interval_pct: tuple[Percent, Percent]
     several: Annotated[tuple[ChangeOf, ...], Field(max_length=MOST_CHANGES)]
     processes: Count
     inside: TimedAnswer | NotSearched | None = None
     """Of the submodule that the culprit moves."""
-
-    @property
-    def exit_code(self) -> int:
-        """0 found, 2 the ends do not differ, 3 it could not be told."""
-        return {"found": 0, "several": 0, "none": 2, "open": 3}[self.found]
 
 
 class FailingAnswer(_Searched):
@@ -88,11 +88,6 @@ class FailingAnswer(_Searched):
     passes: Count
     """How often a commit must pass to be called good."""
     inside: FailingAnswer | NotSearched | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """0 found, 2 it does not fail at the bad end, 3 it could not be told."""
-        return {"found": 0, "none": 2, "open": 3}[self.found]
 
 
 class NothingFails(Model):

@@ -31,18 +31,8 @@ INDEX = "index.sqlite"
 def past(say: Callable[[str], None]) -> Past:
     """Asks the configured history. One that cannot be read is said once, and stops nothing."""
     where = index()
-    return _reader(where, say) if where is not None else no_past
-
-
-def index() -> str | None:
-    """A file's path, or the URL of a database; None where no history is configured."""
-    store, database = os.environ.get(STORE), os.environ.get(DATABASE)
-    if database or not store or "://" in store:
-        return database or None
-    return str(Path(store) / INDEX)
-
-
-def _reader(where: str, say: Callable[[str], None]) -> Past:
+    if where is None:
+        return no_past
     broken: list[str] = []
 
     @lru_cache(maxsize=64)
@@ -71,6 +61,14 @@ def _reader(where: str, say: Callable[[str], None]) -> Past:
         return NO_HISTORY
 
     return ask
+
+
+def index() -> str | None:
+    """A file's path, or the URL of a database; None where no history is configured."""
+    store, database = os.environ.get(STORE), os.environ.get(DATABASE)
+    if database or not store or "://" in store:
+        return database or None
+    return str(Path(store) / INDEX)
 
 
 def _lacks(error: ModuleNotFoundError) -> str:
