@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Calls, Check, FuzzResult, Run
-from kernelgate.ci.history import entry, judging
+from kernelgate.ci.history import judging
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Measure, Policy
@@ -30,11 +30,6 @@ def test_an_entry_says_what_the_verdict_says() -> None:
     assert points["head"].us == pytest.approx(102, rel=1e-3)
     assert (points["base"].commit, points["head"].commit) == (BASE, HEAD)
     assert (points["head"].processes, points["head"].rounds) == (4, 80)
-
-
-def test_an_entry_comes_back_as_it_was() -> None:
-    made = judging.judged("n", a_record(), QUICK)
-    assert entry.parsed(entry.Entry, made.model_dump_json(by_alias=True).encode(), "n") == made
 
 
 def test_a_commit_that_ran_beside_is_compared_round_by_round() -> None:

@@ -59,15 +59,6 @@ def event(kind: str, number: int) -> SeriesEvent:
     )  # fmt: skip
 
 
-def test_a_step_is_suspected_and_then_confirmed_by_a_comparison(index_at: Database) -> None:
-    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
-    ((suspected,),) = (one.changes for one in found(index_at, *every))
-    assert (suspected.state, suspected.previous, suspected.commit) == ("suspected", sha(STEP - 1), sha(STEP))
-    assert suspected.change_pct == pytest.approx(2.0, abs=0.2)
-    ((confirmed,),) = (one.changes for one in found(index_at, a_pair(STEP - 1, STEP, 2.0)))
-    assert confirmed.state == "confirmed"
-
-
 def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database) -> None:
     elsewhere = event("accepted", STEP).model_copy(update={"repository": "someone/fork"})
     with database.writing(index_at) as connection:

@@ -43,14 +43,6 @@ def test_several_series_are_lines_by_card_gpu_and_environment(index_at: Database
     ]
 
 
-def test_long_names_and_many_points_stay_within_80_columns(index_at: Database) -> None:
-    long = an_entry("x").cases[0].model_copy(update={"case": "m4096_n14336_k4096_and_" * 5})
-    put(index_at, *(an_entry(f"{day}", f"{day:040}", 100 + day, day=day, cases=(long,)) for day in range(1, 29)))
-    put(index_at, *(an_entry(f"o{day}", f"{day:040}", 100 + day, day=day) for day in range(1, 29)))
-    lines = text(index_at).splitlines() + text(index_at, Wanted(case=long.case)).splitlines()[1:]
-    assert [line for line in lines if len(line) > 80 and " " in line] == [], "only a name as such is longer"
-
-
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
     put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
     with database.writing(index_at) as connection:
