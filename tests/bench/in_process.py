@@ -79,13 +79,18 @@ class ThreadLeader(Leader):
 
 
 def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
-    """Until the patch is undone. A case is warmed up no longer than it must be."""
+    """Until the patch is undone. Pools are small, warm-ups short, and there is one witness, however long that takes."""
     from kernelgate.bench.kernel import card_check
-    from kernelgate.bench.timing import case_timing, process, verifier
+    from kernelgate.bench.timing import case_timing, pool, process, verifier
 
     for leader in (worker, card_check):
         patch.setattr(leader, "WorkerProcess", ThreadWorker)
-    patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 18))  # a large pool takes long to draw
+    patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 16))  # a large pool takes long to draw
+    patch.setattr(pool, "MANY", 64)
+    patch.setattr(verifier, "MAX_SLOTS", 64)
+    patch.setitem(verifier.LEAST_US, "cpu", 1e9)
+    patch.setitem(process.WITNESS_TURNS, "cpu", 1)
+    patch.setitem(process.BATCH_US, "cpu", 1_000.0)
     patch.setattr(verifier.orphans, "keep_private", lambda: None)
     patch.setattr(case_timing, "WARM_UP_S", 0.01)
     patch.setattr(case_timing, "CASE_WARM_UP_S", 0.01)

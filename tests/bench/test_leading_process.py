@@ -40,25 +40,22 @@ def test_starting_a_worker_would_be_seen() -> None:
     assert "AssertionError" in caught.value.stderr
 
 
-def test_what_leads_a_measurement() -> None:
-    modules = "kernelgate.bench.measure.run, kernelgate.bench.timing.paired, "
-    modules += "kernelgate.bench.check.fuzz, kernelgate.ci.pipeline.local"
-    modules += ", kernelgate.bench.measure.list_cards, kernelgate.bench.kernel.commit"
-    assert not torch_after(f"import {modules}")[0]
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (["bench", "--case", "nonsense"], 64, "'nonsense' is not a case"),
-        (["bench", "--suite", "nonsense"], 64, "there is no suite 'nonsense'"),
-        (["bench", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),
-        (["resources", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),
-        (["fuzz", "--library", "nowhere"], 3, "nowhere holds no compiled kernel"),
-    ],
+REFUSED = (
+    (["bench", "--case", "nonsense"], 64, "'nonsense' is not a case"),
+    (["bench", "--suite", "nonsense"], 64, "there is no suite 'nonsense'"),
+    (["bench", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),
+    (["resources", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),
+    (["fuzz", "--library", "nowhere"], 3, "nowhere holds no compiled kernel"),
 )
-def test_a_plain_refusal_starts_nothing(words: list[str], code: int, says: str) -> None:
-    run = f"from kernelgate.ci.commands import cli; assert cli.run({words!r}) == {code}"
-    loaded, said = torch_after(f"{LITTLE}\n{run}")
-    assert says in said
+
+
+def test_what_leads_a_measurement_and_a_plain_refusal_start_nothing() -> None:
+    modules = "bench.measure.run bench.timing.paired bench.check.fuzz ci.pipeline.local bench.measure.list_cards"
+    code = f"import {', '.join(f'kernelgate.{one}' for one in (*modules.split(), 'bench.kernel.commit'))}\n{LITTLE}"
+    code += (
+        f"from kernelgate.ci.commands import cli\nfor words, code, _ in {REFUSED}:\n    assert cli.run(words) == code"
+    )
+    loaded, said = torch_after(code)
     assert not loaded
+    for (_, _, says), line in zip(REFUSED, said.splitlines(), strict=True):
+        assert says in line

@@ -20,7 +20,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.core.errors import KernelgateError, RecordError
+from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
@@ -197,7 +197,7 @@ def test_a_run_stops_when_it_is_told_to(built: Build, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp_path: Path) -> None:
-    ids = (SMALL, CAUSAL, *(f"s{size}_b1_h1_d64_fp32" for size in (8, 9)))
+    ids = (SMALL, CAUSAL, *(f"s{size}_b1_h1_d64_fp32" for size in (2, 3)))
     open_ = CaseKey("attention", CAUSAL)
     planned = plan(built(), built(), ids, processes=3, rounds=2)
     done = run(planned, tmp_path / "run.json", undecided=lambda _: frozenset({open_}))
@@ -214,7 +214,7 @@ def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp
 
 
 @pytest.mark.usefixtures("in_process")
-@pytest.mark.parametrize("fault", ["stops_working", "remembers", "writes_nan", "skips_last_row"])
+@pytest.mark.parametrize("fault", ["remembers", "writes_nan"])
 def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
     built: Build, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +270,10 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
     with pytest.raises(LoadError, match=r"process 2 of 3 failed while loading head: .* is not the one that"):
         run(plan(base, head, processes=3), path, undecided=break_head)
     assert paired.process_count(record.read(path)) == 1
+    path.unlink()
+    with pytest.raises(LoadError, match=r"process 1 of 1 failed while loading head: .* build it again"):
+        run(plan(base, head), path)
+    assert not path.exists(), "nothing was measured"
 
 
 # Alternating processes
@@ -287,15 +291,6 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     assert [process.role for process in done.processes] == ["alternating"]
     done = run(replace(planned, processes=2), path, resume=True)
     assert [process.role for process in done.processes] == ["alternating"] * 2, "and a resumed run goes on so"
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_base_that_cannot_be_loaded_at_all(built: Build, tmp_path: Path) -> None:
-    broken = built()
-    (broken.folder / "kernel.so").write_bytes(b"no library")
-    with pytest.raises(KernelgateError, match=r"process 1 of 1 failed while loading base: .* build it again"):
-        run(plan(broken, built()), tmp_path / "run.json")
-    assert not (tmp_path / "run.json").exists()
 
 
 # Going on
@@ -348,7 +343,6 @@ def test_resuming_where_there_is_no_record_begins_one(built: Build, tmp_path: Pa
         ({"ids": (CAUSAL,)}, "it holds other cases \\(s16_b1_h1_d64_fp32\\)"),
         ({"rounds": 7}, "its processes have 6 rounds, not 7"),
         ({"base": None}, "it was measured with other libraries"),
-        ({"environment": CPU.model_copy(update={"torch": "9.9"})}, "torch None, now 9.9"),
         (
             {"environment": CPU.model_copy(update={"device": record.Device(name="NVIDIA L4")})},
             "device .*, now NVIDIA L4",
@@ -428,6 +422,7 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
     assert "TFLOP/s" in told
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     """Here of a base that prints messages of its own, which do no harm."""
     stopped = bench(built("prints"), built(), tmp_path / "run.json", "--processes", "50", "--rounds", "10")
@@ -451,7 +446,6 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--head-library", "/nowhere", "--alone"], 3, "/nowhere holds no compiled kernel"),
         (["--head-library", "/nowhere"], 64, "--head-library also needs --base-library, --base or --alone"),
         (["--base", "HEAD", "--pinned-library", "/nowhere"], 64, "--pinned-library goes with --alone"),
         (["--processes", "0"], 64, "0"),

@@ -50,12 +50,6 @@ from tests.processes import alive
 ROWS = f"{INTO}independent = dict(x=0, y=0, out=0)\n"
 TWO = ROWS.replace("cases = [dict(", "cases = [dict(M=4, N=8, dtype='fp32'), dict(", 1)
 WRONG = "out.copy_(x + y).mul_(1.5)"
-WITNESSES = ["witness"] * process.WITNESS_TURNS["cpu"]
-
-
-@pytest.fixture(autouse=True)
-def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(process.BATCH_US, "cpu", 1_000.0)
 
 
 @pytest.mark.slow
@@ -216,7 +210,7 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     done = bench.run(bench.against("pass", ROWS), rounds=4, witness=True)
     assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, calls(done)["head"].compared)
     assert (calls(done)["head"].compared or 0) > 0
-    assert roles(done) == ["paired", *WITNESSES]
+    assert roles(done) == ["paired", "witness"]
     assert set(done.processes[1].timings[0].samples_us) == set(calls(done, 1)) == {"base", "head"}
     assert calls(done, 1)["head"].failed == calls(done, 1)["head"].compared
     assert "(no peer may map it)" in codes(done)["verified_in_process"]
@@ -240,23 +234,24 @@ def test_a_card_whose_oracle_fails_is_one_sentence(bench: KindBench) -> None:
 
 
 def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
-    bench: KindBench, overheard: Overheard
+    bench: KindBench, overheard: Overheard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A resumed record gets what it lacks of it, and nothing twice. A kernel that remembers inputs meets none again."""
     does = """key = bytes(x.numpy()) + bytes(y.numpy())
     hits.append(key in seen)
     seen.add(key)
     torch.add(x, y, out=out).add_(any(hits))"""
+    monkeypatch.setitem(process.WITNESS_TURNS, "cpu", 2)
     part = bench.against(f"{does}\nseen, hits = set(), []", TWO)
     done = bench.run(part, rounds=2, witness=True)
     assert record.read(bench.path) == done
-    assert roles(done) == ["paired", *WITNESSES]
-    assert [one.id for one in done.processes[1:]] == ["witness", "witness-2", "witness-3"]
+    assert roles(done) == ["paired", "witness", "witness"]
+    assert [one.id for one in done.processes[1:]] == ["witness", "witness-2"]
     assert all(sorted(one.loaded) == ["base", "head"] for one in done.processes[1:])
     requests = [json.loads(line) for line in overheard.sent[process.WORKER] if '"libraries"' in line]
     held = [sorted(side for side, _ in TimingRequest.model_validate(one).libraries) for one in requests]
     assert held[0] == ["base", "head"], "the paired comparison"
-    assert sorted(held[1:]) == [["base"]] * 3 + [["head"]] * 3
+    assert sorted(held[1:]) == [["base"]] * 2 + [["head"]] * 2
     taken = done.processes[1]
     assert [timing.key for timing in taken.timings] == [case.key for case in done.cases]
     for timing in taken.timings:
@@ -312,9 +307,9 @@ def test_two_cards_have_a_witness_each(bench: KindBench) -> None:
         for name in ("one", "two")
     ]
     done = bench.run(*parts, rounds=2, witness=True)
-    assert roles(done) == ["paired", "paired", *WITNESSES, *WITNESSES]
-    assert [one.id for one in done.processes[2::3]] == ["witness-one", "witness-two"]
-    assert [{timing.card for timing in one.timings} for one in done.processes[2::3]] == [{"one"}, {"two"}]
+    assert roles(done) == ["paired", "paired", "witness", "witness"]
+    assert [one.id for one in done.processes[2:]] == ["witness-one", "witness-two"]
+    assert [{timing.card for timing in one.timings} for one in done.processes[2:]] == [{"one"}, {"two"}]
 
 
 class Blind(Runner):
@@ -378,6 +373,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     made = [one for one in heard if one[0] in ("base", "head")]
     assert made[:4] == [("base", 1, 0.0), ("head", 1, 0.0), ("base", 20, 0.0), ("head", 20, 0.0)]
     assert made[4:10] == [("base", 0, hold_us), ("head", 0, hold_us)] * 3
+    assert process.WITNESS_TURNS == {"cuda": 1, "cpu": 3}, "processes of each side"
     count = 8 if on_gpu else 5
     assert sorted(made[10:]) == [("base", 20, hold_us)] * count + [("head", 20, hold_us)] * count
     assert [one for one in heard if one[0] == "plan"][10:] == [("plan", 20, "new"), ("plan", 20, "again")] * count

@@ -66,14 +66,6 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     assert case.verifier.close().calls["head"].repeated == 0
 
 
-def test_a_batch_has_no_more_calls_than_there_are_windows(tmp_path: Path) -> None:
-    """So that entries need not change places while a batch is planned. Of whole sets, calls read some again."""
-    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        assert case.prepared.slots == case.pool.size.windows
-    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        assert case.prepared.slots > case.pool.size.windows
-
-
 def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whole sets, where drawing others would take too long."""
     monkeypatch.setitem(verifier.LEAST_US, "cpu", 0.0)
@@ -108,12 +100,6 @@ def test_another_process_may_read_what_one_has_read(case: VerifiedCase) -> None:
 
 def pairs(planned: Planned) -> list[tuple[int, int]]:
     return list(zip(planned.windows, planned.slots, strict=True))
-
-
-def test_each_call_of_a_batch_has_an_output_of_its_own(case: VerifiedCase) -> None:
-    planned = case.plan(case.pool.size.windows)
-    assert len(set(planned.slots)) == len(planned.slots)
-    assert {slot % case.prepared.slots for slot in planned.slots} == set(planned.slots)
 
 
 # Comparing
@@ -257,12 +243,3 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
                 asked.answer(CloseCase())
     finally:
         os.close(fd)
-
-
-def test_more_calls_than_sets_in_one_batch_are_counted(tmp_path: Path) -> None:
-    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
-        sets = case.pool.size.windows
-        for _ in range(2):
-            assert sorted(case.plan(3 * sets).windows) == sorted(list(range(sets)) * 3)
-            case.check(("head",) * 3 * sets)
-        assert case.verifier.close().calls["head"].repeated == 2 * 2 * sets
