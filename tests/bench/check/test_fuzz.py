@@ -62,15 +62,12 @@ def inputs(distribution: str, dtype: str, causal: bool = False) -> Inputs:
     return loading.load(faulty.CARD).inputs(case, Draw(case, "cpu", 5, distribution))
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_inputs_are_finite_and_not_all_zero(distribution: str) -> None:
-    for tensor in inputs(distribution, "fp16").values():
-        assert tensor.dtype == TORCH_DTYPES["fp16"]
-        assert torch.isfinite(tensor).all()
-        assert tensor.count_nonzero() > 0.9 * tensor.numel()
-
-
-def test_large_scores_overflow_where_the_maximum_is_not_taken_off() -> None:
+def test_inputs_are_finite_and_large_scores_overflow_where_the_maximum_is_not_taken_off() -> None:
+    for distribution in DISTRIBUTIONS:
+        for tensor in inputs(distribution, "fp16").values():
+            assert tensor.dtype == TORCH_DTYPES["fp16"]
+            assert torch.isfinite(tensor).all()
+            assert tensor.count_nonzero() > 0.9 * tensor.numel()
     given = inputs("large", "fp32")
     assert (given["q"] @ given["k"].transpose(-1, -2) * 0.125).exp().isinf().any()
 
@@ -127,11 +124,9 @@ def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     ("fault", "says"),
     [
         ("skips_last_row", r"^384 of 24960 elements, the first at out\[0,0,64,0\], are never written$"),
-        ("writes_nan", r"^the element out\[0,0,64,5\] is NaN or Inf$"),
         ("reads_past_input", r"^64 of 24960 elements, the first at out\[1,2,64,0\], are NaN or Inf$"),
         ("slightly_wrong", r"^error [\d.]+, at out\[1,2,64,7\] of shape \[2, 3, 65, 64\] [\d.e+]+ times "),
         ("writes_before_output", r"^the kernel wrote to memory outside the output out$"),
-        ("changes_input", r"^the kernel wrote to its input k$"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(
@@ -144,14 +139,6 @@ def test_what_is_wrong_is_named_with_its_place(
     assert not result.passed
     assert re.search(says, result.message or ""), result.message
     assert fuzz.failure(result) in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_kernel_that_ignores_the_mask_fails_where_there_is_one(
-    built: Build, causal: list[str], full: list[str]
-) -> None:
-    done = run(built("ignores_mask"), [*causal[:3], *full[:3]])
-    assert [result.passed for result in done.results] == [False] * 3 + [True] * 3
 
 
 @pytest.mark.usefixtures("in_process")
@@ -239,7 +226,6 @@ def test_without_a_kernel_it_is_skipped(
     [
         (["--case", "nothing", "--library", "LIBRARY"], 64, "there is no fuzz case nothing"),
         (["--ref", "HEAD", "--library", "LIBRARY"], 64, "not both"),
-        (["--library", "/nowhere"], 3, "/nowhere holds no compiled kernel"),
         (["--seed", "-1"], 64, "-1"),
     ],
 )

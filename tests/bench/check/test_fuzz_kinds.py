@@ -184,24 +184,6 @@ def log(x, out):
     out.copy_(torch.log(x.double()))
 """,
 )
-OVERFLOW = Kind(
-    """
-cases = [dict(M=4, N=8, dtype="fp16")]
-cpu_cases = cases
-distributions = ["large"]
-def inputs(self, case, draw):
-    return dict(x=draw(case.M, case.N) * 4)
-def call(self, ops, case, out, x):
-    ops.square(x, out)
-def oracle(self, case, x):
-    return x * x
-""",
-    """
-@operator("square(Tensor x, Tensor(a!) out) -> ()")
-def square(x, out):
-    out.copy_(x.float() ** 2)
-""",
-)
 EMPTY = Kind(
     """
 cases = [dict(M=4, N=8, dtype="fp32")]
@@ -250,7 +232,6 @@ KINDS = {
     "lists, scalars and words": LISTS,
     "strided and expanded inputs": STRIDED,
     "infinite where the oracle is": LOGARITHM,
-    "overflow": OVERFLOW,
     "empty tensors": EMPTY,
     "a rule of its own": PERMUTED,
 }
@@ -291,7 +272,6 @@ BIGGER = (
 )
 FAULTS = {
     "an output that is never written": (TWO_OUTPUTS, "    total.copy_(x.float().sum(1))\n", "", "total.*never written"),
-    "the first output's last row": (TWO_OUTPUTS, "twice.copy_(2 * x)", "twice[:-1] = 2 * x[:-1]", "twice.*never writ"),
     "past an output's end": (TWO_OUTPUTS, "total.copy_(x.float().sum(1))",
                              "total.as_strided((len(total) + 1,), (1,), total.storage_offset()).copy_("
                              "torch.cat([x.float().sum(1), torch.zeros(1)]))", "memory outside the output total"),
@@ -302,28 +282,21 @@ FAULTS = {
     "an integer input": (EXACT, "out.copy_(", "b.add_(1); out.copy_(", "the kernel wrote to its input b"),
     "fp8 off by a step": (FP8, "/ 2)", "/ 2 * 2)", r"error .* times what is allowed"),
     "fp8 not written": (FP8, "out.copy_((x.float() / 2).to(out.dtype))", "pass", "never written"),
-    "fp8 NaN": (FP8, "out.copy_(", "out.view(torch.int8).fill_(0x7F); None and (", "NaN or Inf"),
     "in place, wrong": (IN_PLACE, "x.add_(y)", "x.add_(y, alpha=1.5)", r"error .*, at x\["),
-    "in place, not at all": (IN_PLACE, "x.add_(y)", "pass", r"error .*, at x\["),
     "in place, in the other one": (IN_PLACE, "x.add_(y)", "x.add_(y); y.zero_()", "the kernel wrote to its input y"),
     "in place, before it": (IN_PLACE, "x.add_(y)", BEFORE,
                             "the kernel wrote to memory outside its input x"),
     "returns what is wrong": (RETURNS, "return x > y", "return x >= 2 * y", r"at bigger\["),
     "returns another shape": (RETURNS, "return x + y", "return (x + y)[:, :0]",
                               r"the kernel returned fp16 \[\d+, 0\] for total; outputs\(\) says fp16 \[\d+, \d+\]"),
-    "returns another dtype": (RETURNS, "return x + y", "return (x + y).float()", "the kernel returned fp32 "),
-    "returns NaN": (RETURNS, "return x + y", "return (x + y) * float('nan')", "total.*NaN or Inf"),
     "returns nothing": (RETURNS, *BIGGER,
                         r"call\(\) gave Tensor, NoneType; it must give a tensor for each output: total, bigger"),
     "a list's last tensor": (LISTS, "list(parts), 1)", "list(parts)[:-1], 1)", "error .* times what is allowed"),
     "a list's tensor is written": (LISTS, "out.copy_(", "parts[1].zero_(); out.copy_(", r"its input parts\[1\]"),
-    "a scalar is ignored": (LISTS, "alpha * times *", "times *", "error .* times what is allowed"),
     "an expanded input is written": (STRIDED, "out.copy_(", "row[0].zero_(); out.copy_(", "wrote to its input row"),
     "strides ignored": (STRIDED, "out.copy_(x +", "out.copy_(x.as_strided(x.shape, (x.shape[1], 1)) +", "error|NaN"),
     "finite where the oracle is not": (LOGARITHM, "x.double())", "x.double()).clamp(-60000)",
                                      r"^finite at out\[0,0\] of shape \[.*\], where the oracle has -inf$"),
-    "the other infinity": (LOGARITHM, "x.double())", "x.double()).abs()", "error|NaN or Inf"),
-    "saturates": (OVERFLOW, "** 2)", "** 2); out.clamp_(-60000, 60000)", "wrong at|error"),
     "an empty sum": (EMPTY, "b.copy_(y.sum(1))", "pass", "never written"),
     "not a permutation": (PERMUTED, "x.flip(1)", "x.flip(1) * 2", r"^wrong at out of shape \[\d+, \d+\]$"),
 }  # fmt: skip

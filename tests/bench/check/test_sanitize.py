@@ -46,15 +46,10 @@ def test_each_planted_fault_is_named_with_kernel_and_line(tool: str, expected: t
     assert found.tool == tool
 
 
-def test_the_same_fault_in_many_threads_is_one_finding() -> None:
+def test_equal_findings_are_one_and_one_without_a_line_still_names_its_kernel() -> None:
     (found,) = sanitize.parse("initcheck", (LOGS / "initcheck.log").read_text(encoding="utf-8").splitlines())
-    assert found.times == 100  # as many as compute-sanitizer prints
-    assert sanitize.finding_text(found).endswith(
-        "in sum_unwritten(const float *, float *) at uninitialised.cu:4 (100 times)"
-    )
-
-
-def test_without_line_information_the_kernel_is_still_named() -> None:
+    said = sanitize.finding_text(found)
+    assert said.endswith("in sum_unwritten(const float *, float *) at uninitialised.cu:4 (100 times)")
     lines = ["========= Invalid __global__ read of size 16 bytes", "=========     at k(float *)+0x40"]
     assert sanitize.parse("memcheck", lines) == (
         CheckFinding(tool="memcheck", text="Invalid __global__ read of size 16 bytes", kernel="k(float *)"),
@@ -199,12 +194,11 @@ def test_of_a_file_name_that_the_commit_has_twice_both_are_named(
     [
         (f"echo '{DONE}'; echo RuntimeError: no; exit 1", 3, "exited with 1 in the case s129_b2_h1_d64_bf16_causal"),
         ("kill -SEGV $$", 2, "racecheck exited with -11 in the case s65_b1_h2_d64_fp16; last line: nothing"),
-        (all_done("exit 1"), 3, "racecheck exited with 1 in the case"),
         (all_done("echo '========= ERROR SUMMARY: 2 errors'; exit 7"), 3, "found something that it did not describe"),
         ("exit 0", 2, "racecheck exited with 0 in the case"),
         (None, 0, "memcheck exited with 1"),
     ],
-    ids=["refused", "crashed", "late", "undescribed", "silent", "nothing ran"],
+    ids=["refused", "crashed", "undescribed", "silent", "nothing ran"],
 )
 def test_what_did_not_come_to_its_end_is_no_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides, does: str | None, run: int, said: str
@@ -231,9 +225,9 @@ def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(
 def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
 ) -> None:
-    slow = f"sleep 0.5; {all_done()}"
+    slow = f"sleep 0.2; {all_done()}"
     tool(tmp_path, monkeypatch, memcheck=slow, racecheck=slow)
-    assert (checked(alone, replace(ASKED, seconds=0.1)).run, sanitize.exit_code([checked(alone)])) == (4, 0)
+    assert checked(alone, replace(ASKED, seconds=0.05)).run == 4
 
 
 def test_the_tools_load_torch_while_the_cases_are_looked_for(

@@ -71,9 +71,8 @@ def test_a_right_kernel_passes_every_way(built: Build, way: str) -> None:
     assert (result.passed, result.note, result.repeatable) == (True, None, True if way == "repeat" else None)
 
 
-@pytest.mark.parametrize("way", ["offset", "gaps", "transposed"])
-def test_a_kernel_may_refuse_a_view_by_name(built: Build, way: str) -> None:
-    result = tried(built("refuses_views"), f"s9_{CASE}{way}")
+def test_a_kernel_may_refuse_a_view_by_name(built: Build) -> None:
+    result = tried(built("refuses_views"), f"s9_{CASE}transposed")
     assert (result.passed, result.note) == (True, "refused by name: q, k, v, out")
 
 
