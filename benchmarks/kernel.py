@@ -179,7 +179,7 @@ def samples_us(
     for name, call in calls.items():
         each_set = [partial(call, number) for number in range(len(given.pool))]
         for warm_up in each_set:
-            timer.run(warm_up)
+            warm_up()
         graph = timer.capture([each_set[number % len(each_set)] for number in range(count)])
         if graph is None:
             raise SystemExit(f"{name} cannot be captured in a graph")

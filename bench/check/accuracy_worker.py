@@ -112,12 +112,7 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawnOutput]) -> Output
 
     def side(which: record.Side) -> UlpErrors:
         errors = [one.base if which == "base" else one.head for one in found]
-        return UlpErrors(
-            mean=tuple(one.mean for one in errors),
-            maximum=tuple(one.maximum for one in errors),
-            bias=tuple(one.bias for one in errors),
-            outward=tuple(one.outward for one in errors),
-        )
+        return UlpErrors(**{name: tuple(getattr(one, name) for one in errors) for name in UlpErrors.model_fields})
 
     return OutputAccuracy(
         case=asked.id,

@@ -7,8 +7,8 @@ guards that must stay as they were, inputs between NaNs that a read past their e
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -258,13 +258,22 @@ def prepared(
 
 def called(ready: ReadyCall) -> Tensors:
     """The outputs of one call. Raises KernelCallError, also for an error that a GPU tells of later."""
-    try:
+    with calling(ready.subject):
         returned = ready.call()
         synchronize(ready.subject.device)
+    return ready.made(returned)
+
+
+@contextmanager
+def calling(subject: Subject) -> Iterator[None]:
+    """An error inside is the kernel's."""
+    try:
+        yield
+    except KernelCallError:
+        raise
     except Exception as error:
         why = first_line(loading.error_message(error))
-        raise KernelCallError(f"the {ready.subject.called} raised an error: {why}") from None
-    return ready.made(returned)
+        raise KernelCallError(f"the {subject.called} raised an error: {why}") from None
 
 
 def run(ready: ReadyCall) -> KernelCall:

@@ -9,26 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import Capability, sm, target
-from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.build.library import Library
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.kernel.watched_call import WatchedCall
 from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, worker_pool
 
 WORKER = f"{__name__}:launch_each"
 STARTING_S = 30.0
 """For the process to load torch and the library, and for the profiler to start; on an H200 that took under 5 s."""
-
-
-class ReachRequest(Message):
-    library: LibraryAt
-    card: Path
-    """The judging card."""
-    cases: tuple[dict[str, bool | int | float | str], ...]
 
 
 class LaunchedKernels(Message):
@@ -113,13 +106,11 @@ def _launches(
     """The kernels of each case, in order, until all that are wanted are among them; of the first `least` anyway. And
     why some were not tried, where the time is over or the kernel takes the process down."""
     found: list[set[str]] = []
-    axes = tuple(case.axes for case in candidates)
     deadline = None
     try:
         with worker_pool() as workers:
             worker = workers.take(WORKER)
-            asked = ReachRequest(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes)
-            worker.ask(asked, Ready, STARTING_S)
+            worker.ask(WatchedCall.of(library, card, *candidates), Ready, STARTING_S)
             deadline = time.monotonic() + patience_s
             while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):
                 launched = worker.receive(LaunchedKernels, max(0.0, deadline - time.monotonic()))
@@ -144,7 +135,7 @@ def launches(call: Callable[[], Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(event.name for event in events if event.device_type.name == "CUDA"))
 
 
-def launch_each(request: ReachRequest, leader: Leader) -> None:
+def launch_each(request: WatchedCall, leader: Leader) -> None:
     """Calls each case under torch's profiler, in order."""
     import torch
 

@@ -22,7 +22,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -155,6 +154,11 @@ def _names(message: str, words: list[str]) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(word.partition('[')[0])}(?!\w)", message) for word in words)
 
 
+def _judged(said: str, compared: Comparison, right: Tensors, ask: str = "") -> TrialOutcome:
+    wrong = examine.wrong(compared, right)
+    return outcome(wrong and f"{said}: {wrong}{ask}", compared)
+
+
 # Many calls -----------------------------------------------------------------------------------------------------------
 
 
@@ -236,9 +240,7 @@ def two_threads(subject: Subject, trial: Trial) -> TrialOutcome:
         thread.join()
     if raised:
         raise KernelCallError(f"called from two threads at once, {raised[0]}") from None
-    worst = examine.worst(compared)
-    wrong = examine.wrong(worst, rights[0])
-    return outcome(wrong and f"called from two threads at once: {wrong}", worst)
+    return _judged("called from two threads at once", examine.worst(compared), rights[0])
 
 
 # Streams and graphs ---------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def stream(subject: Subject, trial: Trial) -> TrialOutcome:
     for buffer in (*(copy for _, copy, _ in ready.inputs), *ready.outputs.values()):
         buffer.poison()
     torch.cuda.synchronize()
-    with _calling(), torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+    with examine.calling(subject), torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
         torch.cuda._sleep(LATE_CYCLES)  # type: ignore[no-untyped-call]
         for _, copy, original in ready.inputs:
             operands.fill(copy.tensor, original)
@@ -260,8 +262,7 @@ def stream(subject: Subject, trial: Trial) -> TrialOutcome:
         torch.cuda.current_stream().synchronize()
         compared = ready.compared(ready.made(returned), right)
         torch.cuda.synchronize()
-    wrong = examine.wrong(compared, right)
-    return outcome(wrong and f"on a stream of its own: {wrong}; does it launch on the current stream?", compared)
+    return _judged("on a stream of its own", compared, right, "; does it launch on the current stream?")
 
 
 def graph(subject: Subject, trial: Trial) -> TrialOutcome:
@@ -279,12 +280,10 @@ def graph(subject: Subject, trial: Trial) -> TrialOutcome:
     ready.refill()
     for (_, copy, _), (_, _, new) in zip(ready.inputs, later.inputs, strict=True):
         operands.fill(copy.tensor, new)
-    with _calling():
+    with examine.calling(subject):
         captured.replay()
         torch.cuda.synchronize()
-    compared = later.compared(ready.made(returned), right)
-    wrong = examine.wrong(compared, right)
-    return outcome(wrong and f"replayed from a CUDA graph: {wrong}", compared)
+    return _judged("replayed from a CUDA graph", later.compared(ready.made(returned), right), right)
 
 
 def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
@@ -295,7 +294,7 @@ def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
     streams = [torch.cuda.Stream() for _ in sides]  # type: ignore[no-untyped-call]
     torch.cuda.synchronize()
     returned: list[tuple[ReadyCall, Tensors, object]] = []
-    with _calling():
+    with examine.calling(subject):
         for one in streams:
             with torch.cuda.stream(one):
                 # So that both have calls waiting when they begin.
@@ -306,19 +305,7 @@ def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
                     returned.append((side[at], right, side[at].call()))
         torch.cuda.synchronize()
     worst = examine.worst(ready.compared(ready.made(result), right) for ready, right, result in returned)
-    wrong = examine.wrong(worst, rights[0])
-    return outcome(wrong and f"with calls on two streams at once: {wrong}", worst)
-
-
-@contextmanager
-def _calling() -> Iterator[None]:
-    """An error inside is the kernel's."""
-    try:
-        yield
-    except KernelCallError:
-        raise
-    except Exception as error:
-        raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
+    return _judged("with calls on two streams at once", worst, rights[0])
 
 
 # Huge tensors ---------------------------------------------------------------------------------------------------------

@@ -74,16 +74,14 @@ class NotSharedError(Exception):
     """The measured process cannot map the verifier's memory."""
 
 
+@dataclass(eq=False)
 class Runner:
     """A process, led step by step: the verifier, or a measured process and the sides that it holds."""
 
-    def __init__(
-        self, worker: WorkerProcess, name: str, patience_s: float, sides: tuple[record.Side, ...] = ()
-    ) -> None:
-        self._worker = worker
-        self.name = name
-        self._patience_s = patience_s
-        self.sides = sides
+    worker: WorkerProcess
+    name: str
+    patience_s: float
+    sides: tuple[record.Side, ...] = ()
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
@@ -92,21 +90,21 @@ class Runner:
 
     def send(self, message: Message) -> None:
         try:
-            self._worker.send(message)
+            self.worker.send(message)
         except WorkerError as error:
             raise self._error(error) from None
 
     def answer(self, kind: type[A]) -> A:
         try:
-            return self._worker.receive(kind, self._patience_s)
+            return self.worker.receive(kind, self.patience_s)
         except WorkerError as error:
             raise self._error(error) from None
 
     def _error(self, error: WorkerError) -> Exception:
         if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
             return NotSharedError(str(error))
-        fault = f"{self.name} failed while {self._worker.doing.doing}: {error}"
-        if self._worker.doing.loading:
+        fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
+        if self.worker.doing.loading:
             return LoadError(fault)
         return ProcessError(
             fault,

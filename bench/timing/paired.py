@@ -76,11 +76,10 @@ class Growing:
         """A process, its notes, what it cost, and the clocks that were found wrong."""
         spent = {cost.phase: cost.gpu_seconds for cost in self.record.costs}
         calls = "witness" if done.process.role == "witness" else "calls"
-        calling_s, verifying_s = (
-            sum(one.calling_s for one in done.results),
-            sum(one.verifying_s for one in done.results),
-        )
-        for phase, seconds in ((calls, calling_s), ("verifying", verifying_s)):
+        for phase, seconds in (
+            (calls, sum(one.calling_s for one in done.results)),
+            ("verifying", sum(one.verifying_s for one in done.results)),
+        ):
             spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
         costs = tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items())
         self.update(processes=(*self.record.processes, done.process), costs=costs)

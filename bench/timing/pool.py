@@ -155,11 +155,7 @@ def footprint(tensor: torch.Tensor) -> int:
 
 
 def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int) -> dict[str, object]:
-    made = {}
-    for given in givens:
-        index = slot if given.slotted else window
-        made[given.name] = given.value(arena.view, index)
-    return made
+    return {given.name: given.value(arena.view, slot if given.slotted else window) for given in givens}
 
 
 def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, torch.Tensor]:

@@ -248,8 +248,9 @@ def _time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Ca
     """One case of one process, from inputs to timing. The first one warms the process up, too."""
     key = (turn.card.name, case.id)
     seconds = case_timing.WARM_UP_S if case is turn.cases[0] else case_timing.CASE_WARM_UP_S
-    known: Literal["time", "leave"] = "leave" if setup.references.get(key) else "time"
-    reference = known if key in setup.references else "try"
+    reference: Literal["try", "time", "leave"] = "try"
+    if key in setup.references:
+        reference = "leave" if setup.references[key] else "time"
     rng = turn.rng(setup.how.seed, "/".join(key))
     samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
     if "head" in (side for one in team.measured for side in one.sides):

@@ -88,11 +88,6 @@ class CudaTimer:
     def __init__(self) -> None:
         self._hold_us = 10 * self.MIN_HOLD_US
 
-    def run(self, call: Call) -> None:
-        """Runs a call to its end, untimed. The first call of a kernel also loads it, which can take seconds."""
-        call()
-        _synchronize()
-
     def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:
         """The device is held until the host is far enough ahead to queue each interval before the device begins it."""
         edges = [(_event(), _event()) for _ in intervals]

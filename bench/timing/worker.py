@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -244,7 +244,13 @@ class Worker:
             outs = case.outs[slot] = memory.outputs(case.arena, case.prepared.outputs, slot)
         bound = self.bound[side]
         call = bound.prepared(case.axes, given, outs)
-        return _keeping(call, case.returned, number) if bound.returns(tuple(case.prepared.outputs)) else call
+        if not bound.returns(tuple(case.prepared.outputs)):
+            return call
+
+        def kept() -> None:
+            case.returned[number] = call()
+
+        return kept
 
     def _copy(self, case: OpenedCase, numbers: Sequence[int]) -> None:
         """Of calls that return new tensors, copies some results to where the verifier looks, drawn only now."""
@@ -278,13 +284,6 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
         if not torch.equal(tensor.view(bits), old.view(bits)):
             return f"it changes its input {name}, which the kernels read, too"
     return None
-
-
-def _keeping(call: Callable[[], object], returned: dict[int, object], number: int) -> Call:
-    def kept() -> None:
-        returned[number] = call()
-
-    return kept
 
 
 def make_calls(request: TimingRequest, leader: Leader) -> None:

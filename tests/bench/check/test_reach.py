@@ -15,6 +15,7 @@ from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import reach
 from kernelgate.bench.check.reach import LaunchedKernels, Reach
 from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel.watched_call import WatchedCall
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system.worker import Ready, WorkerError
 from tests import faulty
@@ -46,7 +47,7 @@ class FakeWorker:
         self.ready = ready
         self.asked: list[dict[str, Any]] = []
 
-    def ask(self, request: reach.ReachRequest, _kind: type[Ready], patience_s: float) -> Ready:
+    def ask(self, request: WatchedCall, _kind: type[Ready], patience_s: float) -> Ready:
         self.asked = [dict(case) for case in request.cases]
         if self.ready:
             return Ready()
