@@ -1,7 +1,8 @@
 """Kernels in Python as real libraries, and cards for them.
 
 A library's kernel.so is plain C: its constructor hands a Python file to the interpreter that loads it. So a test's
-kernel travels the same way as a compiled one: through the folder, the hash, dlopen and torch.ops.
+kernel travels the same way as a compiled one: through the folder, the hash, dlopen and torch.ops. It is compiled once;
+each library is a copy with other words in it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,13 +27,15 @@ from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts
 
 ROOT = Path(__file__).parent.parent
+WORDS = b"the words that the interpreter runs".ljust(2048)
 SOURCE = r"""
+static const char words[] = WORDS;
 extern int PyGILState_Ensure(void);
 extern void PyGILState_Release(int);
 extern int PyRun_SimpleString(const char*);
 __attribute__((constructor)) static void loaded(void) {
   int state = PyGILState_Ensure();
-  PyRun_SimpleString(CODE);
+  PyRun_SimpleString(words);
   PyGILState_Release(state);
 }
 """
@@ -57,8 +61,8 @@ def build(
         "from tests import registered\n"
         f"registered.run({str(folder / 'operators.py')!r}, {namespace!r})\n"
     )
-    command = ["gcc", "-shared", "-fPIC", f"-DCODE={json.dumps(start)}", "-x", "c", "-", "-o", folder / "kernel.so"]
-    subprocess.run(command, input=SOURCE, text=True, check=True)
+    assert len(start) < len(WORDS)
+    (folder / "kernel.so").write_bytes(_compiled().replace(WORDS, start.encode().ljust(len(WORDS))))
     if card_file is not None:
         (folder / "card").mkdir()
         shutil.copyfile(card_file, folder / "card" / f"{card}.py")
@@ -75,6 +79,15 @@ def build(
     )
     (folder / "library.json").write_text(manifest.model_copy(update=fields).model_dump_json())
     return library.read(folder)
+
+
+@cache
+def _compiled() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "kernel.so"
+        command = ["gcc", "-shared", "-fPIC", f"-DWORDS={json.dumps(WORDS.decode())}", "-x", "c", "-", "-o", made]
+        subprocess.run(command, input=SOURCE, text=True, check=True)
+        return made.read_bytes()
 
 
 def package(folder: Path, name: str, code: str, card: str, operators: tuple[str, ...] = ()) -> Library:

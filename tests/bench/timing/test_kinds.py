@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.bench.timing import paired, pool, process, references, verifier
+from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan
 from kernelgate.bench.timing.pool import Pool
@@ -112,17 +112,6 @@ def total(parts, counts, factor, out):
     assert int((bench.folder / "told").read_text()) > 4, "few sets, drawn anew again and again"
 
 
-def test_where_the_oracle_is_slow_a_part_is_compared_that_nobody_knows(
-    bench: KindBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 0.0})
-    monkeypatch.setattr(references, "PROVEN_ELEMENTS", 1)
-    done = bench.run(bench.against("out.copy_(x + y).mul_(1.1)", f"{INTO}independent = dict(x=0, y=0, out=0)\n"))
-    assert calls(done)["base"].failed == 0
-    assert calls(done)["head"].failed > 0
-    assert "the oracle takes long" in codes(done)["compared_in_part"]
-
-
 def test_each_side_is_called_as_its_own_commit_calls_it(bench: KindBench) -> None:
     judge = bench.card(INTO)
     own = INTO.replace("ops.add(x, y, out)", "ops.add_scaled(out, x, y, 1.0)").replace("return x + y", "return x - y")
@@ -134,12 +123,6 @@ def add_scaled(out, x, y, factor):
 """
     done = bench.run(bench.part(judge, bench.library(own=judge.file), bench.library(code, own=theirs)))
     assert all(map(looked_at, calls(done).values())), "the judge's oracle"
-
-
-def test_a_call_that_takes_what_nobody_gives_is_one_sentence(bench: KindBench) -> None:
-    theirs = registered.write_card(bench.folder / "own", "kind", INTO.replace("out, x, y)", "out, x, y, z)"))
-    with pytest.raises(ProcessError, match=r"call\(\) takes z, which neither inputs\(\) nor outputs\(\) gives"):
-        bench.run(bench.part(bench.card(INTO), None, bench.library(own=theirs)))
 
 
 # Packages

@@ -199,27 +199,6 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
         assert bool(reached.all())
 
 
-def test_numbers_that_were_drawn_anew_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MANY", 20)
-    body = """
-cases = [dict(M=6, dtype="fp32")]
-def inputs(self, case, draw):
-    return dict(x=draw(case.M), factor=float(draw.uniform(1, 2, 1)[0]))
-def outputs(self, case, x, factor):
-    return Output(case.M)
-def oracle(self, case, x, factor):
-    return factor * x
-"""
-    with verified.opened(verified.write(tmp_path, body), {"M": 6, "dtype": "fp32"}) as case:
-        sets = case.pool.size.windows
-        factors = {case.given(window)["factor"] for window in range(sets)}
-        assert len(factors) == sets
-        assert case.turn(case.work, sets) == 0
-        assert not case.plan(0).inputs
-        assert case.turn(case.work, sets) == 0
-        assert not factors & {case.given(window)["factor"] for window in range(sets)}
-
-
 # As the leader meets it
 
 
