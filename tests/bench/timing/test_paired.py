@@ -214,7 +214,7 @@ def test_only_what_is_undecided_is_timed_again_beside_controls(built: Build, tmp
 
 
 @pytest.mark.usefixtures("in_process")
-@pytest.mark.parametrize("fault", ["remembers", "writes_nan"])
+@pytest.mark.parametrize("fault", ["stops_working", "remembers", "writes_nan", "skips_last_row"])
 def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
     built: Build, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
