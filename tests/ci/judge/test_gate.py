@@ -66,17 +66,14 @@ def codes(decision: Decision) -> list[str]:
         (l4(verdict(Outcome.FASTER)), "success", None, []),
         (l4(SLOWER), "failure", Label.REGRESSED, ["slower"]),
         (l4(None), "neutral", None, []),
-        (l4(FASTER, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
         (l4(SLOWER, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
         (l4(None, fault=Fault.BUILD), "failure", None, ["does_not_compile"]),
-        (l4(None, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
-        (l4(None, fault=Fault.RUNNER), "neutral", None, []),
         (l4(None, fault=Fault.OURS), "neutral", None, []),
+        (l4(None, fault=Fault.DISPUTED), "action_required", None, []),
+        (l4(SLOWER, fault=Fault.DISPUTED), "failure", Label.REGRESSED, ["slower"]),
         (l4(FASTER, blockers=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
-        (l4(SLOWER, blockers=(SPILLS,)), "failure", Label.REGRESSED, ["slower", "new_spills"]),
         (l4(SAME, contradicted=("20% faster",)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
         (l4(FASTER, missing=(("a case was not timed",),)), "neutral", None, []),
-        (l4(SLOWER, missing=(("a case was not timed",),)), "failure", Label.REGRESSED, ["slower"]),
         (l4(replace(OPEN, refused="no cases")), "neutral", None, []),
     ],
 )
@@ -90,15 +87,9 @@ def test_of_a_wrong_result_nothing_else_blocks() -> None:
     made = MADE["slower"]
     first = made.verdict.cases[0]
     less = accuracies.check(accuracies.output(accuracies.side(0.25), accuracies.side(0.5), first.id), card=first.card)
+    taken = {"memory_bytes": {"head": 300, "reference": 100}}
     processes = tuple(
-        one.model_copy(
-            update={
-                "timings": tuple(
-                    timing.model_copy(update={"memory_bytes": {"head": 300, "reference": 100}})
-                    for timing in one.timings
-                )
-            }
-        )
+        one.model_copy(update={"timings": tuple(timing.model_copy(update=taken) for timing in one.timings)})
         for one in made.record.processes
     )
     slow = replace(first, reference_us=0.1 * (first.head_us or 1.0))
@@ -115,13 +106,8 @@ def test_of_a_wrong_result_nothing_else_blocks() -> None:
     assert blocking(less, Check(kind="fuzz", card=first.card, status="failed")) == ["wrong_output"]
 
 
-def test_an_incomplete_description_blocks_what_is_faster() -> None:
-    found = decide([l4(FASTER)], description=["## Intent and hypothesis"])
-    assert found.blockers == (Blocker(BlockCode.DESCRIPTION, None, "## Intent and hypothesis"),)
-    assert (found.conclusion, found.label) == ("failure", Label.IMPROVED)
-
-
 def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
+    assert decide([]) == Decision("neutral")
     found = decide([l4(FASTER)], refused=[("artifact kernelgate-record-h100 is refused",)])
     assert (found.conclusion, found.label, len(found.open)) == ("neutral", None, 1)
 
@@ -139,16 +125,11 @@ def test_a_label_needs_every_gpu() -> None:
     other = GpuEvidence("h100", fault=Fault.RUNNER)
     assert decide([l4(FASTER), other]).label is None
     assert decide([l4(SLOWER), other]).label is Label.REGRESSED
+    assert decide([l4(SLOWER), replace(other, fault=Fault.OUTPUT)]).label is None, "of a wrong head none"
     assert decide([l4(FASTER), replace(l4(SAME), label="h100")]).label is Label.IMPROVED
     little = replace(l4(verdict(Outcome.FASTER)), label="h100")
     assert decide([l4(FASTER), little]).label is Label.IMPROVED
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
-
-
-def test_no_label_says_how_fast_a_head_is_that_is_wrong_on_one_gpu() -> None:
-    """Fuzzing is of the head, wherever it was run."""
-    decision = decide([l4(None, fault=Fault.OUTPUT), replace(l4(SLOWER), label="h100")])
-    assert (decision.conclusion, decision.label, codes(decision)) == ("failure", None, ["wrong_output", "slower"])
 
 
 def test_of_several_gpus_what_is_open_names_its_own() -> None:
@@ -168,10 +149,6 @@ def test_the_worst_case_is_the_one_that_blocks() -> None:
     assert decide([l4(judged)]).blockers == (Blocker(BlockCode.SLOWER, "l4", "case 1"),)
 
 
-def test_no_gpu_at_all_is_no_success() -> None:
-    assert decide([]) == Decision("neutral")
-
-
 # ---- any mix ---------------------------------------------------------------------------------------------------------
 
 
@@ -182,9 +159,9 @@ def test_the_decision_holds_together(
     refused: bool,
     claims_block: bool,
 ) -> None:
-    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    gpus = [parts(f"gpu{number}", mix)[0] for number, mix in enumerate(mixes)]
     found = decide(
-        [evidence for evidence, _ in gpus],
+        gpus,
         () if described else ("## Intent and hypothesis",),
         (("artifact kernelgate-record-h100 is refused",),) if refused else (),
         claims_block,
@@ -195,9 +172,9 @@ def test_the_decision_holds_together(
     if found.conclusion == "success":
         assert not refused
         assert not found.open
-        assert all(judged(evidence) and not evidence.missing and not evidence.fault for evidence, _ in gpus)
+        assert all(judged(evidence) and not evidence.missing and not evidence.fault for evidence in gpus)
     if found.label in (Label.IMPROVED, Label.UNCHANGED):
-        assert all(judged(evidence) and not evidence.missing for evidence, _ in gpus)
+        assert all(judged(evidence) and not evidence.missing for evidence in gpus)
 
 
 def judged(one: GpuEvidence) -> bool:
@@ -216,7 +193,6 @@ def decided(name: str) -> Decision:
     ("name", "conclusion", "label", "blocking"),
     [
         ("improved_beside_one_library", "success", Label.IMPROVED, []),
-        ("improved_beside_unchanged", "success", Label.IMPROVED, []),
         ("one_library", "success", Label.UNCHANGED, []),
         ("timed_against_itself", "success", Label.UNCHANGED, []),
         ("base_does_not_compile", "neutral", None, []),
@@ -288,7 +264,6 @@ EXTRA = Case(card="other", id="another")
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, []),
         ({"processes": 6}, ["9 cases were timed in 5 of 6 processes"]),
         ({"checks": ("fuzz", "sanitizer")}, ["the sanitizer check did not run"]),
         ({"cases": (*MEASURED.cases, EXTRA)}, [f"{EXTRA.id} was not timed"]),
@@ -351,7 +326,7 @@ REPLANNED = "the cards of the default branch changed between plan and report, so
 
 @pytest.mark.parametrize(
     ("planned_by", "asked_by", "again"),
-    [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False), (None, None, False)],
+    [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False)],
 )
 def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(
     planned_by: str | None, asked_by: str | None, again: bool
@@ -431,10 +406,6 @@ def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
         "rmsnorm was judged by the card of this pull request, not by that of the plan"
     ]
     assert (found.conclusion, found.blocks) == ("neutral", False)
-
-
-def test_a_record_without_a_plan_is_complete() -> None:
-    assert completeness.against_plan(MEASURED, "l4") == completeness.Completeness()
 
 
 def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None:

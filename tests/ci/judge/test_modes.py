@@ -41,13 +41,6 @@ def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
 # ---- what two modes are ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("far_pct", "named"), [(2.99, False), (3.01, True)])
-def test_modes_closer_than_the_policy_says_are_one(far_pct: float, named: bool) -> None:
-    found = alone(jumps(far_pct))
-    assert bool(found) == named
-    assert all(finding.disqualifies for finding in found)
-
-
 def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     samples = jumps(3.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -58,17 +51,17 @@ def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]
 
 
-@pytest.mark.parametrize(("high", "named"), [(14, False), (15, True), (16, True)])
+@pytest.mark.parametrize(("high", "named"), [(14, False), (15, True)])
 def test_a_mode_needs_its_share(high: int, named: bool) -> None:
     assert bool(alone(jumps(10, high=high))) == named
 
 
-@pytest.mark.parametrize(("middle", "named"), [(4, True), (5, True), (6, False)])
+@pytest.mark.parametrize(("middle", "named"), [(5, True), (6, False)])
 def test_modes_with_samples_between_them_are_one(middle: int, named: bool) -> None:
     assert bool(alone(jumps(10, middle=middle))) == named
 
 
-@pytest.mark.parametrize(("stray", "fatal"), [(14, False), (15, True), (16, True)])
+@pytest.mark.parametrize(("stray", "fatal"), [(14, False), (15, True)])
 @pytest.mark.parametrize("inverted", [False, True])
 def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool, inverted: bool) -> None:
     low, high = (120.0, 100.0) if inverted else (100.0, 120.0)
@@ -82,9 +75,8 @@ def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool,
 # ---- two sides -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("apart", [1.031, 1.5])
-def test_modes_that_both_sides_share_move_nothing(apart: float) -> None:
-    base = np.tile([100.0, 100.0 * apart], 50)
+def test_modes_that_both_sides_share_move_nothing() -> None:
+    base = np.tile([100.0, 103.1], 50)
     found = both([base] * 3, [base * 1.02] * 3)
     assert found.bias == 0
     assert [(one.code, one.disqualifies) for one in found.findings] == [("bimodal", False)] * 2
@@ -121,10 +113,9 @@ def test_a_share_too_small_to_be_found_is_compared_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])
-@pytest.mark.parametrize("distance", [0.03, 0.1])
-def test_equal_shares_never_forbid_a_verdict(kind: str, distance: float) -> None:
-    for share in (0.05, 0.2, 0.5):
-        found = two_modes.counted(KINDS[kind](distance, share), 4, policy=FAST)
+def test_equal_shares_never_forbid_a_verdict(kind: str) -> None:
+    for distance, share in ((0.03, 0.05), (0.1, 0.2)):
+        found = two_modes.counted(KINDS[kind](distance, share), 3, policy=FAST)
         assert (found["direction"], found["equivalent"], found["refused"]) == (0, 1, 0), (kind, distance, share)
 
 
@@ -133,9 +124,8 @@ def test_a_slower_head_is_seen_through_shared_modes() -> None:
     assert (found["direction"], found["refused"]) == (1, 0)
 
 
-@pytest.mark.parametrize("distance", [0.1])
-def test_a_head_that_is_slow_more_often_is_named(distance: float) -> None:
-    found = two_modes.counted(KINDS["head more often by 20 points"](distance, 0.2), 10, policy=FAST)
+def test_a_head_that_is_slow_more_often_is_named() -> None:
+    found = two_modes.counted(KINDS["head more often by 20 points"](0.1, 0.2), 10, policy=FAST)
     assert (found["direction"], found["equivalent"]) == (0, 0)
     assert found["refused"] >= 0.9
 

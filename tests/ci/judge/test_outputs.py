@@ -32,8 +32,6 @@ def record(*processes: TimedProcess) -> RunRecord:
     [
         ([checked()], None),
         ([checked(), checked(failed=12)], "12 of 200 compared calls of process 2 (largest error 0.25)"),
-        ([checked(failed=1), checked(failed=12)], "1 of 200 compared calls of process 1 (largest error 0.25)"),
-        ([checked(compared=1, failed=1)], "1 of 1 compared call of process 1 (largest error 0.25)"),
         ([checked(compared=None, failed=2)], "2 calls of process 1 (largest error 0.25)"),
         (
             [checked(), checked(compared=8, failed=3, role="witness")],

@@ -184,9 +184,8 @@ def test_a_release_that_cannot_be_read_or_is_of_another_gpu_says_nothing(tmp_pat
 @pytest.mark.parametrize(
     ("driver", "made", "why"),
     [
-        ("580.1", "2026-08-20", ()),
-        ("600.1", "2026-08-20", ("of another driver",)),
-        ("600.1", "2026-12-01", ("of another driver", "122 days old, more than 90")),
+        ("580.1", "2026-10-30", ()),
+        ("600.1", "2026-10-31", ("of another driver", "91 days old, more than 90")),
     ],
 )
 def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: str, why: tuple[str, ...]) -> None:

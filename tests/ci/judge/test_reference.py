@@ -35,7 +35,7 @@ def comment(verdict: RecordVerdict, action: Literal["fail", "warn", "ignore"] = 
     return render.comment(build([GpuReport("l4", MADE.record, verdict)], decision, policy)), decision
 
 
-@pytest.mark.parametrize(("ratio", "found"), [(0.31, True), (0.4999, True), (0.5, False), (3.0, False)])
+@pytest.mark.parametrize(("ratio", "found"), [(0.4999, True), (0.5, False)])
 def test_a_case_counts_below_half_of_the_reference(ratio: float, found: bool) -> None:
     assert bool(reference.far_below(slow(ratio), Gates())) is found
 

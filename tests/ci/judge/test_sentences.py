@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 
 import pytest
 
@@ -17,23 +16,13 @@ ONE = NINE[0]
 POLICY = Policy()
 
 
-@pytest.mark.parametrize(
-    ("status", "outcome"),
-    [
-        (Status.REGRESSED, Outcome.REGRESSED),
-        (Status.UNCONFIRMED, Outcome.INCONCLUSIVE),
-        (Status.SLOWER, Outcome.SLOWER),
-        (Status.UNDECIDED, Outcome.INCONCLUSIVE),
-        (Status.IMPROVED, Outcome.IMPROVED),
-        (Status.FASTER, Outcome.FASTER),
-        (Status.UNCHANGED, Outcome.EQUIVALENT),
-        (Status.ALONE, Outcome.INCONCLUSIVE),
-    ],
-)
-def test_a_status_has_an_outcome_a_mark_and_a_word(status: Status, outcome: Outcome) -> None:
-    assert status.outcome is outcome
-    assert status in sentences.STATUS
-    assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED, Status.ALONE))
+def test_a_status_has_an_outcome_a_mark_and_a_word() -> None:
+    for status in Status:
+        known = status.name.lower() in set(Outcome)
+        outcome = Outcome.EQUIVALENT if status is Status.UNCHANGED else Outcome.INCONCLUSIVE
+        assert status.outcome is (Outcome(status.name.lower()) if known else outcome)
+        assert status in sentences.STATUS
+        assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED, Status.ALONE))
 
 
 def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
@@ -50,8 +39,7 @@ def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
         same(ONE, -0.2),
     ]
     assert worst_first(reversed(ordered)) == ordered
-    for few in permutations(ordered[:5]):
-        assert worst_first(few) == ordered[:5]
+    assert worst_first([*ordered[5:], *ordered[:5]]) == ordered
 
 
 @pytest.mark.parametrize(

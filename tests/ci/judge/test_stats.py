@@ -73,7 +73,7 @@ def test_with_levels_of_their_own_the_quotients_are_holms(p_values: list[float],
 @pytest.mark.parametrize("n", [8, 20])
 def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
     rng = np.random.default_rng(n)
-    found = [stats.median_of(rng.normal(3, 1, n)) for _ in range(3000)]
+    found = [stats.median_of(rng.normal(3, 1, n)) for _ in range(1500)]
     actual = np.std([one.change for one in found])
     assert 0.85 < np.mean([one.error for one in found]) / actual < 1.35
     assert {one.df for one in found} == {n - 1}
@@ -104,16 +104,6 @@ def test_a_bias_is_taken_off_before_anything_is_claimed() -> None:
     assert biased.p() == pytest.approx(stats.Pooled(change=0.1, error=0.1, df=20).p())
     assert biased.half_width(0.05) == pytest.approx(plain.half_width(0.05) + 0.4)
     assert biased.detectable(0.05, 0.9) == pytest.approx(plain.detectable(0.05, 0.9) + 0.4)
-
-
-def test_a_detectable_change_is_detected_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(11)
-    prior, rounds_error, processes, alpha = 0.05, 0.1, 5, 0.01
-    spread = math.hypot(prior, rounds_error)
-    true = stats.Pooled(0.0, spread / math.sqrt(processes), df=10 + processes - 1).detectable(alpha, 0.95)
-    runs = rng.normal(true, spread, (2000, processes))
-    seen = [stats.pool(run, np.full(processes, rounds_error**2), prior, 10).p() <= alpha for run in runs]
-    assert np.mean(seen) == pytest.approx(0.95, abs=0.02)
 
 
 # ---- looks -----------------------------------------------------------------------------------------------------------
@@ -151,15 +141,9 @@ def test_outliers_hardly_move_a_location() -> None:
     assert dirty.variance < 1.2 * clean.variance
 
 
-@pytest.mark.parametrize("shape", ["normal", "lognormal"])
-def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
+def test_a_locations_variance_is_what_repetition_shows() -> None:
     rng = np.random.default_rng(2)
-    make = {
-        "normal": lambda: rng.normal(0, 1, 100),
-        "laplace": lambda: rng.laplace(0, 1, 100),
-        "lognormal": lambda: rng.lognormal(0, 0.5, 100),
-    }[shape]
-    found = [location.levels([make()], 0.0)[0] for _ in range(1500)]
+    found = [location.levels([rng.lognormal(0, 0.5, 100)], 0.0)[0] for _ in range(1000)]
     assert math.sqrt(np.mean([one.variance for one in found])) == pytest.approx(
         np.std([one.value for one in found]), rel=0.1
     )
@@ -247,16 +231,15 @@ def brute_force(rng: np.random.Generator, base: list[Array], head: list[Array], 
     return np.array(changes)
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.8])
-def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> None:
-    rng = np.random.default_rng(9)
+def test_the_bootstrap_agrees_with_drawing_every_round() -> None:
+    rng, correlation = np.random.default_rng(9), 0.8
     base, head = [], []
     for _ in range(5):
         noise, own, level = rng.normal(size=100), rng.normal(size=100), rng.normal(0, 0.002)
         base.append(100 * np.exp(level + 0.01 * noise))
         head.append(101 * np.exp(level + 0.01 * (correlation * noise + math.sqrt(1 - correlation**2) * own)))
     drawn = bootstrap(base, head, True, 0.95, 10_000)
-    expected = np.quantile(brute_force(rng, base, head, 4000), (0.025, 0.975))
+    expected = np.quantile(brute_force(rng, base, head, 2000), (0.025, 0.975))
     width = expected[1] - expected[0]
     assert drawn.change == pytest.approx(expected, abs=0.15 * width)
     assert drawn.base[0] < np.median(np.concatenate(base)) < drawn.base[1]
@@ -280,7 +263,7 @@ RUNS = 20_000
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
-@pytest.mark.parametrize("df", [1, 3, 11])
+@pytest.mark.parametrize("df", [1, 11])
 def test_what_would_be_seen_is_seen_as_often_as_that(df: int, alpha: float) -> None:
     """The error of each run is estimated with `df` degrees of freedom, around a true error of 2."""
     rng = np.random.default_rng([df, int(1e6 * alpha)])
@@ -289,22 +272,6 @@ def test_what_would_be_seen_is_seen_as_often_as_that(df: int, alpha: float) -> N
     errors = 2.0 * np.sqrt(rng.chisquare(df, RUNS) / df)
     seen = np.mean(2 * special.stdtr(df, -np.abs(estimates) / errors) <= alpha)
     assert seen == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / RUNS))
-
-
-def test_it_grows_with_power_and_falls_with_what_is_known() -> None:
-    by_df = [stats.noncentrality(df, 0.001, 0.95) for df in (1, 2, 4, 8, 100)]
-    assert by_df == sorted(by_df, reverse=True)
-    assert stats.noncentrality(5, 0.001, 0.99) > stats.noncentrality(5, 0.001, 0.95)
-    with_a_known_error = -float(special.ndtri(0.0005)) - float(special.ndtri(0.05))
-    assert stats.noncentrality(1e6, 0.001, 0.95) == pytest.approx(with_a_known_error, rel=1e-3)
-
-
-@pytest.mark.parametrize("alpha", [1e-3, 1e-12])
-def test_at_the_ends_it_is_still_a_number_or_beyond_all(alpha: float) -> None:
-    for df in (0.5, 1, 3, 50):
-        found = stats.Pooled(0.0, 1.0, df).detectable(alpha, 0.95)
-        assert found > 1.0
-        assert not math.isnan(found)
 
 
 def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:

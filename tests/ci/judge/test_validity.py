@@ -42,68 +42,53 @@ def one(found: Iterable[Finding], code: str) -> Finding | None:
 
 def test_a_log_ratio_in_percent_stays_a_number() -> None:
     assert validity.percent(math.log(1.05)) == pytest.approx(5)
-    assert validity.percent(math.log(0.5)) == pytest.approx(-50)
     assert validity.percent(24.9) < validity.percent(25.0) == validity.percent(25.1) == validity.percent(math.inf)
+
+
+@pytest.mark.parametrize(("bias", "change", "fatal"), [(1.0, 0.0, 0), (1.01, 0.0, 1), (1.2, -2.4, 0), (1.2, 2.3, 1)])
+def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_change(
+    bias: float, change: float, fatal: int
+) -> None:
+    """In hundredths of log time, with a margin of just one."""
+    gates = Gates(margin_pct=limit_at(0.01, lambda limit: math.log1p(limit / 100), validity.percent(0.01)))
+    moved = validity.Moved(bias / 100, (Finding("other", "", False), Finding("moved", "", False)))
+    assert [finding.disqualifies for finding in moved.against(change / 100, gates)] == [False, bool(fatal)]
+    assert validity.Moved(1.0).against(0.0, gates) == ()
 
 
 # ---- what may have moved the estimate --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("bias_pct", "change_pct", "fatal"),
-    [
-        (0.99, 0.0, False),
-        (1.01, 0.0, True),
-        (1.01, 2.1, False),
-        (1.01, -2.1, False),
-        (1.2, 2.1, True),
-        (1.2, -2.1, True),
-    ],
-)
-def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_change(
-    bias_pct: float, change_pct: float, fatal: bool
-) -> None:
-    said = (Finding("other", "", False), Finding("moved", "", False))
-    moved = validity.Moved(math.log1p(bias_pct / 100), said)
-    found = moved.against(math.log1p(change_pct / 100), Gates())
-    assert [finding.disqualifies for finding in found] == [False, fatal]
-    assert validity.Moved(1.0).against(0.0, Gates()) == ()
-
-
 # ---- telemetry -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("share", "much"), [(0.49, False), (0.5, True), (0.51, True), (None, True)])
-@pytest.mark.parametrize("left_out", [True, False])
-def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool, left_out: bool) -> None:
+@pytest.mark.parametrize(("share", "much"), [(0.49, False), (0.5, True), (None, True)])
+def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool) -> None:
     found = slowed(share)
     assert validity.throttled(found) == (("sw_power_cap",) if much else ())
-    are = validity.LEFT_OUT if left_out else validity.SHARED
-    said = list(validity.of_telemetry([found, reading()], interleaved=True, slowed_are=are))
-    assert codes(said) == ["throttled" if much else "throttled_briefly"]
-    if much:
-        assert ("left out" in said[0].message) == left_out
-        assert ("base and head alike" in said[0].message) == (not left_out)
-    assert "(sw_power_cap)" in said[0].message
-    assert "in 1 of 2 processes" in said[0].message
-    assert not said[0].disqualifies
+    ((said, left_out), (shared, alike)) = (
+        next(one.message.partition(" processes")[::2] for one in validity.of_telemetry([found, reading()], True, are))
+        for are in (validity.LEFT_OUT, validity.SHARED)
+    )
+    moment = "" if much else " for a moment or by a step of the clock"
+    assert said == shared == f"the GPU was throttled (sw_power_cap){moment} in 1 of 2"
+    assert (left_out, alike) == ((", which are left out", ", base and head alike") if much else ("", ""))
 
 
 @pytest.mark.parametrize(
     ("clocks", "named"),
     [
-        (({"sm_mhz": 1800.0, "max_sm_mhz": 1980.0},) * 2, "(sw_power_cap, 1800 of 1980 MHz) in 2 of 2"),
-        (
-            ({"sm_mhz": 1900.0, "max_sm_mhz": 1980.0}, {"sm_mhz": 1800.4, "max_sm_mhz": 1980.0}),
-            "(sw_power_cap, 1800 to 1900 of 1980 MHz)",
-        ),
-        (({"sm_mhz": 1900.0},), "(sw_power_cap, 1900 MHz) in 1 of 1"),
+        ([1900.0, 1800.4], "sw_power_cap, 1800 to 1900 of 1980 MHz) in 2 of 2"),
+        ([1900.0], "sw_power_cap, 1900 of 1980 MHz) in 1 of 1"),
     ],
 )
-def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[dict[str, float]], named: str) -> None:
-    processes = [slowed(1.0, **each) for each in clocks]
-    found = one(validity.of_telemetry(processes, interleaved=True, slowed_are=validity.SHARED), "throttled")
+def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[float], named: str) -> None:
+    processes = [slowed(1.0, sm_mhz=clock, max_sm_mhz=1980.0) for clock in clocks]
+    found = one(validity.of_telemetry(processes, interleaved=True), "throttled")
     assert named in found.message
+    assert not found.disqualifies
+    (unknown,) = validity.of_telemetry([slowed(1.0, sm_mhz=1800.0)], interleaved=True)
+    assert "(sw_power_cap, 1800 MHz) in 1 of 1" in unknown.message
 
 
 @pytest.mark.parametrize("reason", validity.HARMLESS_THROTTLE_REASONS)
@@ -113,21 +98,17 @@ def test_a_harmless_reason_is_not_named(reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clocks", "left_out"),
-    [
-        ({"sm_mhz": 1000.0, "max_sm_mhz": 1019.9}, False),
-        ({"sm_mhz": 1000.0, "max_sm_mhz": 1020.0}, False),
-        ({"sm_mhz": 1000.0, "max_sm_mhz": 1020.1}, True),
-        ({"sm_mhz": None, "max_sm_mhz": 1020.0}, True),
-        ({"sm_mhz": 1000.0, "max_sm_mhz": None}, True),
-    ],
+    ("clock", "most", "left_out"),
+    [(1000.0, 1020.0, False), (1000.0, 1020.1, True), (None, 1020.0, True), (1000.0, None, True)],
 )
-def test_a_clock_within_a_step_of_its_maximum_is_not_throttled(clocks: dict[str, float | None], left_out: bool) -> None:
-    assert bool(validity.throttled(slowed(1.0, **clocks))) == left_out
+def test_a_clock_within_a_step_of_its_maximum_is_not_throttled(
+    clock: float | None, most: float | None, left_out: bool
+) -> None:
+    assert bool(validity.throttled(slowed(1.0, sm_mhz=clock, max_sm_mhz=most))) == left_out
 
 
 @pytest.mark.parametrize("interleaved", [True, False])
-@pytest.mark.parametrize(("clock", "changed"), [(1019.9, False), (1020.0, False), (1020.1, True)])
+@pytest.mark.parametrize(("clock", "changed"), [(1020.0, False), (1020.1, True)])
 def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, interleaved: bool) -> None:
     readings = [reading(sm_mhz=mhz) for mhz in (1010.0, 1000.0, clock)] + [reading()]
     found = one(validity.of_telemetry(readings, interleaved), "clock_change")
@@ -138,7 +119,7 @@ def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, int
         assert ("were not timed in the same rounds" in found.message) == (not interleaved)
 
 
-@pytest.mark.parametrize(("temperature", "hot"), [(79.9, False), (80.0, False), (80.1, True)])
+@pytest.mark.parametrize(("temperature", "hot"), [(80.0, False), (80.1, True)])
 def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
     readings = [reading(temperature_c=temperature), reading(temperature_c=20.0), reading()]
     found = one(validity.of_telemetry(readings, interleaved=True), "hot")
@@ -147,21 +128,13 @@ def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize(("clock", "apart"), [(1019.9, False), (1020.0, False), (1020.1, True)])
-def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: bool, swapped: bool) -> None:
+@pytest.mark.parametrize(("clock", "apart"), [(1020.0, []), (1020.1, [True])])
+def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: list[bool], swapped: bool) -> None:
     sides = [[1000.0, 1000.0, 1900.0], [clock, clock, 500.0]]
     base, head = ([reading(sm_mhz=mhz) for mhz in side] for side in (reversed(sides) if swapped else sides))
-    found = list(validity.clocks_apart(base, head))
-    assert (codes(found), [finding.disqualifies for finding in found]) == (
-        (["clock_change"], [True]) if apart else ([], [])
-    )
-
-
-def test_clocks_that_one_side_does_not_have_are_not_compared() -> None:
-    known, unknown = [reading(sm_mhz=1000.0)], [reading(), process({"head": [1.0]})]
-    assert list(validity.clocks_apart(known, unknown)) == []
-    assert list(validity.clocks_apart(unknown, known)) == []
-    assert codes(validity.clocks_apart(known, [*unknown, reading(sm_mhz=500.0)])) == ["clock_change"]
+    assert [finding.disqualifies for finding in validity.clocks_apart(base, head)] == apart
+    unknown = [reading(), process({"head": [1.0]})]
+    assert [*validity.clocks_apart(base, unknown), *validity.clocks_apart(unknown, head)] == []
 
 
 # ---- too few values --------------------------------------------------------------------------------------------------
@@ -177,15 +150,12 @@ def of_samples(
 
 
 @pytest.mark.parametrize("coarse", [False, True])
-@pytest.mark.parametrize(("different", "few"), [(1, True), (2, True), (3, False), (4, False)])
-def test_a_side_on_two_ticks_has_met_the_clock(different: int, few: bool, coarse: bool) -> None:
+@pytest.mark.parametrize(("different", "said"), [(1, ["1 value"]), (2, ["2 values"]), (3, [])])
+def test_a_side_on_two_ticks_has_met_the_clock(different: int, said: list[str], coarse: bool) -> None:
     found = of_samples({"head": [100 + np.arange(100.0) % different]}, "few_values", coarse=coarse)
-    assert bool(found) == few
-    if found:
-        assert found[0].disqualifies == coarse
-        value = "1 value" if different == 1 else "2 values"
-        assert f"nine tenths of the head's 100 times take only {value}: the clock is" in found[0].message
-        assert ("too coarse" in found[0].message) == coarse
+    only, clock = "nine tenths of the head's 100 times take only", "too coarse" if coarse else "coarse"
+    expected = [Finding("few_values", f"{only} {value}: the clock is {clock}", coarse) for value in said]
+    assert found == expected
 
 
 @pytest.mark.parametrize(("outliers", "few"), [(5, True), (6, False)])
@@ -205,7 +175,7 @@ def drifting(percent: float, rounds: int = 300) -> Array:
     return 100 * np.concatenate([noise, noise, noise * (1 + percent / 100)])
 
 
-@pytest.mark.parametrize("percent", [0.99, 1.01, -0.98, -1.01])
+@pytest.mark.parametrize("percent", [0.99, 1.01, -1.01])
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_side_that_drifts(percent: float, paired: bool) -> None:
     """Both together are no more than named where rounds are paired; one alone is fatal."""
@@ -244,7 +214,7 @@ def test_a_drift_that_chance_explains_is_none() -> None:
 # ---- noise -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("deviation", "noisy"), [(11.9, False), (12.0, False), (12.1, True)])
+@pytest.mark.parametrize(("deviation", "noisy"), [(12.0, False), (12.1, True)])
 def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> None:
     quiet, loud = np.tile([99.0, 101.0], 20), np.tile([100 - deviation, 100 + deviation], 20)
     found = of_samples({"base": [quiet], "head": [quiet, loud]}, "noisy")
@@ -281,10 +251,7 @@ def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_u
     assert floor(0.99 * floor_us, work, floor_tolerance=0.0)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "floor_us"),
-    [("fp16", 100.0), ("bf16", 100.0), ("fp32", 100.0), ("fp8_e4m3", 50.0), ("int8", 50.0), ("odd", 100.0)],
-)
+@pytest.mark.parametrize(("dtype", "floor_us"), [("bf16", 100.0), ("fp32", 100.0), ("fp8_e4m3", 50.0), ("odd", 100.0)])
 def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
     case = Case(id="one", axes={"dtype": dtype}, work=ARITHMETIC)
 
@@ -295,13 +262,9 @@ def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
 
 
 def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
-    both = Work(flops=1.21e10, bytes=6e7)
-    found = validity.implausible(
-        {"base": [np.array([150.0])], "head": [np.array([250.0])]},
-        (),
-        Case(id="one", work=both),
-        Device(name="NVIDIA L4"),
-    )
+    case = Case(id="one", work=Work(flops=1.21e10, bytes=6e7))
+    sides = {"base": [np.array([150.0])], "head": [np.array([250.0])]}
+    found = validity.implausible(sides, (), case, Device(name="NVIDIA L4"))
     assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
+import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.verdict import records
 from kernelgate.bench.record import (
     Build,
     Calls,
@@ -25,10 +25,9 @@ from kernelgate.bench.record import (
     OutputErrors,
     RunRecord,
     Telemetry,
-    Work,
     timed_cases,
 )
-from kernelgate.ci.judge import estimate, witness
+from kernelgate.ci.judge import estimate
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
@@ -37,8 +36,6 @@ from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_
 from tests.runs import changed, process, run_record, with_telemetry
 
 POLICY = Policy()
-FAST = Policy()
-"""The bootstrap decides one gate of improvements; the rest of a verdict does not wait for it."""
 SETS = ("quiet_fma", "contended_copy")
 """Bound by arithmetic on a quiet GPU, and by bandwidth on one that is shared."""
 
@@ -49,7 +46,7 @@ def only(verdict: RecordVerdict) -> CaseVerdict:
     return one
 
 
-def judged(base: Samples, head: Samples, policy: Policy = FAST, **options: Any) -> CaseVerdict:
+def judged(base: Samples, head: Samples, policy: Policy = POLICY, **options: Any) -> CaseVerdict:
     return only(judge(paired_record(base, head, **options), policy))
 
 
@@ -74,38 +71,24 @@ def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None
 
 
 @pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("variant", [2, 4, 6])
+@pytest.mark.parametrize("variant", [2, 6])
 def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) -> None:
     rng = np.random.default_rng(variant)
-    found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(20)]
-    said = [one.direction for one in found]
-    assert set(said) <= {Direction.SLOWER, Direction.NONE}
+    found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(8)]
     # The smallest, 0.4% of a bandwidth-bound kernel, is now and then taken for none: no case of this record has a past.
-    assert said.count(Direction.SLOWER) >= (len(said) if variant > 2 else 0.95 * len(said))
-    change = np.mean([one.change_pct for one in found if one.change_pct is not None])
+    assert sum(one.direction is Direction.SLOWER for one in found) >= (8 if variant > 2 else 7)
+    assert all(one.direction is not Direction.FASTER for one in found)
+    change = np.mean([one.change_pct for one in found])
     # A bandwidth-bound kernel does not slow down by all of the extra work.
     work = 100 * (factors()[variant] - 1)
     assert 0.8 * work < change < 1.01 * work
-    if variant >= 4:
-        assert all(one.verdict is not Outcome.EQUIVALENT for one in found)
-    if variant >= 6:
-        assert {one.verdict for one in found} == {Outcome.REGRESSED}
-
-
-@pytest.mark.slow
-def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
-    rng = np.random.default_rng(4)
-    for _ in range(2):
-        cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 1), id_=f"case {i}") for i in range(27)]
-        verdict = judge(run_record(cases), FAST)
-        assert verdict.verdict is Outcome.EQUIVALENT
-        assert {one.direction for one in verdict.cases} == {Direction.NONE}
+    assert variant == 2 or {one.verdict for one in found} == {Outcome.REGRESSED}
 
 
 def test_one_slower_case_among_twenty_seven_is_found() -> None:
     rng = np.random.default_rng(5)
     cases = [case(*draw(rng, f"{SETS[i % 2]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
-    verdict = judge(run_record(cases), FAST)
+    verdict = judge(run_record(cases), POLICY)
     assert verdict.verdict is Outcome.REGRESSED
     assert verdict.reason.startswith("case 13: 4.")
     assert "; of 27 cases 1 regressed, 26 equivalent; " in verdict.reason
@@ -126,16 +109,6 @@ def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> 
     assert np.mean([block for block, _ in detectable]) > np.mean([paired for _, paired in detectable])
 
 
-def test_processes_that_take_turns_are_trusted_least() -> None:
-    base, head = draw(np.random.default_rng(7), "quiet_fma_block", 2)
-    widths = []
-    for role in ("paired", "block", "alternating"):
-        one = judged(base, head, role=role)
-        widths.append(one.interval_pct[1] - one.interval_pct[0])
-    assert widths == sorted(widths)
-    assert widths[2] > 2 * witness.ALTERNATING_BIAS_PCT
-
-
 # ---- against a baseline ----------------------------------------------------------------------------------------------
 
 
@@ -144,31 +117,27 @@ def test_a_baseline_of_other_processes(name: str) -> None:
     """One stored day does not show how far times drift, so that it takes a large change."""
     rng = np.random.default_rng(8)
     stored_processes = 3
-    for _ in range(8):
+    for _ in range(3):
         for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (7, Direction.SLOWER)):
             base, head = draw(rng, f"{name}_inter", variant, processes=8)
-            verdict = judge(heads(head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json")
+            verdict = judge(heads(head[3:]), POLICY, heads(base[:stored_processes]), "run", "stored.json")
             assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
 
 
-def test_a_baseline_from_another_device_is_refused_by_name() -> None:
+def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
     base, head = noise(np.random.default_rng(10))
-    verdict = judge(heads(head, device="NVIDIA H200"), FAST, heads(base, device="NVIDIA L4"))
-    assert exit_code(verdict) == 3
-    assert "NVIDIA L4" in verdict.refused
-    assert "NVIDIA H200" in verdict.refused
-    unknown = judge(heads(head, device="NVIDIA H200"), FAST, heads(base))
+    unknown = judge(heads(head, device="NVIDIA H200"), POLICY, heads(base))
     assert unknown.refused is None
     assert "not known" in unknown.reason
 
 
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
     base, head = noise(np.random.default_rng(11))
-    verdict = judge(heads(head, id_="new"), FAST, heads(base, id_="old"))
+    verdict = judge(heads(head, id_="new"), POLICY, heads(base, id_="old"))
     assert "old" in verdict.refused
     assert "new" in verdict.refused
     both = run_record([one for id_ in ("new", "old") for one in timed_cases(heads(head, id_=id_))])
-    partly = judge(both, FAST, heads(base, id_="old"))
+    partly = judge(both, POLICY, heads(base, id_="old"))
     assert [one.id for one in partly.cases] == ["old"]
     assert "not in the baseline: new" in partly.reason
 
@@ -176,84 +145,79 @@ def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() 
 def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
     base, head = noise(np.random.default_rng(12))
     slow, fast = (Telemetry(sm_mhz=clock) for clock in (1755, 1980))
-    verdict = judge(with_telemetry(heads(head), *5 * [fast]), FAST, with_telemetry(heads(base), *5 * [slow]))
+    verdict = judge(with_telemetry(heads(head), *5 * [fast]), POLICY, with_telemetry(heads(base), *5 * [slow]))
     assert only(verdict).sentence == "cannot tell: the SM clock was 1755 MHz for the baseline and 1980 MHz now"
     assert exit_code(verdict) == 3
 
 
+# ---- the times beside a change ---------------------------------------------------------------------------------------
+
+
+def test_where_the_medians_say_the_opposite() -> None:
+    """Two speeds that the sides share: each round the head is 1% slower, and it is in the slow mode less often."""
+    rng = np.random.default_rng(7)
+    base, head = [], []
+    for _ in range(5):
+        slow = rng.random(100) < 0.52
+        shared = np.where(slow, 130.0, 100.0)
+        base.append(shared * np.exp(rng.normal(0, 0.001, 100)))
+        less = np.where(rng.random(100) < 0.1, 100 / 130, 1.0)
+        head.append(shared * less * 1.01 * np.exp(rng.normal(0, 0.001, 100)))
+    assert np.median(np.concatenate(head)) < np.median(np.concatenate(base)), "as a table of medians would say"
+    (case,) = judge(paired_record(base, head), POLICY).cases
+    assert (case.head_us > case.base_us) == (case.change_pct > 0)
+
+
+def test_against_a_baseline_they_are_the_levels() -> None:
+    rng = np.random.default_rng(3)
+    base, head = noise(rng, 0.08, spread=0.002)
+    (case,) = judge(paired_record(base, head), POLICY, heads(base), against="stored.json").cases
+    assert case.base_us == pytest.approx(100, rel=0.01)
+    assert case.head_us == pytest.approx(108, rel=0.01)
+    assert case.change_pct == pytest.approx(100 * math.expm1(math.log(case.head_us / case.base_us)), abs=1e-9)
+
+
 # ---- hard cases: what is not a difference ----------------------------------------------------------------------------
 
-Spoiler = Callable[[np.random.Generator, Samples, Samples], tuple[Samples, Samples]]
-
-
-def processes_in_two_modes(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    modes = rng.choice([1.0, 1.13], len(base))
-    return [b * mode for b, mode in zip(base, modes, strict=True)], [h * m for h, m in zip(head, modes, strict=True)]
-
-
-def rounds_in_two_modes(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    return [b * rng.choice([1.0, 1.1], len(b)) for b in base], head
-
-
-def common_trend(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    trend = 1 + rng.choice([-0.05, 0.05]) * np.linspace(0, 1, len(base[0]))
-    return [b * trend for b in base], [h * trend for h in head]
-
-
-def own_trend(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    trend = 1 + rng.choice([-0.05, 0.05]) * np.linspace(0, 1, len(base[0]))
-    return base, [h * trend for h in head]
-
-
-def one_process_off(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    odd = rng.integers(len(base))
-    return base, [h * 1.03 if process == odd else h for process, h in enumerate(head)]
-
-
-def coarse_clock(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    del rng
-    return [np.round(b) for b in base], [np.round(h) for h in head]
-
-
-def outliers(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
-    return [b * np.where(rng.random(len(b)) < 0.01, 100, 1) for b in base], head
-
-
-HARD: dict[Spoiler, str | None] = {
-    processes_in_two_modes: None,
-    rounds_in_two_modes: "bimodal",
-    common_trend: None,
-    own_trend: "drift",
-    one_process_off: "lone_process",
-    coarse_clock: None,
-    outliers: None,
+HARD = {
+    "processes in two modes, both sides": None,
+    "rounds of the base in two modes": "bimodal",
+    "trend of 5%, both sides": None,
+    "trends up to 5%, each side": "drift",
+    "one process off by 3%": "lone_process",
+    "clock steps of 1 µs": None,
+    "1% outliers × 100": None,
 }
 """How a record is spoilt, and the finding that then forbids a verdict."""
 
 
-@pytest.mark.parametrize("spoil", HARD, ids=lambda spoil: spoil.__name__)
+def spoilt(rng: np.random.Generator, spoiler: str, name: str, variant: int) -> CaseVerdict:
+    pair = records.SPOILERS[spoiler](rng, records.paired_times(rng, name, variant))
+    return judged(list(pair.base), list(pair.head))
+
+
+@pytest.mark.parametrize("spoiler", HARD)
 @pytest.mark.parametrize("name", SETS)
-def test_what_is_not_a_difference_never_becomes_one(spoil: Spoiler, name: str) -> None:
+def test_what_is_not_a_difference_never_becomes_one(spoiler: str, name: str) -> None:
     rng = np.random.default_rng(13)
-    for _ in range(6):
-        one = judged(*spoil(rng, *draw(rng, f"{name}_inter", 1)))
+    for _ in range(3):
+        one = spoilt(rng, spoiler, name, 1)
         assert one.direction is Direction.NONE
         assert one.verdict in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
-        if (code := HARD[spoil]) is not None:
+        if (code := HARD[spoiler]) is not None:
             assert code in {finding.code for finding in one.findings if finding.disqualifies}
 
 
-@pytest.mark.parametrize("spoil", [processes_in_two_modes, common_trend, coarse_clock, outliers])
+@pytest.mark.parametrize("spoiler", [spoiler for spoiler, code in HARD.items() if code is None])
 @pytest.mark.parametrize("name", SETS)
-def test_what_hits_both_sides_alike_hides_no_regression(spoil: Spoiler, name: str) -> None:
+def test_what_hits_both_sides_alike_hides_no_regression(spoiler: str, name: str) -> None:
     rng = np.random.default_rng(14)
-    for _ in range(4):
-        assert judged(*spoil(rng, *draw(rng, f"{name}_inter", 6))).verdict is Outcome.REGRESSED
+    for _ in range(2):
+        assert spoilt(rng, spoiler, name, 6).verdict is Outcome.REGRESSED
 
 
-@pytest.mark.parametrize(("base", "head"), [(148, 155)])
-def test_times_on_one_coarse_tick_prove_nothing(base: float, head: float) -> None:
-    one = judged([np.full(100, base)] * 5, [np.full(100, head)] * 5)
+def test_times_on_one_coarse_tick_prove_nothing() -> None:
+    one = judged([np.full(100, 148)] * 5, [np.full(100, 155)] * 5)
     assert one.sentence == (
         "cannot tell: nine tenths of the base's 500 times take only 1 value: the clock is too coarse"
     )
@@ -276,27 +240,6 @@ def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction
     assert "few_values" in codes(one)
 
 
-def test_a_lone_process_that_would_change_nothing_is_left_out() -> None:
-    base, head = draw(np.random.default_rng(41), "quiet_fma_inter", 6)
-    head[3] = head[3] * 1.03
-    one = judged(base, head)
-    assert (one.verdict, one.processes, len(one.per_process)) == (Outcome.REGRESSED, 5, 5)
-    assert [finding.message for finding in one.findings] == [
-        "process 4 stands alone, +3.0% off the 4 others, and is left out: it would change nothing"
-    ]
-    head[3] = head[3] / 1.03 / 1.025
-    assert judged(base, head).sentence == "cannot tell: process 4 stands alone, -2.4% off the 4 others"
-
-
-def test_processes_that_each_keep_to_a_mode_are_said_to() -> None:
-    base, head = draw(np.random.default_rng(44), "quiet_fma_inter", 1)
-    modes = (1.0, 1.13, 1.0, 1.13, 1.13)
-    slow = [[s * mode for s, mode in zip(side, modes, strict=True)] for side in (base, head)]
-    one = judged(*slow)
-    assert one.verdict is Outcome.EQUIVALENT
-    assert re.fullmatch(r"the base sits at 14\d\.\d or 16\d\.\d µs from process to process", one.findings[0].message)
-
-
 def test_processes_that_disagree_are_judged_by_their_own_scatter() -> None:
     base, head = noise(np.random.default_rng(16), spread=0.001)
     scattered = [h * factor for h, factor in zip(head, (1.001, 1.004, 1.007, 0.998, 1.0), strict=True)]
@@ -316,7 +259,7 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
     base, head = noise(np.random.default_rng(18))
     idle = Telemetry(throttle_reasons=("gpu_idle",))
     head[0] = head[0] * 1.4
-    one = only(judge(with_telemetry(paired_record(base, head), CAPPED, idle, idle, idle, idle), FAST))
+    one = only(judge(with_telemetry(paired_record(base, head), CAPPED, idle, idle, idle, idle), POLICY))
     assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 4)
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
@@ -328,7 +271,7 @@ def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
     base, head = noise(np.random.default_rng(18))
     moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
     most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
-    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), FAST))
+    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), POLICY))
     assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
@@ -336,49 +279,11 @@ def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", ["sw_power_cap", "hw_thermal_slowdown"])
-def test_a_gpu_throttled_throughout_is_judged(reason: str) -> None:
-    base, head = noise(np.random.default_rng(19), change=0.05)
-    slowed = Telemetry(throttle_reasons=(reason,))
-    one = only(judge(with_telemetry(paired_record(base, head), *5 * [slowed]), FAST))
-    assert (one.verdict, one.processes) == (Outcome.REGRESSED, 5)
-
-
-def test_a_gpu_throttled_throughout_gives_no_verdict_where_the_sides_had_their_clocks_in_turns() -> None:
-    base, head = noise(np.random.default_rng(19), change=0.05)
-    record = with_telemetry(paired_record(base, head, role="alternating"), *4 * [CAPPED], Telemetry())
-    verdict = judge(record, FAST)
-    assert only(verdict).sentence == "cannot tell: the GPU was throttled in 4 of 5 processes"
-    assert exit_code(verdict) == 3
-
-
-@pytest.mark.parametrize(
-    ("device", "work", "named"),
-    [
-        ("NVIDIA L4", Work(flops=1e9, bytes=1e8), "memory bandwidth of the L4 allows no less than 333.3 µs"),
-        ("NVIDIA L4", Work(flops=1e9, bytes=1e6), None),
-        ("NVIDIA GeForce RTX 4090", Work(flops=1e13, bytes=1e9), None),
-        (None, Work(flops=1e13, bytes=1e9), None),
-    ],
-)
-def test_a_time_that_the_device_does_not_allow_is_not_believed(
-    device: str | None, work: Work | None, named: str | None
-) -> None:
-    record = paired_record(*noise(np.random.default_rng(22)), device=device)
-    record = record.model_copy(update={"cases": (record.cases[0].model_copy(update={"work": work}),)})
-    one = only(judge(record, FAST))
-    if named is None:
-        assert one.verdict is Outcome.EQUIVALENT
-    else:
-        assert codes(one) == {"below_floor"}
-        assert named in one.sentence
-
-
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def refusal(record: RunRecord) -> str:
-    verdict = judge(record, FAST)
+    verdict = judge(record, POLICY)
     assert verdict.refused is not None
     assert verdict.reason == f"cannot be judged: {verdict.refused}"
     assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.INCONCLUSIVE, (), 3)
@@ -400,7 +305,7 @@ def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
 def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
     rng = np.random.default_rng(25)
     good, short = case(*noise(rng), id_="good"), case(*noise(rng, processes=1), id_="short")
-    verdict = judge(run_record((short, good)), FAST)
+    verdict = judge(run_record((short, good)), POLICY)
     assert [one.verdict for one in verdict.cases] == [Outcome.INCONCLUSIVE, Outcome.EQUIVALENT]
     assert verdict.cases[0].change_pct is None
     assert verdict.verdict is Outcome.INCONCLUSIVE
@@ -409,7 +314,7 @@ def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
 
 def test_a_head_without_a_base_is_not_compared_and_keeps_its_times() -> None:
     times = noise(np.random.default_rng(26))[1]
-    verdict = judge(heads(times), FAST)
+    verdict = judge(heads(times), POLICY)
     one = only(verdict)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
     assert (one.status, one.sentence) == (Status.ALONE, "not compared: the head was measured alone")
@@ -426,13 +331,13 @@ def test_a_case_without_a_base_stops_no_other_and_lets_nothing_pass() -> None:
     rng = np.random.default_rng(27)
     good = case(*noise(rng), id_="good")
     alone = timed_cases(heads(noise(rng)[1], id_="alone"))[0]
-    verdict = judge(run_record((alone, good)), FAST)
+    verdict = judge(run_record((alone, good)), POLICY)
     assert [one.status for one in verdict.cases] == [Status.ALONE, Status.UNCHANGED]
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
     faster = case(*noise(rng, change=-0.2), id_="faster")
-    assert judge(run_record((alone, faster)), FAST).verdict is Outcome.INCONCLUSIVE
+    assert judge(run_record((alone, faster)), POLICY).verdict is Outcome.INCONCLUSIVE
     slower = case(*noise(rng, change=0.2), id_="slower")
-    assert judge(run_record((alone, slower)), FAST).verdict is Outcome.REGRESSED
+    assert judge(run_record((alone, slower)), POLICY).verdict is Outcome.REGRESSED
 
 
 # ---- one library on both sides ---------------------------------------------------------------------------------------
@@ -448,10 +353,10 @@ def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
     untimed = runs.case("one", card="norm")
     for cases in ((), (untimed,)):
         made = run_record(cases, builds=built())
-        verdict = judge(made, FAST)
+        verdict = judge(made, POLICY)
         assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.EQUIVALENT, (), 2)
         assert verdict.reason == "nothing to compare: base and head compile to the same library"
-        assert not undecided(made, FAST)
+        assert not undecided(made, POLICY)
 
 
 def test_a_wrong_result_of_one_library_is_a_wrong_result() -> None:
@@ -486,7 +391,6 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
 
 SENTENCES = [
     (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.4% would have been seen"),
-    (-0.2, 0.005, 5, "20.1% faster, between 20.0% and 20.1%; a change of 0.4% would have been seen"),
     (
         0.02,
         0.005,
@@ -514,7 +418,6 @@ SENTENCES = [
         "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.4% would have been seen",
     ),
     (0.0, 0.005, 3, "no change: within ±1%, between 0.1% faster and 0.2% slower"),
-    (0.0, 0.2, 2, "cannot tell: between 4.6% faster and 3.9% slower; it takes 4 processes to show a direction"),
     (
         0.05,
         0.03,
@@ -569,7 +472,7 @@ def numbers(one: CaseVerdict) -> list[float]:
     return [*(value for value in known if value is not None), *(one.interval_pct or ()), *(one.bootstrap_pct or ())]
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(PLAN, st.floats(1e-3, 1e3))
 def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     base, head = planned(plan)
@@ -578,7 +481,7 @@ def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     assert numbers(scaled) == pytest.approx(numbers(one), rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(PLAN)
 def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
     base, head = planned(plan)
@@ -593,7 +496,7 @@ def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
         assert (1 + there[1] / 100) * (1 + back[0] / 100) == pytest.approx(1)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(PLAN, st.randoms(use_true_random=False))
 def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     base, head = planned(plan)
@@ -604,7 +507,7 @@ def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     assert numbers(turned) == pytest.approx(numbers(one), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
 def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int, spread: float, step: float) -> None:
     rng = np.random.default_rng(seed)
@@ -612,7 +515,7 @@ def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int
     if step:
         base, head = ([np.maximum(step, np.round(s / step) * step) for s in side] for side in (base, head))
     for role in ("paired", "block"):
-        verdict = judge(paired_record(base, head, role=role), FAST)
+        verdict = judge(paired_record(base, head, role=role), POLICY)
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
 
@@ -630,14 +533,14 @@ def measured(base: Samples, head: Samples) -> RunRecord:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [SETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SETS[1:])])
+@pytest.mark.parametrize("name", SETS)
 def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) -> None:
     rng = np.random.default_rng(35)
     spent = []
     for variant, _ in itertools.product(range(1, 8), range(4)):
         base, head = draw(rng, f"{name}_inter", variant, POLICY.processes.limit)
         record = measured(base, head)
-        early, late = only(judge(record, FAST)), judged(base, head)
+        early, late = only(judge(record, POLICY)), judged(base, head)
         spent.append(len(record.processes))
         assert early.direction is late.direction
         assert (early.verdict is Outcome.REGRESSED) == (late.verdict is Outcome.REGRESSED) or variant == 5
@@ -650,4 +553,4 @@ def test_a_record_needs_nothing_but_samples() -> None:
     base, head = noise(np.random.default_rng(40))
     bare = paired_record(base, head)
     full = bare.model_copy(update={"environments": (Environment(torch="2.13.0"),), "notes": (Note(text="note"),)})
-    assert judge(full, FAST) == judge(bare, FAST)
+    assert judge(full, POLICY) == judge(bare, POLICY)
