@@ -28,7 +28,7 @@ def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, m
     strict = policy.load(FILE, "strict")
     assert strict.gates.regression_pct == 1.0
     default = Policy()
-    assert strict == default.model_copy(update={"gates": default.gates.model_copy(update={"regression_pct": 1.0})})
+    assert strict.model_copy(update={"gates": default.gates}) == default
     monkeypatch.chdir(tmp_path)
     assert policy.load() == default
     assert policy.load(preset="strict") == strict
@@ -46,12 +46,6 @@ def test_a_preset_changes_single_keys() -> None:
     [
         ("[gates]\nregresion_pct = 3", r"gates\.regresion_pct"),
         ("[gate]\nregression_pct = 1", "gate"),
-        ("[gates]\nregression_pct = -1", r"gates\.regression_pct"),
-        ("[gates]\nregression_pct = nan", r"gates\.regression_pct"),
-        ("[gates]\nimprovement_pct = 100", r"gates\.improvement_pct"),
-        ("[certainty]\nalpha = 0", r"certainty\.alpha"),
-        ("[processes]\nminimum = 1", r"processes\.minimum"),
-        ("[processes]\nlimit = 2", r"processes\.limit"),
         ("gates = 3", "gates"),
         ("presets = 3", "presets must be tables"),
         ("[presets.strict]\ngates = 3", "preset strict.*gates"),
@@ -98,6 +92,12 @@ def refused(text: str) -> str:
     return ""
 
 
+def test_every_number_that_decides_has_a_range_here() -> None:
+    dumped = Policy().model_dump()
+    numbers = {f"{section}.{key}": value for section, values in dumped.items() for key, value in values.items()}
+    assert {key for key, value in numbers.items() if type(value) in (int, float)} == set(RANGES)
+
+
 @pytest.mark.parametrize("key", RANGES)
 def test_each_number_has_its_range(key: str) -> None:
     section, name = key.split(".")
@@ -114,16 +114,6 @@ def test_each_number_has_its_range(key: str) -> None:
         assert message.endswith(said), (value, message)
 
 
-def test_every_number_that_decides_has_a_range_here() -> None:
-    numbers = {
-        f"{section}.{key}"
-        for section, values in Policy().model_dump().items()
-        for key, value in values.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    assert numbers == set(RANGES)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -135,13 +125,6 @@ def test_every_number_that_decides_has_a_range_here() -> None:
             "[gates]\nmargin_pct = 0.1\nregression_pct = 0.3",
             "gates: a gate (0.3) must not be below what is measured to (0.4)",
         ),
-    ],
-    ids=[
-        "equivalent and regressed",
-        "equivalent and improved",
-        "fewer to block than at least",
-        "more to block than at most",
-        "resolution above a gate",
     ],
 )
 def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
@@ -158,24 +141,11 @@ def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
         ("\x00", "is not TOML: "),
         ("{}", "is not TOML: "),
         ("[timing]\nlock_clocks = 1", "timing.lock_clocks (line 2) is 1: "),
-        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks (line 2) is 'yes': "),
         ("[static]\nnew_spills = 'perhaps'", "static.new_spills (line 2) is 'perhaps': "),
         ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
         ("[measure]\npaths = [1]", "measure.paths.0"),
     ],
-    ids=[
-        "5,000 brackets",
-        "5,000 lists",
-        "5,000 digits",
-        "a key twice",
-        "a zero byte",
-        "JSON",
-        "a number for a switch",
-        "text for a switch",
-        "a choice that is none",
-        "text for a list",
-        "a number for a path",
-    ],
+    ids=range(10),
 )
 def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
     assert said in refused(text)
@@ -193,7 +163,6 @@ def test_a_preset_names_its_own_line() -> None:
         ([("l4", "8.9"), ("l4", "8.9")], "duplicate GPU label; got l4, l4"),
         ([], "gpus"),
         ([("L4", "8.9")], "label"),
-        ([("-l4", "8.9")], "label"),
         ([("l" * 32, "8.9")], "label"),
         ([("l4", "89")], "target"),
         ([(f"gpu{number}", "8.9") for number in range(16)], "gpus"),
@@ -234,18 +203,9 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
         ),
         ("[gates]\np = 0.01", "gates.p (line 2) is 0.01: a constant now: GATES_P, 0.05, in ci/judge/"),
         (
-            "[processes]\nto_direct = 3",
-            "processes.to_direct (line 2) is 3: a constant now: TO_DIRECT, 4, in ci/policy/",
-        ),
-        (
-            "[spread]\nchange_pct = 1",
-            "spread.change_pct (line 2) is 1: a constant now: CHANGE_PCT, 0.045, in ci/judge/",
-        ),
-        (
             "[session]\nsilent_s = 9",
             "session.silent_s (line 2) is 9: a constant now: SESSION_SILENT_S, 180.0, in ci/lab/watching.py",
         ),
-        ("[bottleneck]\nidle_share = 0.9", "a constant now: IDLE_SHARE, 0.2, in ci/explain/diagnosis.py"),
         ("[spread]\nno_such = 1", "spread.no_such (line 2) is 1: there is no such key"),
     ],
 )
