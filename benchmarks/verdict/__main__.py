@@ -5,7 +5,7 @@ Takes about an hour on one core.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,17 +13,13 @@ import click
 import numpy as np
 
 from benchmarks.tables import put
-from benchmarks.verdict import noise, power, records, selective, spreads, two_modes
-from benchmarks.verdict.document import Figures, Rates, plot, tables
-from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes, record, say
-from benchmarks.verdict.spreads import Sureness
+from benchmarks.verdict import document, noise, power, records, selective, spreads, two_modes
+from benchmarks.verdict.document import Rates
+from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.case import Direction
-from kernelgate.ci.judge.verdict import undecided
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENT = ROOT / "docs" / "statistics.md"
-IMAGE = ROOT / "docs" / "images" / "power.svg"
 SEED = 20260801
 
 Draw = Callable[[Generator], PairedTimes]
@@ -33,18 +29,20 @@ Draw = Callable[[Generator], PairedTimes]
 @click.option("--draws", default=400, show_default=True, type=click.IntRange(10), help="Records drawn for each figure.")
 def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
-    effects = records.effects()
-    steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS) + len(selective.MIXES) * len(selective.WAYS)
-    steps += len(spreads.scenes()) + len(power.SCENES) + 2
+    steps = len(SETS) * (2 * len(records.effects()) + 2) + 2 * len(SPOILERS)
+    steps += len(selective.MIXES) * len(selective.WAYS) + len(spreads.scenes()) + len(power.SCENES) + 2
     with track("judging", steps) as advance:
-        figures = _measured(draws, effects, advance)
-    plot(figures.power, IMAGE)
-    put(DOCUMENT, "verdict", tables(figures))
-    click.echo(tables(figures))
+        text = "\n\n".join([*_of_traces(draws, advance), *_made_up(draws, advance)])
+    put(ROOT / "docs" / "statistics.md", "verdict", text)
+    click.echo(text)
 
 
-def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) -> Figures:
-    detected, stored, hard, processes = {}, {}, {}, {}
+def _of_traces(draws: int, advance: Advance) -> Iterator[str]:
+    """The rules on records drawn from recorded times."""
+    detected: dict[tuple[str, float], Rates] = {}
+    stored: dict[tuple[str, float], Rates] = {}
+    hard: dict[tuple[str, float], Rates] = {}
+    processes, effects = {}, records.effects()
     for name in SETS:
         for variant, effect in effects:
             draw = partial(records.paired_times, name=name, variant=variant)
@@ -60,33 +58,41 @@ def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) ->
         for effect in (0.0, 5.0):
             hard[spoiler, effect] = _rates(partial(_spoilt, spoiler=spoiler, effect=effect), draws)
             advance(f"{spoiler} +{effect:g}%")
+    document.plot(detected, ROOT / "docs" / "images" / "power.svg")
+    yield from document.of_rules(draws, detected, stored, hard)
+    yield from document.own(detected, processes)
     spent = {}
     for mix in selective.MIXES:
         for way in selective.WAYS:
             spent[mix, way] = selective.spent(mix, way, draws // 2, SEED)
             advance(f"{mix}, {way}")
-    by_spread = _by_spread(5 * draws, advance)
-    return Figures(draws, detected, stored, hard, processes, spent, by_spread, _simulated(draws, advance))
+    yield (
+        f"**Records of nine cases**, {draws // 2} for each figure, with cases drawn from any of the traces."
+        " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "
+        "undecided. Wrong: any case of the record with a direction that it does not have:"
+    )
+    yield document.selective(spent)
 
 
-def _simulated(draws: int, advance: Advance) -> dict[str, str]:
-    """Records that are made up, because no trace has them."""
-    title = f"A power-capped GPU, made up ({draws} records each), whose clock wanders between 1.2 and 2.0 GHz:"
-    capped = {title: power.table(draws, advance)}
-    title = "Times in two modes, made up, by the distance of the modes: direction / equivalent / no verdict, percent."
-    modes = {title: two_modes.table(max(10, draws // 4))}
-    advance("two modes")
-    found = noise.tables(max(10, draws // 4))
-    advance("uneven and correlated noise, days")
-    return {**capped, **modes, **found}
-
-
-def _by_spread(draws: int, advance: Advance) -> dict[str, Sureness]:
+def _made_up(draws: int, advance: Advance) -> Iterator[str]:
+    """Records with known truth, because no trace has them."""
     found = {}
     for name, scene in spreads.scenes().items():
-        found[name] = spreads.measured(scene, draws, POLICY, SEED)
+        found[name] = spreads.measured(scene, 5 * draws, POLICY, SEED)
         advance(name)
-    return found
+    yield (
+        "**By the true spread between processes**, identical code, stopping as `kernelgate bench` does, "
+        f"with standard errors ({5 * draws} records each):"
+    )
+    yield spreads.table(found, PROCESSES)
+    yield f"**A power-capped GPU, made up ({draws} records each), whose clock wanders between 1.2 and 2.0 GHz:**"
+    yield power.table(draws, advance)
+    yield "**Times in two modes, made up, by the distance of the modes: direction / equivalent / no verdict, percent.**"
+    yield two_modes.table(max(10, draws // 4))
+    advance("two modes")
+    for title, table in noise.tables(max(10, draws // 4)).items():
+        yield from (f"**{title}**", table)
+    advance("uneven and correlated noise, days")
 
 
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
@@ -97,7 +103,7 @@ def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
 def _rates(draw: Draw, draws: int) -> Rates:
     """How often each rule says slower and faster."""
     rng = np.random.default_rng(SEED)
-    said = [say(draw(rng)) for _ in range(draws)]
+    said = [records.say(draw(rng)) for _ in range(draws)]
 
     def shares(direction: Direction) -> dict[str, float]:
         return {rule: sum(one.directions[rule] is direction for one in said) / draws for rule in said[0].directions}
@@ -109,12 +115,8 @@ def _rates(draw: Draw, draws: int) -> Rates:
 def _processes_needed(draw: Draw, draws: int) -> float:
     """Mean number of processes after which `kernelgate bench` stops."""
     rng = np.random.default_rng(SEED)
-
-    def needed(pair: PairedTimes) -> int:
-        counts = range(1, PROCESSES + 1)
-        return next(n for n in counts if not undecided(record(base=pair.base[:n], head=pair.head[:n]), POLICY))
-
-    return float(np.mean([needed(draw(rng)) for _ in range(draws)]))
+    drawn = (draw(rng) for _ in range(draws))
+    return float(np.mean([len(records.stopped(records.record(one.sides)).processes) for one in drawn]))
 
 
 if __name__ == "__main__":

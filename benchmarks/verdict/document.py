@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.tables import markdown
-from benchmarks.verdict import spreads
 from benchmarks.verdict.records import PROCESSES
 from benchmarks.verdict.selective import Spent
-from benchmarks.verdict.spreads import Sureness
 
 STYLES = {
     "kernelgate, direction": ("#0b6e4f", "o", "-"),
@@ -40,52 +38,25 @@ Measured = Mapping[tuple[str, float], Rates]
 """By scenario and effect, in percent of extra work."""
 
 
-@dataclass(frozen=True)
-class Figures:
-    draws: int
-    power: Measured
-    stored: Measured
-    hard: Measured
-    processes: Mapping[tuple[str, float], float]
-    """Mean processes until `kernelgate bench` stops."""
-    spent: Mapping[tuple[str, str], Spent]
-    """By mix of cases and way of timing them again."""
-    by_spread: Mapping[str, Sureness]
-    """By scene: how far processes scatter, and what is known of it."""
-    simulated: Mapping[str, str]
-    """Markdown tables of noise, clocks, modes and days that are made up, by what they show."""
-
-
-def tables(figures: Figures) -> str:
-    return "\n\n".join(
-        (
-            f"Each figure: {figures.draws} records drawn with a fixed seed ({5 * figures.draws} in the first table); "
-            f"by the rule of three, 0.00% stands for a true rate below {300 / figures.draws:.2f}% "
-            f"({300 / (5 * figures.draws):.2f}% in the first table).",
-            "**Identical code called different** (slower or faster), base and head of one record:",
-            _table(figures.power, 0.0, _different, 2),
-            "**The same against a stored baseline** from other processes:",
-            _table(figures.stored, 0.0, _different, 2),
-            "**Hard cases, identical code called different:**",
-            _table(figures.hard, 0.0, _different, 2),
-            "**Hard cases, a head 5% slower called slower.** Where our rule says neither, it names the reason instead:",
-            _table(figures.hard, 5.0, _slower, 0),
-            "**A slower head called slower**, by extra work, base and head of one record:",
-            _power(figures.power),
-            "**A head with 2% extra work called slower against a stored baseline:**",
-            _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
-            f"**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of {PROCESSES}:",
-            _own(figures),
-            f"**Records of nine cases**, {figures.draws // 2} for each figure, with cases drawn from any of the traces."
-            " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "
-            "undecided. Wrong: any case of the record with a direction that it does not have:",
-            _selective(figures.spent),
-            "**By the true spread between processes**, identical code, stopping as `kernelgate bench` does, "
-            f"with standard errors ({5 * figures.draws} records each):",
-            spreads.table(figures.by_spread, PROCESSES),
-            *(part for title, table in figures.simulated.items() for part in (f"**{title}**", table)),
-        )
+def of_rules(draws: int, detected: Measured, stored: Measured, hard: Measured) -> Iterator[str]:
+    """How often each rule is wrong, and how often right."""
+    yield (
+        f"Each figure: {draws} records drawn with a fixed seed ({5 * draws} in the first table); "
+        f"by the rule of three, 0.00% stands for a true rate below {300 / draws:.2f}% "
+        f"({300 / (5 * draws):.2f}% in the first table)."
     )
+    yield "**Identical code called different** (slower or faster), base and head of one record:"
+    yield _table(detected, 0.0, _different, 2)
+    yield "**The same against a stored baseline** from other processes:"
+    yield _table(stored, 0.0, _different, 2)
+    yield "**Hard cases, identical code called different:**"
+    yield _table(hard, 0.0, _different, 2)
+    yield "**Hard cases, a head 5% slower called slower.** Where our rule says neither, it names the reason instead:"
+    yield _table(hard, 5.0, _slower, 0)
+    yield "**A slower head called slower**, by extra work, base and head of one record:"
+    yield _by_rule({f"{_words(name)}, +{e:g}%": rates.slower for (name, e), rates in detected.items() if e > 0}, 1)
+    yield "**A head with 2% extra work called slower against a stored baseline:**"
+    yield _table(stored, max(effect for _, effect in stored), _slower, 1)
 
 
 def plot(power: Measured, path: Path) -> None:
@@ -130,30 +101,28 @@ def _table(measured: Measured, effect: float, shares: Callable[[Rates], Mapping[
     return _by_rule(rows, digits)
 
 
-def _power(power: Measured) -> str:
-    return _by_rule({f"{_words(n)}, +{e:g}%": rates.slower for (n, e), rates in power.items() if e > 0}, 1)
-
-
 def _by_rule(rows: Mapping[str, Mapping[str, float]], digits: int) -> str:
     body = [[name, *(_percent(share, digits) for share in shares.values())] for name, shares in rows.items()]
     return markdown(["", *next(iter(rows.values()))], body)
 
 
-def _own(figures: Figures) -> str:
-    sets, effects = _axes(figures.power)
-    called, taken = figures.power, figures.processes
+def own(detected: Measured, taken: Mapping[tuple[str, float], float]) -> Iterator[str]:
+    """`taken`: mean processes until `kernelgate bench` stops."""
+    yield f"**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of {PROCESSES}:"
+    sets, effects = _axes(detected)
     body = [
-        [f"{_words(name)}: equivalent", *(_percent(called[name, effect].equivalent, 1) for effect in effects)]
+        [f"{_words(name)}: equivalent", *(_percent(detected[name, effect].equivalent, 1) for effect in effects)]
         for name in sets
     ]
     body += [[f"{_words(name)}: processes", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
     mean = sum(taken.values()) / len(taken)
-    table = markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
+    yield markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
     share = _percent(mean / PROCESSES, 0)
-    return f"{table}\n\nOver the whole mix: {mean:.2f} processes of {PROCESSES}, {share} of the GPU time."
+    yield f"Over the whole mix: {mean:.2f} processes of {PROCESSES}, {share} of the GPU time."
 
 
-def _selective(spent: Mapping[tuple[str, str], Spent]) -> str:
+def selective(spent: Mapping[tuple[str, str], Spent]) -> str:
+    """By mix of cases and way of timing them again."""
     mixes, ways = (list(dict.fromkeys(key[place] for key in spent)) for place in (0, 1))
     columns = [f"{way}: {what}" for way in ways for what in ("wrong", "processes by case")]
     body = []

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import signal
 
 from benchmarks.tables import markdown
-from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
+from benchmarks.verdict.records import CASE, record
+from kernelgate.bench.record import BaselineDay, BaselineSummary, RunRecord, Summary
 from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.prior import CHANGE_PCT
@@ -164,30 +165,21 @@ def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int =
     policy, hits = Policy(), 0
     for _ in range(draws):
         levels = rng.normal(0, drift_pct / 100 / math.sqrt(2), days + 1)
-        run = _heads(rng, levels[0] + math.log1p(effect_pct / 100), 5)
+        run = record({"head": _heads(rng, levels[0] + math.log1p(effect_pct / 100), 5)})
         (case,) = judge(run, policy, _baseline(rng, levels[1:])).cases
         hits += case.direction is not Direction.NONE
     return Covered(hits, draws)
 
 
-def _heads(rng: Generator, level: float, processes: int) -> RunRecord:
-    """Processes that scatter as an H200's do (spread.level_pct), of 60 rounds."""
-    made = []
-    for number in range(processes):
-        times = 100 * np.exp(level + rng.normal(0, 0.0015) + rng.normal(0, 0.003, 60))
-        timing = Timing(case="case", samples_us={"head": tuple(times.tolist())})
-        made.append(Process(id=str(number), role="block", timings=(timing,)))
-    return RunRecord(cases=(Case(id="case"),), processes=tuple(made))
+def _heads(rng: Generator, level: float, processes: int) -> list[Array]:
+    """Processes that scatter as an H200's do (LEVEL_PCT), of 60 rounds."""
+    return [100 * np.exp(level + rng.normal(0, 0.0015) + rng.normal(0, 0.003, 60)) for _ in range(processes)]
 
 
 def _baseline(rng: Generator, levels: Array) -> RunRecord:
     """Of the last day, with the medians of all."""
-    held, medians = RunRecord(), []
-    for level in levels:
-        held = _heads(rng, float(level), 3)
-        medians.append(
-            float(np.median([sample for one in held.processes for sample in one.timings[0].samples_us["head"]]))
-        )
+    each = [_heads(rng, float(level), 3) for level in levels]
+    medians = [float(np.median(np.concatenate(times))) for times in each]
     days = tuple(
         BaselineDay(measured=f"2026-11-{number:02}", code="one", median_us=median)
         for number, median in enumerate(medians, 1)
@@ -195,7 +187,8 @@ def _baseline(rng: Generator, levels: Array) -> RunRecord:
     case = BaselineSummary(
         median_us=medians[-1], interval_us=(medians[-1], medians[-1]), samples=180, processes=3, days=days
     )
-    return held.model_copy(update={"summary": Summary(source="simulated", cases={"case": case})})
+    summary = Summary(source="simulated", cases={CASE.id: case})
+    return record({"head": each[-1]}).model_copy(update={"summary": summary})
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

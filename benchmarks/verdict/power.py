@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.verdict.records import CASE, POLICY
+from benchmarks.tables import markdown
+from benchmarks.verdict.records import CASE, POLICY, stopped
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome
-from kernelgate.ci.judge.verdict import judge, undecided
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.judge.case import Direction, Outcome
+from kernelgate.ci.judge.verdict import judge
 
 SEED = 20260801
 ROUNDS = 100
@@ -148,27 +148,28 @@ class Count:
     """Of many records, how often what was said."""
 
     draws: int
-    slower: int = 0
-    faster: int = 0
-    equivalent: int = 0
-    refused: int = 0
-    dependent: int = 0
+    slower: int
+    faster: int
+    equivalent: int
+    refused: int
+    dependent: int
     """With a finding that is about dependence."""
-    processes: int = 0
+    processes: int
 
-    def of(self, name: str) -> tuple[float, float]:
-        """A share of the records in percent, and its standard error."""
+    def share(self, name: str) -> str:
+        """Of the records in percent, with its standard error."""
         share = getattr(self, name) / self.draws
-        return 100 * share, 100 * math.sqrt(share * (1 - share) / self.draws)
+        return f"{100 * share:.1f} ± {100 * math.sqrt(share * (1 - share) / self.draws):.1f}%"
 
 
 DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})
 
 
-def counted(gpu: Gpu, draws: int, seed: int = SEED, policy: Policy = POLICY) -> Count:
+def counted(gpu: Gpu, draws: int) -> Count:
     """Records drawn and judged, each stopped as `kernelgate bench` stops."""
-    rng = np.random.default_rng(seed)
-    found = [stopped(rng, gpu, policy) for _ in range(draws)]
+    rng = np.random.default_rng(SEED)
+    drawn = (stopped(record(rng, gpu, POLICY.processes.limit)) for _ in range(draws))
+    found = [judge(made, POLICY).cases[0] for made in drawn]
     return Count(
         draws,
         slower=sum(one.direction is Direction.SLOWER for one in found),
@@ -180,29 +181,13 @@ def counted(gpu: Gpu, draws: int, seed: int = SEED, policy: Policy = POLICY) -> 
     )
 
 
-def stopped(rng: Generator, gpu: Gpu, policy: Policy) -> CaseVerdict:
-    whole = record(rng, gpu, policy.processes.limit)
-    for count in range(policy.processes.minimum, policy.processes.limit + 1):
-        made = whole.model_copy(update={"processes": whole.processes[:count]})
-        if not undecided(made, policy):
-            break
-    (case,) = judge(made, policy).cases
-    return case
-
-
-Advance = Callable[[str], None]
-
-
-def table(draws: int, advance: Advance = lambda _: None) -> str:
+def table(draws: int, advance: Callable[[str], None]) -> str:
     """The rates as a Markdown table, each with its standard error."""
-    names = ("slower", "faster", "equivalent", "refused", "dependent")
-    lines = [
-        "| power-capped GPU | true change | slower | faster | equivalent | no verdict | dependence named | processes |",
-        "| --- | --: | --: | --: | --: | --: | --: | --: |",
-    ]
+    columns = ("power-capped GPU", "true change", "slower", "faster", "equivalent", "no verdict", "dependence named")
+    rows = []
     for scene, (gpu, truth) in SCENES.items():
         found = counted(gpu, draws)
-        cells = [f"{share:.1f} ± {error:.1f}%" for share, error in map(found.of, names)]
-        lines.append(f"| {scene} | {truth} | {' | '.join(cells)} | {found.processes / draws:.2f} |")
+        shares = map(found.share, ("slower", "faster", "equivalent", "refused", "dependent"))
+        rows.append([scene, truth, *shares, f"{found.processes / draws:.2f}"])
         advance(scene)
-    return "\n".join(lines)
+    return markdown([*columns, "processes"], rows)

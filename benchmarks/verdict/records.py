@@ -17,7 +17,7 @@ from kernelgate.bench.record import Case, Process, RunRecord, Timing
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.stats import Array, bootstrap
-from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
@@ -34,6 +34,10 @@ class PairedTimes:
     head: Sequence[Array]
     stored: bool = False
 
+    @property
+    def sides(self) -> dict[str, Sequence[Array]]:
+        return {"base": self.base, "head": self.head}
+
 
 Rule = Callable[[PairedTimes], Direction]
 
@@ -49,8 +53,8 @@ class Said:
 
 def say(pair: PairedTimes) -> Said:
     """Our verdict, with everything that `kernelgate compare` computes, and beside it what the usual rules say."""
-    stored = record(head=pair.base) if pair.stored else None
-    measured = record(head=pair.head) if pair.stored else record(base=pair.base, head=pair.head)
+    stored = record({"head": pair.base}) if pair.stored else None
+    measured = record({"head": pair.head} if pair.stored else pair.sides)
     verdict = judge(measured, POLICY, stored)
     # A record that is refused holds no case: nothing is said of it.
     direction = verdict.cases[0].direction if verdict.cases else Direction.NONE
@@ -59,34 +63,26 @@ def say(pair: PairedTimes) -> Said:
     return Said({**ours, **{name: rule(pair) for name, rule in USUAL.items()}}, verdict.verdict is Outcome.EQUIVALENT)
 
 
-def record(**sides: Sequence[Array]) -> RunRecord:
-    """A run record of these times, by side and process; not validated, because here speed matters."""
-    every = zip(*sides.values(), strict=True)
-    processes = [_process(n, [_timing(CASE.id, dict(zip(sides, times, strict=True)))]) for n, times in enumerate(every)]
-    return RunRecord().model_copy(update={"cases": (CASE,), "processes": tuple(processes)})
-
-
-def record_of_cases(cases: Sequence[PairedTimes]) -> RunRecord:
-    """The same of several cases, which may have different numbers of processes."""
-    known = [CASE.model_copy(update={"id": f"case {number}"}) for number in range(len(cases))]
+def record(*cases: Mapping[str, Sequence[Array]]) -> RunRecord:
+    """A run record of these cases' times, by side and process; not validated, because here speed matters."""
+    known = [CASE.model_copy(update={"id": f"case {n}"}) for n in range(len(cases))] if len(cases) > 1 else [CASE]
     processes = []
-    for number in range(max(len(one.head) for one in cases)):
-        timings = [
-            _timing(case.id, {"base": one.base[number], "head": one.head[number]})
-            for case, one in zip(known, cases, strict=True)
-            if number < len(one.head)
-        ]
-        processes.append(_process(number, timings))
+    for number in range(max(len(times) for sides in cases for times in sides.values())):
+        timings = []
+        for case, sides in zip(known, cases, strict=True):
+            if number < len(sides["head"]):
+                samples = {side: tuple(times[number].tolist()) for side, times in sides.items()}
+                timings.append(Timing.model_construct(**{**TIMING, "case": case.id, "samples_us": samples}))
+        made = {**PROCESS, "id": str(number + 1), "timings": tuple(timings)}
+        processes.append(Process.model_construct(**made))
     return RunRecord().model_copy(update={"cases": tuple(known), "processes": tuple(processes)})
 
 
-def _process(number: int, timings: Sequence[Timing]) -> Process:
-    return Process.model_construct(**{**PROCESS, "id": str(number + 1), "timings": tuple(timings)})
-
-
-def _timing(case: str, times: Mapping[str, Array]) -> Timing:
-    samples = {side: tuple(one.tolist()) for side, one in times.items()}
-    return Timing.model_construct(**{**TIMING, "case": case, "samples_us": samples})
+def stopped(whole: RunRecord) -> RunRecord:
+    """The first processes of the record: as many as `kernelgate bench` takes."""
+    looks = range(POLICY.processes.minimum, len(whole.processes))
+    cut = (whole.model_copy(update={"processes": whole.processes[:count]}) for count in looks)
+    return next((made for made in cut if not undecided(made, POLICY)), whole)
 
 
 # ---- the usual rules -------------------------------------------------------------------------------------------------

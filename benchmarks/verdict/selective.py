@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.verdict import records
-from benchmarks.verdict.records import POLICY, SETS, Generator, PairedTimes, record_of_cases
+from benchmarks.verdict.records import POLICY, SETS, Generator, PairedTimes, record
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.verdict import judge, undecided
@@ -87,8 +87,8 @@ def _timed(rng: Generator, cases: Sequence[PairedTimes], again: Again) -> RunRec
     """The record when nothing is undecided any more."""
     counts = [POLICY.processes.minimum] * len(cases)
     while True:
-        made = record_of_cases(
-            [PairedTimes(one.base[:count], one.head[:count]) for one, count in zip(cases, counts, strict=True)]
+        made = record(
+            *({side: times[:n] for side, times in one.sides.items()} for one, n in zip(cases, counts, strict=True))
         )
         open_ = undecided(made, POLICY)
         if not open_:

@@ -10,9 +10,8 @@ import numpy as np
 
 from benchmarks.tables import markdown
 from benchmarks.verdict.records import POLICY, PairedTimes, record
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome
+from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
 
 SEED = 20260801
 PROCESSES, ROUNDS = 5, 100
@@ -59,16 +58,10 @@ KINDS: dict[str, Callable[[float, float], Jumps]] = {
 }
 
 
-def judged(rng: Generator, modes: Jumps, policy: Policy = POLICY) -> CaseVerdict:
-    pair = times(rng, modes)
-    (case,) = judge(record(base=pair.base, head=pair.head), policy).cases
-    return case
-
-
-def counted(modes: Jumps, draws: int, seed: int = SEED, policy: Policy = POLICY) -> dict[str, float]:
+def counted(modes: Jumps, draws: int) -> dict[str, float]:
     """Shares of records: with a direction, equivalent, without a verdict."""
-    rng = np.random.default_rng(seed)
-    found = [judged(rng, modes, policy) for _ in range(draws)]
+    rng = np.random.default_rng(SEED)
+    found = [judge(record(times(rng, modes).sides), POLICY).cases[0] for _ in range(draws)]
     return {
         "direction": sum(one.direction is not Direction.NONE for one in found) / draws,
         "equivalent": sum(one.verdict is Outcome.EQUIVALENT for one in found) / draws,

@@ -155,7 +155,7 @@ def test_clocks_that_cannot_be_are_not_used() -> None:
 
 @pytest.mark.slow
 def test_a_head_that_slows_what_follows_never_looks_faster() -> None:
-    found = power.counted(Gpu(carry_over=0.03), 8, policy=Policy())
+    found = power.counted(Gpu(carry_over=0.03), 8)
     assert (found.faster, found.equivalent) == (0, 0)
 
 
@@ -163,10 +163,10 @@ def test_a_head_that_slows_what_follows_never_looks_faster() -> None:
 @pytest.mark.parametrize("clocks", [True, False])
 def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
     """To reach: alarms in at most 0.2%, +1% seen in at least 95%."""
-    same = power.counted(Gpu(clocks=clocks), 1000, policy=Policy())
+    same = power.counted(Gpu(clocks=clocks), 1000)
     assert same.slower + same.faster <= 4
     assert same.refused + same.dependent <= 2
-    assert power.counted(Gpu(clocks=clocks, change=0.01), 300, policy=Policy()).slower >= 285
+    assert power.counted(Gpu(clocks=clocks, change=0.01), 300).slower >= 285
 
 
 def test_what_lingers_is_said_of_the_side_that_shows_it_more_surely() -> None:
