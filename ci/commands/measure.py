@@ -287,5 +287,5 @@ def resources(
     findings = static.judge(builds, rules.static)
     for finding in findings:
         click.echo(str(finding), err=True)
-    failed = any(finding.severity == "fail" for finding in findings)
+    failed = any(finding.blocks for finding in findings)
     return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed))

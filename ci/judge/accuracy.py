@@ -96,17 +96,15 @@ def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
 
 def less_accurate(record: RunRecord) -> tuple[str, ...]:
     """The ids of the cases whose outputs are, the worst first."""
-    worse = (one.key.id for one in judge(record) if one.standing is Standing.LESS)
-    return tuple(dict.fromkeys(worse))
+    return tuple(dict.fromkeys(one.key.id for one in judge(record) if one.standing is Standing.LESS))
 
 
 def unmeasured(record: RunRecord) -> Iterator[Line]:
     """The cards with two libraries of which no accuracy is known, a sentence each."""
     known = {check.card: check for check in checks(record, "accuracy")}
-    both = {
-        timing.card for process in record.processes for timing in process.timings if "base" in timing.samples_us
-    } - cards.same_library(record)
-    for card in sorted(both):
+    timings = (timing for process in record.processes for timing in process.timings)
+    both = {timing.card for timing in timings if "base" in timing.samples_us}
+    for card in sorted(both - cards.same_library(record)):
         check = known.get(card)
         if check is None or not check.accuracies:
             why = f": {sentence(check.reason)}" if check and check.reason else ""

@@ -164,32 +164,27 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     gates = policy.gates
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)
-    blocking: list[tuple[BlockCode, str]] = []
+    found = [(BlockCode(one.code), one.kernel) for one in static.judge(proven.builds, policy.static) if one.blocks]
     missing = [*held.missing]
     if gates.sanitizer == "fail":
         kernels = dict.fromkeys(finding.kernel or "" for finding in correctness.new_sanitizer_findings(proven))
-        blocking += [(BlockCode.SANITIZER, kernel) for kernel in kernels]
-    # Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
+        found += [(BlockCode.SANITIZER, kernel) for kernel in kernels]
+    # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
+    first = 0 if wrong else 1
     if policy.accuracy.action == "fail":
-        worse = () if wrong else accuracy.less_accurate(proven)
-        blocking += [(BlockCode.LESS_ACCURATE, case) for case in worse[:1]]
+        found += [(BlockCode.LESS_ACCURATE, case) for case in accuracy.less_accurate(proven)[:first]]
         missing += accuracy.unmeasured(proven)
-    if gates.below_reference_min == "fail" and not wrong:
-        blocking += [(BlockCode.BELOW_REFERENCE, case.id) for case, _ in reference.far_below(decides, gates)[:1]]
+    if gates.below_reference_min == "fail":
+        below = reference.far_below(decides, gates)[:first]
+        found += [(BlockCode.BELOW_REFERENCE, case.id) for case, _ in below]
     if gates.above_memory_max == "fail":
-        large = () if wrong else reference.above_memory_max(proven, gates)
-        blocking += [(BlockCode.MEMORY, one.key.id) for one in large[:1]]
+        found += [(BlockCode.MEMORY, one.key.id) for one in reference.above_memory_max(proven, gates)[:first]]
         missing += reference.memory_unmeasured(proven)
-    blocking += [
-        (BlockCode(finding.code), finding.kernel)
-        for finding in static.judge(proven.builds, policy.static)
-        if finding.severity == "fail"
-    ]
     return GpuEvidence(
         label=label,
         verdict=decides,
         fault=Fault.OUTPUT if wrong else None,
-        blockers=tuple(Blocker(code, label, subject) for code, subject in blocking),
+        blockers=tuple(Blocker(code, label, subject) for code, subject in found),
         missing=tuple(missing),
         head_sha=record.run.head_sha,
         base_sha=record.run.base_sha,

@@ -78,26 +78,18 @@ def within_gates(claim: Inference, gates: Gates) -> Status:
     """What a change is that no gate acts on."""
     if claim.within(math.log1p(gates.margin_pct / 100)):
         return Status.UNCHANGED
-    if not claim.certain:
-        return Status.UNDECIDED
-    return Status.SLOWER if claim.pooled.change > 0 else Status.FASTER
+    beyond = {Direction.SLOWER: Status.SLOWER, Direction.FASTER: Status.FASTER}
+    return beyond.get(claim.direction, Status.UNDECIDED)
 
 
 def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | None]:
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
     # How likely each paired case is a usual one, as the record's other cases show it.
-    fits = {
-        index: fit
-        for index, case in enumerate(evidences)
-        if not case.against_baseline and case.groups and (fit := case.groups[0].fit())
-    }
+    known = {index: case for index, case in enumerate(evidences) if case.groups}
+    fits = {index: fit for index, case in known.items() if (fit := case.groups[0].fit())}
     usual = dict(zip(fits, prior.shares(list(fits.values())), strict=True))
-    own = {
-        index: look([case], case.pooled(usual.get(index)), policy)
-        for index, case in enumerate(evidences)
-        if case.groups
-    }
-    sound = [index for index in own if not evidences[index].disqualified]
+    own = {index: look([case], case.pooled(usual.get(index)), policy) for index, case in known.items()}
+    sound = [index for index, case in known.items() if not case.disqualified]
     adjusted = dict(zip(sound, shared([own[index] for index in sound]), strict=True))
     spoilt = {index: replace(claim, p=None, family=max(1, len(sound))) for index, claim in own.items()}
     return [(spoilt | adjusted).get(index) for index in range(len(evidences))]

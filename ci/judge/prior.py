@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
 from typing import Annotated, Final
 
 import numpy as np
@@ -158,9 +157,8 @@ def shares(fits: Sequence[Fit]) -> list[float]:
     An EM algorithm, run to its end, in which the prior weighs PRIOR_CASES cases: a machine on which all is quiet, or
     nothing is, shows in all cases. A case's own processes have no part in its share, so that none is counted twice.
     """
-    before = np.array([one.share for one in fits])
+    before = found = np.array([one.share for one in fits])
     usual, other = (np.array([getattr(one, part).sum() for one in fits]) for part in ("usual", "other"))
-    found = before
     for _ in range(MOST_STEPS):
         # From the share before the data to the chance, as a part of the way to 1, or (negative) to 0.
         chances = found * usual / (found * usual + (1 - found) * other)
@@ -277,10 +275,10 @@ def drift(days: Sequence[BaselineDay]) -> Pooled:
     they can show that they drift more.
     """
     variance, df = _between(days)
-    observed = math.sqrt(2 * variance)
+    observed, assumed = math.sqrt(2 * variance), math.log1p(BASELINE_DRIFT_PCT / 100)
     if show_drift(days):
         return Pooled(0.0, observed, min(df, BASELINE_DAYS_DF))
-    return Pooled(0.0, max(observed, math.log1p(BASELINE_DRIFT_PCT / 100)), BASELINE_DRIFT_DF)
+    return Pooled(0.0, max(observed, assumed), BASELINE_DRIFT_DF)
 
 
 def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
@@ -295,11 +293,8 @@ def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
 
 def _between(days: Sequence[BaselineDay]) -> tuple[float, int]:
     """The variance of a day's log time among days of the same code, and its degrees of freedom."""
-
-    def code(day: BaselineDay) -> str:
-        return day.code
-
-    alike = [[math.log(day.median_us) for day in group] for _, group in groupby(sorted(days, key=code), code)]
+    codes = sorted({day.code for day in days})
+    alike = [[math.log(day.median_us) for day in days if day.code == code] for code in codes]
     squares = sum(len(levels) * float(np.var(levels)) for levels in alike)
-    df = sum(len(levels) - 1 for levels in alike)
+    df = len(days) - len(codes)
     return (squares / df if df else 0.0), df
