@@ -126,6 +126,13 @@ def test_each_number_has_its_range(key: str) -> None:
             "gates: a gate (0.3) must not be below what is measured to (0.4)",
         ),
     ],
+    ids=[
+        "equivalent and regressed",
+        "equivalent and improved",
+        "fewer to block than at least",
+        "more to block than at most",
+        "resolution above a gate",
+    ],
 )
 def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
     assert refused(text) == f"the file does not fit: {said}"
@@ -141,11 +148,16 @@ def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
         ("\x00", "is not TOML: "),
         ("{}", "is not TOML: "),
         ("[timing]\nlock_clocks = 1", "timing.lock_clocks (line 2) is 1: "),
+        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks (line 2) is 'yes': "),
         ("[static]\nnew_spills = 'perhaps'", "static.new_spills (line 2) is 'perhaps': "),
         ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
         ("[measure]\npaths = [1]", "measure.paths.0"),
     ],
-    ids=range(10),
+    ids=[
+        *("5,000 brackets", "5,000 lists", "5,000 digits", "a key twice", "a zero byte", "JSON"),
+        *("a number for a switch", "text for a switch", "a choice that is none", "text for a list"),
+        "a number for a path",
+    ],
 )
 def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
     assert said in refused(text)
