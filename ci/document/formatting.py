@@ -77,6 +77,13 @@ def _believable(change: float, digits: int) -> float:
     return max(change, 0.1**digits - 100)
 
 
+def _ends(interval: tuple[float, float], digits: int, sign: bool = False, fell: bool = False) -> tuple[str, str]:
+    """Both ends, without "%". A slower case counts upwards, one that `fell` downwards: both read as small to large."""
+    low, high = (_believable(one, digits) for one in interval)
+    low, high = (-high, -low) if fell else (low, high)
+    return percent(low, digits, sign)[:-1], percent(high, digits, sign)[:-1]
+
+
 def places(interval: tuple[float, float] | None) -> int:
     """Decimals worth showing: two where the interval is so narrow that one would hide it."""
     if interval is None:
@@ -91,20 +98,17 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     if interval is None:
         return percent(abs(change)), "(interval not measured)"
     digits = places(interval)
-    change, low, high = (_believable(one, digits) for one in (change, *interval))
-    # A slower case counts upwards, a faster one downwards: both read as small to large.
-    low, high = (low, high) if change >= 0 else (-high, -low)
-    return percent(abs(change), digits), f"({percent(low, digits)[:-1]} to {percent(high, digits)})"
+    low, high = _ends(interval, digits, fell=change < 0)
+    return percent(abs(_believable(change, digits)), digits), f"({low} to {high}%)"
 
 
 def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:
     """A mean: "1.20% slower over 27 cases [1.15, 1.25]", or "no certain change over 27 cases [−0.02, +0.03]"."""
     digits = 2 if abs(interval[1] - interval[0]) < 0.5 else 1
-    bounds = [_believable(bound, digits) for bound in interval]
     if direction == "none":
-        low, high = (percent(bound, digits, sign=True)[:-1] for bound in bounds)
+        low, high = _ends(interval, digits, sign=True)
         return f"no certain change over {cases} [{low}, {high}]"
-    low, high = (percent(bound, digits)[:-1] for bound in (bounds if change >= 0 else [-bounds[1], -bounds[0]]))
+    low, high = _ends(interval, digits, fell=change < 0)
     return f"{percent(abs(_believable(change, digits)), digits)} {direction} over {cases} [{low}, {high}]"
 
 
@@ -127,7 +131,7 @@ def signed(change: float | None, interval: tuple[float, float] | None) -> tuple[
     if interval is None:
         return percent(change, sign=True), "(interval not measured)"
     digits = places(interval)
-    low, high = (percent(_believable(bound, digits), digits, sign=True)[:-1] for bound in interval)
+    low, high = _ends(interval, digits, sign=True)
     return percent(_believable(change, digits), digits, sign=True), f"[{low}, {high}]"
 
 

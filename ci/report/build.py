@@ -6,12 +6,13 @@ One GPU and several go the same way; where there are several, each line, section
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import escape, formatting
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
 from kernelgate.ci.judge import gate, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
@@ -45,10 +46,14 @@ def build(
     cases = [one.case for gpu in gpus for one in gpu.cases]
     # What of the page is worth a look: both distributions, where an interval is not to be believed.
     drawn = "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
-    # What is not known, as far as the headline does not say it.
+    # What the headline does not say of it.
     unknown = decision.open[1:] if headline.is_incomplete(deciding, decision) else decision.open
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
-    far_below = [named(label, line) for gpu, label in each for line in accuracy.far_below_reference(gpu, policy.gates)]
+
+    def everywhere(of: Callable[[GpuReport], Iterable[Line]]) -> list[Line]:
+        return [named(label, line) for gpu, label in each for line in of(gpu)]
+
+    far_below = everywhere(lambda gpu: accuracy.far_below_reference(gpu, policy.gates))
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     return Report(
@@ -56,14 +61,14 @@ def build(
         summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
             *remarks.accepted(gpus, decision),
-            *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
+            *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
             *((Mark.SLIGHT, " Incomplete: ", *line) for line in unknown),
         ),
         **shown,
         checks=(
-            *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
-            *(named(label, line) for gpu, label in each for line in gpu.claims),
-            *(named(label, line) for gpu, label in each for line in baselines.nights_lines(gpu, policy.gates)),
+            *everywhere(lambda gpu: _checks(gpu, policy, gpus)),
+            *everywhere(lambda gpu: gpu.claims),
+            *everywhere(lambda gpu: baselines.nights_lines(gpu, policy.gates)),
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
@@ -197,34 +202,28 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
     no row may look as if it did, such as of a card that the pull request brought.
     """
     rows = _rows(gpus)
-    news = {row.case.key for row in rows if row.status is not Status.UNCHANGED}
-    new = [row for row in rows if row.case.key in news]
     # A case that changed on one GPU is shown on each.
-    alone = bool(rows) and all(row.status is Status.ALONE for row in rows)
-    shown = new[:MAX_ROWS]
+    news = {row.case.key for row in rows if row.status is not Status.UNCHANGED}
+    shown = [row for row in rows if row.case.key in news][:MAX_ROWS]
+    alone = headline.is_alone(rows)
     rest = [row for row in rows if row not in shown]
-    common, names = _factored(shown, gpus)
-    every = _names(gpus)
+    common, named = _factored(shown, gpus)
     means = any(gpu.verdict.means for gpu in gpus if gpu.verdict)
     words = [f"All: {common}. "] if common else []
     regressed = any(row.status is Status.REGRESSED for row in rows)
     if (blocks or not regressed) and any(row.status.is_slower for row in shown):
         over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
         words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
-    others = [f"{_others(rest, gates)}. "] if rest and shown else []
+    others = [f"{_folded(rest, gates)}. "] if rest and shown else []
     under: Line = (*words, *_legend([row for row in shown if row.status is not stated], gates), *others)
     # Where there is no base: the head's times, and how many times as fast as the reference they are.
     beside = formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
     titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
-    tables = [
-        table(titles, (_head(row, named) if alone else _row(row, named, blocks) for row in group))
-        for group, named in ((shown, names), (rest, every))
-    ]
-    shown_table, folded = tables[0] if shown else None, tables[1] if rest else None
-    return {"cases": shown_table, "under": under, "folded": folded, "folded_title": _title(rest)}
-
-
-Names = Mapping[tuple[str, CaseKey], Piece]
+    cases, folded = (
+        table(titles, (_head(row) if alone else _row(row, blocks) for row in group)) if group else None
+        for group in (named, rest)
+    )
+    return {"cases": cases, "under": under, "folded": folded, "folded_title": _folded(rest)}
 
 
 def _rows(gpus: Sequence[GpuReport]) -> list[JudgedCase]:
@@ -237,24 +236,19 @@ def _rows(gpus: Sequence[GpuReport]) -> list[JudgedCase]:
     return [row for rows in worst for row in sorted(rows, key=lambda row: severity(row.case))]
 
 
-def _names(gpus: Sequence[GpuReport]) -> dict[tuple[str, CaseKey], Piece]:
-    return {(gpu.label if len(gpus) > 1 else "", one.case.key): one.name for gpu in gpus for one in gpu.cases}
-
-
-def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, Names]:
-    """What all these rows have in common, and their names without it."""
-    names = _names(gpus)
-    measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
-    shown = {row.case.key: names[row.gpu, row.case.key] for row in rows}
+def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, list[JudgedCase]]:
+    """What the names of all these rows have in common, and the rows named without it."""
+    shown = {row.case.key: row.name for row in rows}
     only = next(iter(shown.values()), None)
     if len(shown) == 1 < len(rows) and isinstance(only, str):
         # One case on several GPUs: these tell its rows apart.
-        return only, {at: "" if at[1] in shown else name for at, name in names.items()}
+        return only, [replace(row, name="") for row in rows]
+    measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
     common, short = formatting.factored([measured[key] for key in shown if key in measured], shown)
-    return common, {at: short.get(at[1], name) for at, name in names.items()}
+    return common, [replace(row, name=short[row.case.key]) for row in rows]
 
 
-def _row(row: JudgedCase, names: Names, blocks: bool) -> tuple[Piece | Line, ...]:
+def _row(row: JudgedCase, blocks: bool) -> tuple[Piece | Line, ...]:
     case = row.case
     base, head = formatting.durations(case.base_us, case.head_us)
     times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
@@ -263,19 +257,18 @@ def _row(row: JudgedCase, names: Names, blocks: bool) -> tuple[Piece | Line, ...
     unknown = row.status is Status.ALONE or case.disqualifying
     change = formatting.MISSING if unknown else formatting.signed(case.change_pct, case.interval_pct)[0]
     strong = row.status.is_news and not unknown
-    return (mark, Strong(change) if strong else change, times, _name(row, names))
+    return (mark, Strong(change) if strong else change, times, _name(row))
 
 
-def _name(row: JudgedCase, names: Names) -> Line:
-    name = names[row.gpu, row.case.key]
-    return (Code(row.gpu), *((" ", name) if name else ())) if row.gpu else (name,)
+def _name(row: JudgedCase) -> Line:
+    return (Code(row.gpu), *((" ", row.name) if row.name else ())) if row.gpu else (row.name,)
 
 
-def _head(row: JudgedCase, names: Names) -> tuple[Piece | Line, ...]:
+def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
     case = row.case
     head = formatting.durations(case.head_us)[0]
     ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
-    return (sentences.mark(row.status), head, ratio, _name(row, names))
+    return (sentences.mark(row.status), head, ratio, _name(row))
 
 
 # Under the table ------------------------------------------------------------------------------------------------------
@@ -295,28 +288,16 @@ def _legend(shown: Sequence[JudgedCase], gates: Gates) -> Line:
     return tuple(words)
 
 
-def _others(rest: Sequence[JudgedCase], gates: Gates) -> str:
-    """How the cases are that are folded away."""
-    if all(row.status is Status.UNCHANGED for row in rest):
-        within = f"within {sentences.margin(gates)}"
-        if any(row.gpu for row in rest):
-            return f"{formatting.counted(_different(rest), 'other')} {within} wherever measured"
-        return f"{formatting.counted(len(rest), 'other')} {within}"
-    return f"{len(rest)} more below: {_kinds(rest)}"
-
-
-def _title(rest: Sequence[JudgedCase]) -> str:
+def _folded(rest: Sequence[JudgedCase], gates: Gates | None = None) -> str:
+    """How the cases are that are folded away: under the table with `gates`, else as the title of their part."""
     if not rest:
         return ""
-    if all(row.status is Status.UNCHANGED for row in rest):
-        if any(row.gpu for row in rest):
-            return f"{formatting.counted(_different(rest), 'case')} unchanged wherever measured"
-        return formatting.counted(len(rest), "unchanged case")
-    return f"{formatting.counted(len(rest), 'more case')}: {_kinds(rest)}"
-
-
-def _different(rows: Sequence[JudgedCase]) -> int:
-    return len({row.case.key for row in rows})
+    if any(row.status is not Status.UNCHANGED for row in rest):
+        return f"{f'{len(rest)} more below' if gates else counted(len(rest), 'more case')}: {_kinds(rest)}"
+    count, where = (len({row.case.key for row in rest}), " wherever measured") if rest[0].gpu else (len(rest), "")
+    if gates:
+        return f"{counted(count, 'other')} within {sentences.margin(gates)}{where}"
+    return f"{counted(count, 'case')} unchanged{where}" if where else counted(count, "unchanged case")
 
 
 def _kinds(rows: Sequence[JudgedCase]) -> str:

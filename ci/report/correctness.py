@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kernelgate.bench.record import Check, CheckFinding, FuzzResult, RunRecord
 from kernelgate.bench.record.rates import percentile
@@ -77,10 +76,9 @@ def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
         return ()
     named = titles(record)
     listed = dict.fromkeys([*checks, *(case.case.card for case in cards.compared(record))])
-    if not named or "" in checks or not listed:
-        known = [line(record, check, beside_wrong) for check in checks.values()]
-        return tuple(known) or (line(record, None),)
-    return tuple(of_card(named[card], line(record, checks.get(card), beside_wrong)) for card in listed)
+    if not named or "" in checks:
+        listed, named = dict.fromkeys(checks), {}
+    return tuple(of_card(named.get(card, ""), line(record, checks.get(card), beside_wrong)) for card in listed or ("",))
 
 
 def of_card(title: str, said: Line) -> Line:
@@ -193,25 +191,15 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
 # The fuzz list in short: how near errors come to the tolerance, and how fast the kernel is ----------------------------
 
 
-@dataclass(frozen=True)
-class ErrorShares:
-    """Errors of one check's results, each as a share of what its dtype's tolerance allows: 1 is the limit."""
-
-    count: int
-    """Results with a finite error: one that crashed or holds NaN has none."""
-    median: float
-    p90: float
-    worst: FuzzResult
-
-
-def error_shares(check: Check) -> ErrorShares | None:
-    """None where no error was measured."""
+def error_shares(check: Check) -> tuple[tuple[str, str, str], FuzzResult] | None:
+    """Median, 90th percentile and worst error, each as a share of what its dtype's tolerance allows, and which result
+    has the worst; None where no error was measured. A result that crashed or holds NaN has none."""
     known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
     if not known:
         return None
     shares = [share for share, _ in known]
-    worst = max(known, key=lambda one: one[0])[1]
-    return ErrorShares(len(known), percentile(shares, 50), percentile(shares, 90), worst)
+    largest, worst = max(known, key=lambda one: one[0])
+    return (_share(percentile(shares, 50)), _share(percentile(shares, 90)), _share(largest)), worst
 
 
 def pass_rate(check: Check) -> str:
@@ -224,15 +212,15 @@ def in_words(record: RunRecord, check: Check) -> Line:
     """ "pass rate 97.3%; errors in % of the tolerance: median 12%, …"; nothing where nothing ran."""
     if not check.results:
         return ()
-    shares = error_shares(check)
-    if shares is None:
+    found = error_shares(check)
+    if found is None:
         return (f"pass rate {pass_rate(check)}; errors not measured",)
-    some = f" (of {shares.count} that have one)" if shares.count < len(check.results) else ""
-    spread = f"median {_share(shares.median)}, 90th percentile {_share(shares.p90)}, worst "
-    words = f"pass rate {pass_rate(check)}; error in % of the tolerance{some}: {spread}"
-    worst = shares.worst
+    (half, most, largest), worst = found
+    count = sum(result.error_ratio is not None for result in check.results)
+    some = f" (of {count} that have one)" if count < len(check.results) else ""
     where: Line = (" in ", Code(worst.id), " (", *_label(record, check.card, worst), ")") if worst.error_ratio else ()
-    return (words, _share(worst.error_ratio or 0.0), *where)
+    spread = f"median {half}, 90th percentile {most}, worst "
+    return (f"pass rate {pass_rate(check)}; error in % of the tolerance{some}: {spread}", largest, *where)
 
 
 def fuzzing(gpu: GpuReport) -> Section | None:
@@ -266,13 +254,12 @@ def fuzzing(gpu: GpuReport) -> Section | None:
 
 def _figures(record: RunRecord, check: Check) -> tuple[Piece | Line, ...]:
     """An exact kernel has no worst case."""
-    passed, shares = sum(result.passed for result in check.results), error_shares(check)
+    passed, found = sum(result.passed for result in check.results), error_shares(check)
     counts = (f"{passed} of {len(check.results)}", pass_rate(check))
-    if shares is None:
+    if found is None:
         return (*counts, *((formatting.MISSING,) * 4))
-    worst = shares.worst
-    where = _label(record, check.card, worst) if worst.error_ratio else formatting.MISSING
-    return (*counts, *map(_share, (shares.median, shares.p90, worst.error_ratio or 0.0)), where)
+    shares, worst = found
+    return (*counts, *shares, _label(record, check.card, worst) if worst.error_ratio else formatting.MISSING)
 
 
 def _speeds(gpu: GpuReport) -> dict[str, str]:

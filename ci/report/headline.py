@@ -122,10 +122,8 @@ def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
 
 def _causes(decision: Decision, named_: bool) -> Line:
     causes = list(dict.fromkeys(cause(blocker, named_) for blocker in decision.blockers))
-    return (
-        *formatting.separated(causes[:MAX_CAUSES]),
-        f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else "",
-    )
+    more = f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
+    return (*formatting.separated(causes[:MAX_CAUSES]), more)
 
 
 def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:
@@ -138,35 +136,30 @@ def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) ->
     return ("Also blocked by ", *_causes(replace(decision, blockers=rest), len(gpus) > 1), ". ") if rest else ()
 
 
+CAUSES: Mapping[BlockCode, str] = {
+    BlockCode.WRONG_OUTPUT: "a wrong result",
+    BlockCode.DOES_NOT_COMPILE: "a compiler error",
+    BlockCode.SANITIZER: "what compute-sanitizer found in ",
+    BlockCode.SLOWER: "a regression",
+    BlockCode.LESS_ACCURATE: "a loss of accuracy in ",
+    BlockCode.BELOW_REFERENCE: "less than the reference's least speed in ",
+    BlockCode.MEMORY: "more memory than the policy allows in ",
+    BlockCode.NEW_SPILLS: "new register spills in ",
+    BlockCode.OCCUPANCY_LOSS: "a lower occupancy of ",
+    BlockCode.CONTRADICTED_CLAIM: "a claim that the measurement contradicts",
+    BlockCode.DESCRIPTION: "the description",
+    BlockCode.SHARED_COMMIT: "another pull request that has the same commit",
+}
+"""What blocks, as the object of "blocked by"; after a space comes the case or kernel."""
+
+
 def cause(blocker: Blocker, named_: bool) -> Line:
-    """What blocks, as the object of "blocked by"."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
-    subject = Code(blocker.subject, most=60)
-    match blocker.code:
-        case BlockCode.WRONG_OUTPUT:
-            return ("a wrong result", *where)
-        case BlockCode.DOES_NOT_COMPILE:
-            return ("a compiler error", *where)
-        case BlockCode.SANITIZER:
-            return ("what compute-sanitizer found in ", subject if blocker.subject else "the kernel", *where)
-        case BlockCode.SLOWER:
-            return ("a regression", *((" of ", subject) if blocker.subject else ()), *where)
-        case BlockCode.LESS_ACCURATE:
-            return ("a loss of accuracy in ", subject, *where)
-        case BlockCode.BELOW_REFERENCE:
-            return ("less than the reference's least speed in ", subject, *where)
-        case BlockCode.MEMORY:
-            return ("more memory than the policy allows in ", subject, *where)
-        case BlockCode.NEW_SPILLS:
-            return ("new register spills in ", subject, *where)
-        case BlockCode.OCCUPANCY_LOSS:
-            return ("a lower occupancy of ", subject, *where)
-        case BlockCode.CONTRADICTED_CLAIM:
-            return ("a claim that the measurement contradicts", *where)
-        case BlockCode.DESCRIPTION:
-            return ("the description",)
-        case BlockCode.SHARED_COMMIT:
-            return ("another pull request that has the same commit",)
+    words = CAUSES[blocker.code]
+    if blocker.code is BlockCode.SLOWER and blocker.subject:
+        words += " of "
+    subject = Code(blocker.subject, most=60) if blocker.subject else "the kernel"
+    return (words, *((subject,) if words.endswith(" ") else ()), *where)
 
 
 NOW = Strong("Now:")
@@ -215,19 +208,16 @@ def _bracketed(before: str, text: Line) -> Line:
     text = tuple(piece for piece in text if piece != "")
     if not (isinstance(text[0], str) and isinstance(text[-1], str)):
         return (f"{before}: ", *text)
-    if len(text) == 1:
-        return (f"{before} ({text[0]})",)
-    return (f"{before} ({text[0]}", *text[1:-1], f"{text[-1]})")
+    *opened, last = (f"{before} ({text[0]}", *text[1:])
+    return (*opened, f"{last})")
 
 
 def uncapped(text: Line) -> Line:
     """The words as the middle of a sentence."""
-    first = text[0] if text else ""
-    return (
-        (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *text[1:])
-        if isinstance(first, str)
-        else text
-    )
+    first, *rest = text or ("",)
+    if not isinstance(first, str):
+        return text
+    return (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *rest)
 
 
 _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 4, Fault.OURS: 4}

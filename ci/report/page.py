@@ -148,10 +148,10 @@ def _times(one: JudgedCase) -> str:
 
 def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
     """The ladder of a GPU that has one."""
-    if (ladder := speed.ladder_of(gpu)) is None:
+    if (found := speed.ladder_of(gpu)) is None:
         return ()
-    title = f"{label}: {speed.ladder_title(gpu, ladder)}" if label else speed.ladder_title(gpu, ladder)
-    return page_figures.ladder(ladder, speed.ladder_reference(gpu, ladder), title)
+    ladder, title, reference = found
+    return page_figures.ladder(ladder, reference, f"{label}: {title}" if label else title)
 
 
 def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -37,11 +37,28 @@ from kernelgate.ci.report.why import Both
 
 # What the change is made of -------------------------------------------------------------------------------------------
 
-STAIR_ROW, STAIR_TOP = 30.0, 6.0
+BAR_ROW, BARS_TOP, BARS_LEFT = 30.0, 6.0, 166.0
 MAX_LABEL = 26
 """Characters of a label; more would run into the bars."""
 SMALL = 0.05
 """Points of percent; less is no step of its own."""
+
+Bar = tuple[str, str, float, float, str, str]
+"""Label, detail below it, from where to where, kind, and its value in words."""
+
+
+def _bars(bars: Sequence[Bar], right: float) -> tuple[Markup, float]:
+    """A row each on one axis that has zero, drawn, and where they end."""
+    axis = Scale.over([0.0, *(end for bar in bars for end in bar[2:4])], BARS_LEFT, right, 0.03)
+    bottom, drawn = BARS_TOP + BAR_ROW * len(bars) + 4, Markup("")
+    for row, (label, detail, start, end, kind, value) in enumerate(bars):
+        top = BARS_TOP + BAR_ROW * row
+        low, high = sorted((axis.at(start), axis.at(end)))
+        drawn += text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
+        drawn += text(2, top + 26, detail) if detail else Markup("")
+        drawn += rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
+        drawn += text(WIDTH - 2, top + 18, value, "value", END)
+    return drawn + line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero"), bottom
 
 
 def waterfall(budget: Budget) -> Markup | None:
@@ -49,34 +66,28 @@ def waterfall(budget: Budget) -> Markup | None:
     or nothing that explains it."""
     if not budget.is_shown or not budget.contributions:
         return None
-    stairs: list[tuple[str, str, float, float, str]] = []  # label, detail, from where to where, kind
-    at = 0.0
-    for one in budget.contributions:
-        label = visible(metrics.label(one.metric).partition(" (")[0], MAX_LABEL)
-        pair = metrics.pair(one.metric, one.before, one.after)
-        stairs.append((label, pair, at, at + one.share_pct, "grew" if one.share_pct > 0 else "shrank"))
-        at += one.share_pct
+    steps = [
+        (visible(metrics.label(one.metric).partition(" (")[0], MAX_LABEL),
+         metrics.pair(one.metric, one.before, one.after), one.share_pct)
+        for one in budget.contributions
+    ]  # fmt: skip
     if abs(budget.unexplained_pct) >= SMALL:
-        stairs.append(("not explained", "", at, budget.change_pct, "unexplained"))
-    stairs.append(("measured", "", 0.0, budget.change_pct, "whole-change"))
-    ends = [end for _, _, *both, _ in stairs for end in both]
-    axis = Scale.over([0.0, *ends], 166.0, WIDTH - 50, 0.03)
-    drawn, told = Markup(""), []
-    for row, (label, detail, start, end, kind) in enumerate(stairs):
-        top, points = STAIR_TOP + STAIR_ROW * row, formatting.percent(end - start, 1, sign=True)
-        low, high = sorted((axis.at(start), axis.at(end)))
-        drawn += text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
-        drawn += text(2, top + 26, detail) if detail else Markup("")
-        drawn += rect((low, top + 6), max(high - low, 1.0), STAIR_ROW - 14, kind)
-        drawn += text(WIDTH - 2, top + 18, points, "value", END)
-        told.append(f"{f'{label} {detail}'.strip()}: {points}")
-    bottom = STAIR_TOP + STAIR_ROW * len(stairs) + 4
+        steps.append(("not explained", "", budget.unexplained_pct))
+    stairs: list[Bar] = []
+    at = 0.0
+    for label, detail, share in steps:
+        kind = "unexplained" if label == "not explained" else "grew" if share > 0 else "shrank"
+        stairs.append((label, detail, at, at + share, kind, formatting.percent(share, 1, sign=True)))
+        at += share
+    whole = formatting.percent(budget.change_pct, 1, sign=True)
+    stairs.append(("measured", "", 0.0, budget.change_pct, "whole-change", whole))
+    drawn, bottom = _bars(stairs, WIDTH - 50)
+    told = "; ".join(f"{f'{label} {detail}'.strip()}: {points}" for label, detail, *_, points in stairs)
     return figure(
         "What the change is made of",
-        f"In percent of the base's time. {'; '.join(told)}.",
+        f"In percent of the base's time. {told}.",
         bottom,
         drawn,
-        line((axis.at(0.0), STAIR_TOP - 2), (axis.at(0.0), bottom - 2), "zero"),
         note="in percent of the base's time",
     )
 
@@ -156,8 +167,6 @@ def _arrow(places: Mapping[str, Point]) -> Markup:
 # The waits ------------------------------------------------------------------------------------------------------------
 
 MAX_BARS = 6
-BAR_LEFT, BAR_RIGHT = 150.0, 282.0
-BAR_ROW = 22.0
 SMALL_WAIT = 0.005
 """Cycles per instruction; less is not shown as a difference."""
 
@@ -176,26 +185,18 @@ def _waits(profiled: Both) -> Markup | None:
     shown = sorted((key for key in change if abs(change[key]) >= SMALL_WAIT), key=lambda key: (-abs(change[key]), key))
     if not shown:
         return None
-    shown = shown[:MAX_BARS]
-    middle = (BAR_LEFT + BAR_RIGHT) / 2 if any(change[key] < 0 for key in shown) else BAR_LEFT
-    scale = (BAR_RIGHT - middle) / max(abs(change[key]) for key in shown)
-    drawn, words = Markup(""), []
-    for row, key in enumerate(shown):
-        y, width, label = 4 + BAR_ROW * row, change[key] * scale, metrics.label(key)
+    bars: list[Bar] = []
+    for key in shown[:MAX_BARS]:
         after = f"{head.get(key, 0.0):.2f}"
         both = f"{base.get(key, 0.0):.2f} → {after}" if profiled.base else after
-        drawn += text(6, y + 13, label.partition(" (")[0])
-        kind = "grew" if width > 0 else "shrank"
-        drawn += rect((min(middle, middle + width), y + 2), abs(width), BAR_ROW - 8, kind)
-        drawn += text(WIDTH - 2, y + 13, both, "value", END)
-        words.append(f"{label} {both}")
-    bottom = BAR_ROW * len(shown) + 8
+        label = metrics.label(key).partition(" (")[0]
+        bars.append((label, "", 0.0, change[key], "grew" if change[key] > 0 else "shrank", both))
+    drawn, bottom = _bars(bars, 282.0)
     return figure(
         "Waits: head against base" if profiled.base else "Waits",
-        f"Cycles that a warp waits for each instruction: {'; '.join(words)}.",
+        f"Cycles that a warp waits for each instruction: {'; '.join(f'{label} {both}' for label, *_, both in bars)}.",
         bottom,
         drawn,
-        line((middle, 2), (middle, bottom - 4), "zero"),
         note="cycles for each instruction; to the right is longer",
     )
 

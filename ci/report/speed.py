@@ -196,42 +196,36 @@ def _pairs(record: RunRecord, key: CaseKey) -> list[tuple[LaunchShare, LaunchSha
 # A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------
 
 
-def ladder_of(gpu: GpuReport) -> Ladder | None:
-    """What of this GPU's cases is a ladder, each beside its reference; no case whose times prove nothing."""
+def ladder_of(gpu: GpuReport) -> tuple[Ladder, str, str] | None:
+    """What of this GPU's cases is a ladder, each beside its reference; no case whose times prove nothing. With its
+    title: "Sizes", and of which card where there are several; and what its reference is called."""
     if gpu.record is None:
         return None
     axes = {case.key: case.axes for case in gpu.record.cases}
-    return next_step.longest_ladder(
+    found = next_step.longest_ladder(
         [
             SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
             for case in (one.case for one in gpu.cases)
             if reference.times(case) is not None and case.head_us and case.reference_us
         ]
     )
-
-
-def ladder_title(gpu: GpuReport, found: Ladder) -> str:
-    """ "Sizes", and of which card where there are several."""
-    record = gpu.record
-    titles = formatting.titles_of((case.card for case in record.cases), record.cards) if record else {}
-    return f"Sizes of {titles[found.card]}" if found.card in titles else "Sizes"
-
-
-def ladder_reference(gpu: GpuReport, found: Ladder) -> str:
-    """What the ladder's reference is called."""
-    return formatting.reference(card for card in (gpu.record.cards if gpu.record else ()) if card.name == found.card)
+    if found is None:
+        return None
+    titles = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
+    beside = formatting.reference(card for card in gpu.record.cards if card.name == found.card)
+    return found, f"Sizes of {titles[found.card]}" if found.card in titles else "Sizes", beside
 
 
 def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     """Of a record whose cases are a ladder, such as one of `--suite ladder`."""
-    found = ladder_of(gpu)
-    if found is None:
+    if (ladder := ladder_of(gpu)) is None:
         return ()
+    found, title, beside = ladder
     said = next_step.ladder_sentence(found)
-    titles = (f"#{found.axis}", "#base", "#head", f"#× {ladder_reference(gpu, found)}")
+    titles = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
     rows = (
         (str(rung.size), *formatting.durations(rung.base_us, rung.head_us), f"{rung.speedup:.2f}")
         for rung in found.rungs
     )
     spoken = Paragraph((f"{said[0].upper()}{said[1:]}.",))
-    return (Section(ladder_title(gpu, found), (spoken, table(titles, rows)), worth=60),)
+    return (Section(title, (spoken, table(titles, rows)), worth=60),)

@@ -302,11 +302,11 @@ def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Piece | L
         f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
         for gpu, value in head.occupancy_pct.items()
     )
-    kinds = [
-        kind for kind in head.instructions if base is None or base.instructions.get(kind) != head.instructions[kind]
-    ]
-    shown = kinds if base is not None else list(head.instructions)
-    mix = ", ".join(f"{k} {_sides(base.instructions.get(k, 0) if base else None, head.instructions[k])}" for k in shown)
+    mix = ", ".join(
+        f"{kind} {_sides(base.instructions.get(kind, 0) if base else None, count)}"
+        for kind, count in head.instructions.items()
+        if base is None or base.instructions.get(kind) != count
+    )
     return (
         (*_card(titles, pair.card), Code(head.name)),
         Code(head.target),
