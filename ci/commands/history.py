@@ -29,7 +29,7 @@ from kernelgate.ci.lab import session_entries
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import dashboard_load, dashboard_write
+from kernelgate.ci.report import dashboard, dashboard_write
 
 FOLDER = ".kernelgate/history"
 """In the checkout; git is told to ignore it."""
@@ -312,7 +312,7 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
     files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
     with database.reading(places.existing) as connection:
-        shown = dashboard_load.dashboard(connection, rules, yardstick)
+        shown = dashboard.dashboard(connection, rules, yardstick)
         listed = session_entries.of_index(measured.sessions(connection), rules, progress.say)
     dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = facts.WrittenSite(index=str(output / "index.html"), cases=len(shown.series))

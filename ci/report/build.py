@@ -20,7 +20,7 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import accuracy, correctness, headline, links, machine, remarks, speed, summary, why
+from kernelgate.ci.report import accuracy, correctness, headline, links, machine, remarks, speed, why
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Baseline, GpuReport, JudgedCase, judged, of_record
 from kernelgate.ci.report.headline import named
@@ -58,7 +58,7 @@ def build(
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=summary.summary(gpus, decision, policy, places, drawn),
+        summary=headline.summary(gpus, decision, policy, places, drawn),
         remarks=(
             *remarks.accepted(gpus, decision),
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
@@ -72,7 +72,7 @@ def build(
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
-        now=summary.now(gpus, decision, places, bool(far_below)) if merge else (),
+        now=headline.now(gpus, decision, places, bool(far_below)) if merge else (),
         sections=tuple(
             replace(part, title=f"{label}: {part.title}" if label else part.title)
             for gpu, label in each

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from kernelgate.bench.core import files
@@ -130,14 +131,14 @@ def _weeks(shown: Dashboard) -> Table:
     largest = max((week.seconds for week in shown.weeks), default=0.0) or 1.0
     rows = []
     for week in shown.weeks:
-        phases = sorted(week.gpu_seconds.items(), key=lambda one: -one[1])
+        phases = week.gpu_seconds.most_common()
         price = (shown.prices or {}).get(week.gpu)
         filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
         money = "" if price is None else f"{price * week.seconds / HOUR_S:,.2f} {shown.currency}".rstrip()
         spent = [
             f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases if part
         ]  # fmt: skip
-        reasons = [f"{reason}: {count}" for reason, count in Counter(week.unjudged).most_common(3)]
+        reasons = [f"{reason}: {count}" for reason, count in week.unjudged.most_common(3)]
         rows.append(
             (
                 week.monday,
@@ -148,7 +149,7 @@ def _weeks(shown: Dashboard) -> Table:
                 ", ".join(spent) or formatting.MISSING,
                 formatting.percent(100 * week.retried_seconds / week.seconds) if week.seconds else formatting.MISSING,
                 f"{week.untrusted} of {week.cases}" if week.cases else formatting.MISSING,
-                formatting.MISSING if week.spread_pct is None else formatting.percent(week.spread_pct, 2),
+                formatting.percent(median(week.spreads_pct), 2) if week.spreads_pct else formatting.MISSING,
                 "; ".join((f"{sum(week.unjudged.values())} of {week.records}", *reasons)),
             )
         )

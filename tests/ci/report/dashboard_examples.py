@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -133,11 +134,11 @@ def week(number: int) -> SiteWeek:
         monday=(START + timedelta(weeks=40 - number)).strftime("%Y-%m-%d"),
         gpu=H200 if number % 3 else L4,
         records=31 + number,
-        unjudged={"another process used the GPU": number} if number else {},
+        unjudged=Counter({"another process used the GPU": number} if number else {}),
         cases=800,
         untrusted=3 * number,
-        spread_pct=0.08 + 0.01 * number,
-        gpu_seconds={"timing": 5400.0 - 300 * number, "fuzzing": 1200.0, "profiling": 300.0},
+        spreads_pct=[0.08 + 0.01 * number],
+        gpu_seconds=Counter(timing=5400.0 - 300 * number, fuzzing=1200.0, profiling=300.0),
         retried_seconds=100.0 * number,
     )
 
@@ -161,7 +162,7 @@ def hostile() -> Dashboard:
         note=HOSTILE,
     )
     decided = decision(*[HOSTILE] * 7)
-    weeks = (replace(week(1), gpu=HOSTILE, unjudged={HOSTILE: 1}, gpu_seconds={HOSTILE: 1.0}),)
+    weeks = (replace(week(1), gpu=HOSTILE, unjudged=Counter({HOSTILE: 1}), gpu_seconds=Counter({HOSTILE: 1.0})),)
     rows = [replace(one, opened=one.opened.model_copy(update={"name": HOSTILE})) for one in sessions(HOSTILE)]
     shown = session_entries.shown(rows)
     return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decided,), release=HOSTILE, sessions=shown)

@@ -13,7 +13,7 @@ from kernelgate.ci.history import database, index
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, PointEntry, SeriesEvent
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import dashboard_load as load
+from kernelgate.ci.report import dashboard as load
 from kernelgate.ci.report.dashboard import Dashboard
 from tests.ci.history.entries import BASE, an_entry, put
 
@@ -117,7 +117,7 @@ def test_a_week_counts_costs_refusals_and_spread(index_at: Database) -> None:
     )
     newest, week = loaded(index_at).weeks
     assert (newest.monday, week.monday, week.gpu) == ("2026-08-10", "2026-08-03", "NVIDIA H200")
-    assert (week.records, week.cases, week.untrusted, week.spread_pct) == (2, 2, 1, 0.2)
+    assert (week.records, week.cases, week.untrusted, week.spreads_pct) == (2, 2, 1, [0.2, 0.2])
     assert week.unjudged == {"cannot be judged: no samples": 1}
     assert (week.gpu_seconds, week.retried_seconds) == ({"timing": 100.0}, 10.0)
 
