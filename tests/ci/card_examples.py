@@ -24,18 +24,7 @@ from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import NOTHING_TO_COMPARE
 from tests import runs
-from tests.ci.report_examples import (
-    BASE_SHA,
-    HEAD_SHA,
-    PROCESSES,
-    ROUNDS,
-    Example,
-    faster,
-    judge,
-    record,
-    same,
-    slower,
-)
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA, PROCESSES, ROUNDS, Example, faster, judge, record, same, slower
 from tests.runs import process
 
 NORM = Card(name="rmsnorm", label="RMSNorm", build="extension", source="default branch", reference="PyTorch")

@@ -339,33 +339,13 @@ def _minimal() -> Example:
     """Nothing but what a judgement needs, with ids that mean nothing here."""
     processes = [timed_process({"base": (50.0,) * 20, "head": (53.0,) * 20}) for _ in range(3)]
     cases = tuple(runs.case(id_, processes) for id_ in ("matmul/large", "x|y"))
+    known: dict[str, Any] = {"card": "", "reference_us": None, "processes": 3, "rounds": 60, "findings": ()}
+    times = {"change_pct": 6.0, "base_us": 50.0, "head_us": 53.0}
     verdicts = (
-        CaseVerdict(
-            card="",
-            id="matmul/large",
-            status=Status.REGRESSED,
-            direction=Direction.SLOWER,
-            sentence="6.0% slower.",
-            change_pct=6.0,
-            base_us=50.0,
-            head_us=53.0,
-            reference_us=None,
-            processes=3,
-            rounds=60,
-            findings=(),
-        ),
-        CaseVerdict(
-            card="",
-            id="x|y",
-            status=Status.UNDECIDED,
-            base_us=None,
-            head_us=None,
-            reference_us=None,
-            processes=3,
-            rounds=60,
-            findings=(),
-        ),
-    )
+        CaseVerdict(id="matmul/large", status=Status.REGRESSED, direction=Direction.SLOWER, sentence="6.0% slower.",
+                    **times, **known),
+        CaseVerdict(id="x|y", status=Status.UNDECIDED, base_us=None, head_us=None, **known),
+    )  # fmt: skip
     return Example(run_record(cases), judge(Outcome.REGRESSED, *verdicts))
 
 
@@ -378,15 +358,6 @@ def _cpu() -> Example:
     note = "CPU kernel: no GPU on this machine; fuzzed at S=1 to 128."
     made = record(two, environment=environment, notes=(Note(text=note),), run=Run(base_sha=BASE_SHA))
     return Example(made, judge(Outcome.EQUIVALENT, *(same(one, 0.1, 0.4) for one in two)))
-
-
-def _alternating() -> Example:
-    old = tuple(case(512, b, 10.0 * b, 0.4, role="alternating") for b in (8, 32))
-    verdicts = tuple(noisy(one, 0.4, 0.9) for one in old)
-    return Example(
-        record(old, checks=(Check(kind="fuzz", status="skipped", reason="No kernel in this build."),)),
-        judge(Outcome.INCONCLUSIVE, *verdicts),
-    )
 
 
 def _baseline() -> Example:
@@ -471,7 +442,6 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "wrong_timed_output": _wrong_output,
     "minimal_opaque_ids": _minimal,
     "cpu": _cpu,
-    "alternating": _alternating,
     "baseline": _baseline,
     "baseline_of_another_gpu": _other_gpu,
     "certain_below_gate": _certain_below_gate,

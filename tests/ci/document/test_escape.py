@@ -104,14 +104,6 @@ def test_the_shell_reads_back_the_words_that_were_quoted(words: list[str]) -> No
 RUN = "https://github.com/my-org/my-kernels/actions/runs/7"
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "javascript:alert(1)",
-        f"{RUN}) <img>",
-        f'{RUN}"',
-    ],
-)
+@pytest.mark.parametrize("address", ["", "javascript:alert(1)", f"{RUN}) <img>", f'{RUN}"'])
 def test_a_link_to_what_is_no_address_is_its_text(address: str) -> None:
     assert escape.link("the run", address) == "the run"

@@ -41,33 +41,19 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("first", "second", "says"),
     [
-        (
-            outputs(("m0", "normal", LESS), ("m1", "normal", LESS)),
-            "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 2 of 2 cases, "
-            "within the tolerance",
-        ),
-        (
-            outputs(("m0", "normal", MORE), ("m1", "normal", ALIKE)),
-            "✅ more accurate in M=0 fp16: mean error 0.51 → 0.27 ulp (1.9×), certain in 1 of 2 cases",
-        ),
-        (
-            outputs(("m0", "normal", UNCLEAR), ("m1", "normal", ALIKE)),
-            "➖ accuracy: no certain change, and none within 20% shown in 1 of 2 comparisons",
-        ),
-        (
-            outputs(("m0", "normal", ALIKE), ("m1", "normal", NEAR)),
-            "✅ accuracy: as before (mean error 0.27 → 0.25 ulp, where it changed most)",
-        ),
-        (
-            outputs(("m0", "normal", SAME), ("m1", "normal", SAME)),
-            "✅ accuracy: every output is bit-identical to the base's",
-        ),
+        (LESS, LESS, "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 2 of 2 cases, "
+         "within the tolerance"),
+        (MORE, ALIKE, "✅ more accurate in M=0 fp16: mean error 0.51 → 0.27 ulp (1.9×), certain in 1 of 2 cases"),
+        (UNCLEAR, ALIKE, "➖ accuracy: no certain change, and none within 20% shown in 1 of 2 comparisons"),
+        (ALIKE, NEAR, "✅ accuracy: as before (mean error 0.27 → 0.25 ulp, where it changed most)"),
+        (SAME, SAME, "✅ accuracy: every output is bit-identical to the base's"),
     ],
     ids=["less", "more", "unclear", "alike", "same bits"],
-)
-def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: str) -> None:
+)  # fmt: skip
+def test_one_line_says_what_came_of_it(first: OutputAccuracy, second: OutputAccuracy, says: str) -> None:
+    found = outputs(("m0", "normal", first), ("m1", "normal", second))
     (line,) = accuracy.lines(record_of(FUZZED, check(*found, card="norm")), WARN)
     assert plain_line(line) == says
 
@@ -93,24 +79,16 @@ def test_the_table_has_the_figures_of_what_differs() -> None:
     table, note = section.blocks
     rows = [[plain_line(cell) for cell in row] for row in getattr(table, "rows")]  # noqa: B009 - one of several kinds
     assert rows == [
-        [
-            "M=1 fp16",
-            "normal",
-            "0.27 → 0.51",
-            "0.50 → 0.99",
-            "0 → 0",
-            "0 → −0.51",
-            "less accurate: mean error, bias in size",
-        ],
+        ["M=1 fp16", "normal", "0.27 → 0.51", "0.50 → 0.99", "0 → 0", "0 → −0.51",
+         "less accurate: mean error, bias in size"],
         ["M=0 fp16", "large", "0.27 → 0.27", "0.50 → 0.50", "0 → 0", "0 → 0", "alike"],
-    ]
+    ]  # fmt: skip
     assert "one was left out" in plain_line(getattr(note, "line"))  # noqa: B009
     assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm"))) == ()
 
 
 @pytest.mark.parametrize(
-    ("found", "action", "blocks"),
-    [(LESS, "fail", True), (LESS, "warn", False), (UNCLEAR, "fail", False)],
+    ("found", "action", "blocks"), [(LESS, "fail", True), (LESS, "warn", False), (UNCLEAR, "fail", False)]
 )
 def test_what_is_less_accurate_blocks_only_where_the_policy_says_so(
     found: OutputAccuracy, action: str, blocks: bool

@@ -106,9 +106,7 @@ def test_a_warning_stands_at_its_line_in_a_changed_file() -> None:
     """Whatever files a forged record names, and wherever the tool gave no line."""
     forged = UNUSED.model_copy(update={"file": "../.github/workflows/check.yml"})
     gpu = measured([UNUSED, ELSEWHERE, forged, at(0), at(10**9)], [], changed=None)
-    assert annotations(gpu, gpu) == [
-        Annotation("csrc/k.cu", 12, 12, "warning", "compiler warning", UNUSED.text),
-    ]
+    assert annotations(gpu, gpu) == [Annotation("csrc/k.cu", 12, 12, "warning", "compiler warning", UNUSED.text)]
     assert len(annotations(measured([at(n) for n in range(1, 90)], []))) == MOST_ANNOTATIONS
 
 

@@ -63,15 +63,6 @@ def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
 PROFILE = "Why, by the profile of S=512 B=32 H=8 fp16: "
 
 
-def test_less_occupancy_is_blamed_on_shared_memory() -> None:
-    reason, action = why("attention_occupancy")
-    assert reason.startswith(f"{PROFILE}occupancy 12.0 → 6.2%, as shared memory a block rose 48 → 144 KiB: ")
-    assert reason.endswith(" points. Spills: unchanged.")
-    assert action.startswith(
-        "Try: cut shared memory from 144 KiB per block: fewer stages, a smaller or narrower tile; see "
-    )
-
-
 def test_spills_come_before_what_they_cause() -> None:
     reason, action = why("attention_spills", 124.6)
     assert reason.startswith(
