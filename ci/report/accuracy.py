@@ -128,12 +128,8 @@ def _change(one: AccuracyVerdict) -> str:
 
 def _is_proven(record: RunRecord, card: str) -> bool:
     """Whether the fuzz list ran to its end, and passed."""
-    whole = (
-        check
-        for check in correctness.checks(record, "fuzz")
-        if check.results and len(check.results) >= (check.asked or 0)
-    )
-    return any(check.status == "passed" and check.card in ("", card) for check in whole)
+    fuzzed = (check for check in correctness.checks(record, "fuzz") if check.card in ("", card) and check.results)
+    return any(check.status == "passed" and len(check.results) >= (check.asked or 0) for check in fuzzed)
 
 
 def _row(name: Piece, one: AccuracyVerdict) -> tuple[Piece | Line, ...]:

@@ -27,15 +27,18 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from markupsafe import Markup
 
+from kernelgate.bench.record import Run
 from kernelgate.ci.document import drawing, formatting
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Line, Link, Mark, Table
+from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.history import nights
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import links
+from kernelgate.ci.report.links import Links
 
 ID_CHARACTERS = 60
 RUN = 5
@@ -249,14 +252,11 @@ class SiteSeries:
         return {"suspected": Mark.UNKNOWN, "refuted": Mark.NONE, "accepted": Mark.PASSED}.get(change.state, direction)
 
     def commit(self, sha: str) -> Line:
-        if self.address and formatting.is_commit(sha):
-            return (Link(sha[:7], f"{self.address}/commit/{sha}"),)
-        return (formatting.commit(sha or None, formatting.MISSING),)
+        return links.commit(sha or None, formatting.MISSING, Links(self.address))
 
     def diff(self, change: Change) -> Line:
         """What changed in the code."""
-        known = self.address and formatting.is_commit(change.previous) and formatting.is_commit(change.commit)
-        return (Link("diff", f"{self.address}/compare/{change.previous}..{change.commit}"),) if known else ()
+        return links.diff(Run(base_sha=change.previous, head_sha=change.commit), Links(self.address))
 
     @property
     def spark(self) -> Markup | None:

@@ -139,6 +139,8 @@ FAR = 1.25
 BINS = 75
 """Of all processes together: more would not be seen apart."""
 STRIP = 26.0
+READINGS = (("clock", "MHz", "sm_mhz"), ("temp.", "°C", "temperature_c"), ("power", "W", "power_w"))
+"""Of the device in each process: what a strip is called, its unit, and the telemetry's field."""
 UNITS = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 """Each in microseconds."""
 
@@ -274,11 +276,8 @@ def _series(side: str, values: Samples, span: Span, across: Scale, bins: int) ->
 def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
     """Clock, temperature and power, as far as they are known, and who throttled: drawn, and where they end."""
     drawn = Markup("")
-    for name, unit, values in (
-        ("clock", "MHz", [_clocks(span) for span in spans]),
-        ("temp.", "°C", [_known(span.telemetry.temperature_c) for span in spans]),
-        ("power", "W", [_known(span.telemetry.power_w) for span in spans]),
-    ):
+    for name, unit, key in READINGS:
+        values = [_read(span, key) for span in spans]
         if any(values):
             drawn += _strip(name, unit, values, spans, top)
             top += STRIP + 4
@@ -290,16 +289,13 @@ def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
     return drawn, top
 
 
-def _known(value: float | None) -> list[float]:
-    return [] if value is None else [value]
-
-
-def _clocks(span: Span) -> list[float]:
-    """The clock of each few rounds where samples have one; else its median over the process."""
-    read = [clocks for side in SIDES if (clocks := span.one.timing.sm_mhz.get(side))]
-    if not read:
-        return _known(span.telemetry.sm_mhz)
-    together = np.mean(np.asarray([one[: min(map(len, read))] for one in read], float), axis=0)
+def _read(span: Span, key: str) -> list[float]:
+    """The clock of each few rounds where samples have one; else what the telemetry has of the process."""
+    clocks = [read for side in SIDES if (read := span.one.timing.sm_mhz.get(side))] if key == "sm_mhz" else []
+    if not clocks:
+        value: float | None = getattr(span.telemetry, key)
+        return [] if value is None else [value]
+    together = np.mean(np.asarray([one[: min(map(len, clocks))] for one in clocks], float), axis=0)
     return [float(np.median(part)) for part in np.array_split(together, min(12, len(together)))]
 
 
@@ -322,20 +318,15 @@ def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Seque
 
 def _state(span: Span) -> str:
     """Its times and the device's state, in words."""
-    state = span.telemetry
-    medians = [
+    medians = (
         f"{side} {formatting.durations(float(np.median(values)))[0]}"
         for side in SIDES
         if (values := span.one.samples_us.get(side))
-    ]
-    facts = [
-        ", ".join(medians),
-        f"{state.sm_mhz:,.0f} MHz" if state.sm_mhz is not None else "",
-        f"{state.temperature_c:.0f} °C" if state.temperature_c is not None else "",
-        f"{state.power_w:.0f} W" if state.power_w is not None else "",
-        f"limited by {', '.join(state.throttle_reasons)}" if state.throttle_reasons else "",
-    ]
-    return "; ".join(filter(None, facts))
+    )
+    known = ((getattr(span.telemetry, key), unit) for _, unit, key in READINGS)
+    reasons = ", ".join(span.telemetry.throttle_reasons)
+    facts = [", ".join(medians), *(f"{value:,.0f} {unit}" for value, unit in known if value is not None)]
+    return "; ".join([*facts, f"limited by {reasons}"] if reasons else facts)
 
 
 # A ladder of sizes ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, rates, timed_cases
+from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, Timing, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
@@ -183,14 +183,15 @@ def _moved(before_us: float, after_us: float) -> str:
 def _pairs(record: RunRecord, key: CaseKey) -> list[tuple[LaunchShare, LaunchShare]]:
     """Base and head in each process that timed both, with their replays."""
     timings = [one.timing for case in timed_cases(record) if case.key == key for one in case.processes]
-    both = [one for one in timings if {"base", "head"} <= one.graph_us.keys() & one.samples_us.keys()]
     return [
-        (
-            LaunchShare(median(one.samples_us["base"]), one.graph_us["base"]),
-            LaunchShare(median(one.samples_us["head"]), one.graph_us["head"]),
-        )
-        for one in both
+        (_launch(one, "base"), _launch(one, "head"))
+        for one in timings
+        if {"base", "head"} <= one.graph_us.keys() & one.samples_us.keys()
     ]
+
+
+def _launch(one: Timing, side: Side) -> LaunchShare:
+    return LaunchShare(median(one.samples_us[side]), one.graph_us[side])
 
 
 # A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------

@@ -160,17 +160,15 @@ def what_limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
     where: Line = (Code(label), ": ") if label else ()
     found = both_sides(record)
     ids = formatting.ids((one.key for one in found), record.cards)
-    return tuple((*where, *line) for one in found for line in _limits(one, ids[one.key]))
-
-
-def _limits(one: Both, name: Code) -> Iterator[Line]:
-    head = one.analysed[1]
-    if head.bottleneck.strength < MIN_STRENGTH:
-        yield (name, ": nothing in the profile stands out as what limits it.")
-        return
-    yield (name, f": {_verdicts(one)}.")
-    if head.recommendations:
-        yield _try(head.recommendations[0])
+    lines: list[Line] = []
+    for one in found:
+        name, head = ids[one.key], one.analysed[1]
+        if head.bottleneck.strength < MIN_STRENGTH:
+            lines.append((*where, name, ": nothing in the profile stands out as what limits it."))
+            continue
+        lines.append((*where, name, f": {_verdicts(one)}."))
+        lines += [(*where, *_try(action)) for action in head.recommendations[:1]]
+    return tuple(lines)
 
 
 def _try(one: Recommendation, where: Line = ()) -> Line:
