@@ -15,14 +15,14 @@ from tests.ci.report_examples import EXAMPLES
 @pytest.fixture
 def slower(tmp_path: Path) -> Path:
     path = tmp_path / "run.json"
-    record.write(EXAMPLES["slower"]().record, path)
+    record.write(EXAMPLES["profile_and_resources"]().record, path)
     return path
 
 
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        ("slower", "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n"),
+        ("profile_and_resources", "### ❌ 4.90% slower on the L4: blocks merge\n"),
         ("wrong_result", "### 🛑 Wrong result in 3 of 38 fuzz cases: blocks merge\n"),
     ],
 )
@@ -47,7 +47,7 @@ def test_files_are_written_and_nothing_is_printed(slower: Path, capsys: pytest.C
 
 def test_a_baseline_is_named_by_its_file(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
     baseline = slower.parent / "l4.json"
-    record.write(EXAMPLES["equivalent"]().record, baseline)
+    record.write(EXAMPLES["profile_and_resources"]().record, baseline)
     assert run(["report", str(slower), "--baseline", str(baseline)]) == 0
     printed = capsys.readouterr().out
     assert "<details><summary>Stored baseline: shows nothing: a change below" in printed

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.bench.record import Check, FuzzResult, RunRecord, timed_cases
@@ -88,6 +88,7 @@ def mix(kinds: list[str]) -> tuple[RunRecord, tuple[CaseVerdict, ...]]:
 
 
 @given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
+@settings(max_examples=40)
 def test_every_case_of_any_mix_stands_in_one_table_once(kinds: list[str]) -> None:
     run, verdicts = mix(kinds)
     said = report(run, judge(overall(kinds), *verdicts), Gates())
@@ -101,6 +102,7 @@ def test_every_case_of_any_mix_stands_in_one_table_once(kinds: list[str]) -> Non
 
 
 @given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
+@settings(max_examples=40)
 def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
     run, verdicts = mix(kinds)
     said = report(run, judge(overall(kinds), *verdicts), Gates())
