@@ -63,31 +63,30 @@ class _Reader:
         self.tree = ast.parse(path.read_bytes())
         self.suites = {name: self._case_list(member, getattr(self.kernel, member)) for name, member in LISTS.items()}
         for name, cases in self._mapping("suites", self.kernel.suites).items():
-            if name in LISTS:
-                raise self.mistake("suites", f"{name!r} is the name of {LISTS[name]}")
+            self._must(name not in LISTS, "suites", f"{name!r} is the name of {LISTS.get(name)}")
             self.suites[name] = self._case_list("suites", cases)
         self.every = [case for cases in self.suites.values() for case in cases]
-        if not self.every:
-            raise self.mistake("cases", "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')")
+        text = "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')"
+        self._must(bool(self.every), "cases", text)
         self.order = case_axes.order(self.every)
         fuzzed = self._mapping("fuzz", self.kernel.fuzz).items()
         choices = ((axis, values) for axis, values in fuzzed if isinstance(values, tuple) and values)
         booleans = ({axis: values[0]} for axis, values in choices if all(isinstance(one, bool) for one in values))
         self.boolean = case_axes.booleans([*self.every, *booleans])
-        if twice := _twice([axis.lower() for axis in self.order]):
-            raise self.mistake("cases", f"two axes are called {twice!r} in ids, which are in lower case")
+        twice = _twice([axis.lower() for axis in self.order])
+        self._must(twice is None, "cases", f"two axes are called {twice!r} in ids, which are in lower case")
 
     def facts(self, more: Iterable[Mapping[str, Any]], tiles: Iterable[Mapping[str, int]]) -> CardFacts:
         kernel = self.kernel
         for member in ("inputs", "call", "oracle"):
-            if getattr(type(kernel), member) is getattr(Kernel, member):
-                raise self.mistake(member, f"the card has no {member}(): docs/cards.md says what it does")
-        if not call_by_name(kernel):
-            raise self.mistake("call", "call() must take self, ops, case, and its outputs and inputs by name")
+            given = getattr(type(kernel), member) is not getattr(Kernel, member)
+            self._must(given, member, f"the card has no {member}(): docs/cards.md says what it does")
+        text = "call() must take self, ops, case, and its outputs and inputs by name"
+        self._must(call_by_name(kernel), "call", text)
         suites = {name: tuple(map(self.case, cases)) for name, cases in self.suites.items()}
         for name, cases in suites.items():
-            if twice := _twice([case.id for case in cases]):
-                raise self.mistake(LISTS.get(name, "suites"), f"two cases have the id {twice}")
+            twice = _twice([case.id for case in cases])
+            self._must(twice is None, LISTS.get(name, "suites"), f"two cases have the id {twice}")
         limits = self._limits()
         return CardFacts(
             name=self.path.stem,
@@ -113,12 +112,12 @@ class _Reader:
     # Cases ------------------------------------------------------------------------------------------------------------
 
     def _case_list(self, member: str, listed: Any) -> list[dict[str, Any]]:
-        if not isinstance(listed, list | tuple) or not all(isinstance(case, Mapping) for case in listed):
-            raise self.mistake(member, f"{member} is {_short(listed)}; it must be a list of dicts of axes")
+        fits = isinstance(listed, list | tuple) and all(isinstance(case, Mapping) for case in listed)
+        self._must(fits, member, f"{member} is {_short(listed)}; it must be a list of dicts of axes")
         for case in listed:
             for axis, value in case.items():
-                if why := case_axes.mistake(str(axis), value):
-                    raise self.mistake(member, f"{_short(dict(case))}: {why}")
+                why = case_axes.mistake(str(axis), value)
+                self._must(why is None, member, f"{_short(dict(case))}: {why}")
         return [dict(case) for case in listed]
 
     def _axes(self, axes: Mapping[str, Any]) -> CaseAxes:
@@ -127,12 +126,11 @@ class _Reader:
     def case(self, axes: Mapping[str, Any]) -> CaseFacts:
         case = self._axes(axes)
         id_ = case_axes.case_id(case)
-        if not id_:
-            raise self.mistake("cases", f"{_short(dict(axes))} has no axis that an id could be made of")
+        self._must(bool(id_), "cases", f"{_short(dict(axes))} has no axis that an id could be made of")
         tolerance = self._asked("tolerance", lambda: self.kernel.tolerance(case))
         pair = isinstance(tolerance, tuple | list) and len(tolerance) == 2 and all(map(_is_real, tolerance))
-        if tolerance is not None and not pair:
-            raise self.mistake("tolerance", f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None")
+        text = f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None"
+        self._must(pair or tolerance is None, "tolerance", text)
         moved = self._asked("bytes", lambda: self.kernel.bytes(case))
         if moved is None:  # inputs and outputs once each; None where their shapes cannot be known without torch
             tensors = self._given_and_made(case)
@@ -156,19 +154,17 @@ class _Reader:
         inputs = self._shapes_of("inputs", lambda: self._inputs(case))
         if inputs is None:
             return None
-        if not isinstance(inputs, Mapping):
-            raise self.mistake("inputs", f"inputs() gave {_short(inputs)}; it must give a dict of named inputs")
+        text = f"inputs() gave {_short(inputs)}; it must give a dict of named inputs"
+        self._must(isinstance(inputs, Mapping), "inputs", text)
         tensors = list(_tensors(inputs.values()))
-        if None in tensors:
-            return None
-        said = self._shapes_of("outputs", lambda: self.kernel.outputs(case, **inputs))
+        said = None if None in tensors else self._shapes_of("outputs", lambda: self.kernel.outputs(case, **inputs))
         if said is None:
             return None
-        if not isinstance(said, Output | Mapping):
-            raise self.mistake("outputs", f"outputs() gave {_short(said)}; write Output(M, N), or a dict of them")
+        text = f"outputs() gave {_short(said)}; write Output(M, N), or a dict of them"
+        self._must(isinstance(said, Output | Mapping), "outputs", text)
         for name, output in by_name(said).items():
-            if not isinstance(output, Output):
-                raise self.mistake("outputs", f"outputs() gave {_short(output)} for {name}; write Output(M, N)")
+            text = f"outputs() gave {_short(output)} for {name}; write Output(M, N)"
+            self._must(isinstance(output, Output), "outputs", text)
             if name not in self._names("in_place"):
                 shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
                 tensors.append(self._shapes_of("outputs", shaped))
@@ -190,8 +186,8 @@ class _Reader:
     def _tile(self, asked: Mapping[str, int]) -> Any:
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
         wanted = {"shared_bytes", "threads", "registers"}
-        if not isinstance(said, str) and (not isinstance(said, Mapping) or set(said) != wanted):
-            raise self.mistake("tile", f"tile() gave {_short(said)}; it must give {', '.join(sorted(wanted))}")
+        fits = isinstance(said, str) or (isinstance(said, Mapping) and set(said) == wanted)
+        self._must(fits, "tile", f"tile() gave {_short(said)}; it must give {', '.join(sorted(wanted))}")
         return said
 
     # Fuzz -------------------------------------------------------------------------------------------------------------
@@ -199,8 +195,8 @@ class _Reader:
     def _configurations(self, device: DeviceKind) -> dict[str, dict[str, Any]]:
         """Name -> axis -> what is drawn for it. Empty where the kernel has no path for the device."""
         for distribution in self._names("distributions"):
-            if distribution not in (*DISTRIBUTIONS, "peaked"):
-                raise self.mistake("distributions", f"{distribution!r} is none of {', '.join(DISTRIBUTIONS)}, peaked")
+            text = f"{distribution!r} is none of {', '.join(DISTRIBUTIONS)}, peaked"
+            self._must(distribution in (*DISTRIBUTIONS, "peaked"), "distributions", text)
         cases = self.suites["cpu" if device == "cpu" else "pr"]
         if not cases:
             return {}
@@ -218,8 +214,8 @@ class _Reader:
         given = self._mapping("limits", self.kernel.limits)
         listed = {*self.order, *self.kernel.fuzz}
         for axis in given:
-            if axis not in listed:
-                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(listed))}")
+            text = f"{axis!r} is an axis of no case; there are {', '.join(sorted(listed))}"
+            self._must(axis in listed, "limits", text)
         return self._drawn(given)
 
     def _drawn(self, axes: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,20 +231,19 @@ class _Reader:
             given = self._mapping("nonfinite", self._asked("nonfinite", partial(self.kernel.nonfinite, case)))
             for name, values in given.items():
                 wrong = next((one for one in values if not isinstance(one, float) or isfinite(one)), None)
-                if wrong is not None:
-                    text = f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
-                    raise self.mistake("nonfinite", text)
+                text = f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
+                self._must(wrong is None, "nonfinite", text)
             found |= dict.fromkeys(map(str, given))
         return tuple(found)
 
     # Build and call ---------------------------------------------------------------------------------------------------
 
-    def _build(self) -> Extension | Package:
-        build = getattr(self.kernel, "build", None)
-        if not isinstance(build, Extension | Package):
-            raise self.mistake("build", 'the card has no build: write Extension("csrc/name*") or Package("name")')
-        if isinstance(build, Extension) and not build.sources:
-            raise self.mistake("build", "Extension() names no sources: write Extension('csrc/name*')")
+    def _build(self) -> Any:
+        build: Any = getattr(self.kernel, "build", None)
+        text = 'the card has no build: write Extension("csrc/name*") or Package("name")'
+        self._must(isinstance(build, Extension | Package), "build", text)
+        text = "Extension() names no sources: write Extension('csrc/name*')"
+        self._must(isinstance(build, Package) or bool(build.sources), "build", text)
         for word in (build.name,) if isinstance(build, Package) else build.words:
             self._word("build", word)
         return build
@@ -264,25 +259,27 @@ class _Reader:
 
     # Kinds ------------------------------------------------------------------------------------------------------------
 
+    def _must(self, fits: bool, member: str, text: str) -> None:
+        if not fits:
+            raise self.mistake(member, text)
+
     def _mapping(self, member: str, given: Any) -> Mapping[str, Any]:
-        if not isinstance(given, Mapping):
-            raise self.mistake(member, f"{member} has {_short(given)} where a dict must stand")
-        return given
+        self._must(isinstance(given, Mapping), member, f"{member} has {_short(given)} where a dict must stand")
+        return cast(Mapping[str, Any], given)
 
     def _word(self, member: str, given: Any) -> str:
-        if not isinstance(given, str):
-            raise self.mistake(member, f"{member} has {_short(given)} where a string must stand")
-        return given
+        self._must(isinstance(given, str), member, f"{member} has {_short(given)} where a string must stand")
+        return cast(str, given)
 
     def _names(self, member: str) -> tuple[str, ...]:
         given = getattr(self.kernel, member)
-        if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
-            raise self.mistake(member, f"{member} is {_short(given)}; it must be a list of names")
+        fits = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+        self._must(fits, member, f"{member} is {_short(given)}; it must be a list of names")
         return tuple(given)
 
     def _number(self, member: str, given: Any) -> float | None:
-        if given is not None and (not _is_real(given) or given < 0):
-            raise self.mistake(member, f"{member}() gave {_short(given)}; it must give a number that is not negative")
+        text = f"{member}() gave {_short(given)}; it must give a number that is not negative"
+        self._must(given is None or (_is_real(given) and given >= 0), member, text)
         return None if given is None else float(given)
 
     def _pattern(self) -> str | None:
@@ -339,21 +336,22 @@ def _is_real(value: Any) -> bool:
 def drawn(axis: str, values: Any) -> Any:
     """What `fuzz` or `limits` has for an axis, as fuzz_trials.draw reads it: a value, or an object with one key that
     says what is drawn. Raises ValueError saying what is wrong."""
-    if isinstance(values, range):
-        if not values:
-            raise ValueError(f"the range of {axis} is empty")
-        return {"range": [values.start, values.stop, values.step]}
-    if isinstance(values, Between):
-        if not (_is_real(values.low) and _is_real(values.high) and values.low <= values.high):
-            raise ValueError(f"{axis} is between({values.low!r}, {values.high!r}), which holds no number")
-        return {"between": [values.low, values.high]}
-    if isinstance(values, tuple | list):
-        if not values:
-            raise ValueError(f"there is nothing to choose from for {axis}")
-        return {"choice": [drawn(axis, value) for value in values]}
-    if why := case_axes.mistake(axis, values):
+    match values:
+        case range():
+            why = None if values else f"the range of {axis} is empty"
+            found: Any = {"range": [values.start, values.stop, values.step]}
+        case Between(low, high):
+            holds = _is_real(low) and _is_real(high) and low <= high
+            why = None if holds else f"{axis} is between({low!r}, {high!r}), which holds no number"
+            found = {"between": [low, high]}
+        case tuple() | list():
+            why = None if values else f"there is nothing to choose from for {axis}"
+            found = {"choice": [drawn(axis, value) for value in values]}
+        case _:
+            why, found = case_axes.mistake(axis, values), values
+    if why:
         raise ValueError(why)
-    return values
+    return found
 
 
 def extremes(
