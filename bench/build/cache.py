@@ -12,8 +12,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from kernelgate.bench.build import library, machine_code
 from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, SOURCES, Library, Manifest
@@ -36,8 +37,7 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 _held: dict[Path, int] = {}
 
 
-@dataclass(frozen=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     folder: Path
     size: int
     """Bytes."""
@@ -45,8 +45,7 @@ class CacheEntry:
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True)
-class Pruned:
+class Pruned(NamedTuple):
     removed: tuple[CacheEntry, ...]
     kept: tuple[CacheEntry, ...]
     in_use: tuple[CacheEntry, ...]
@@ -57,15 +56,11 @@ def cache_folder() -> Path:
     """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).absolute()
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches) / "kernelgate"
     try:
-        return Path.home() / ".cache" / "kernelgate"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
     except RuntimeError:
-        raise KernelgateError(
-            f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be "
-            "written to"
-        ) from None
+        text = f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be"
+        raise KernelgateError(f"{text} written to") from None
 
 
 def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
@@ -151,8 +146,8 @@ def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
     """The caller holds the entry's lock."""
     for folder in (entry.parent / BUILDING).glob("*"):  # of builds that were killed: nobody holds their lock
         with suppress(OSError), (entry.parent / LOCKS / folder.name).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder)
+            if lock.taken(file.fileno()):
+                _remove(folder)
     if os.path.lexists(entry):
         say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
     work = entry.parent / BUILDING / entry.name
@@ -180,9 +175,7 @@ def _locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise not_writable(error) from None
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock.taken(file.fileno()):
             say("another process compiles the same sources; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

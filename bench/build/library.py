@@ -152,14 +152,10 @@ def read_all(folder: Path) -> Libraries:
         folder = Path(name)
         digest = folder_digest(folder)
         if digest != wanted:
-            raise KernelgateError(
-                f"{name} is not what was built: its files have the digest {digest}, not "
-                f"{wanted or 'one that was given'}; nothing of it was loaded"
-            )
-    if (folder / MANIFEST).exists():
-        found = [read(folder)]
-    else:
-        found = [read(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+            said = f"{name} is not what was built: its files have the digest {digest}, not "
+            raise KernelgateError(f"{said}{wanted or 'one that was given'}; nothing of it was loaded")
+    alone = (folder / MANIFEST).exists()
+    found = [read(folder)] if alone else [read(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
     absent: dict[str, str] = {}
     if (folder / ABSENT).exists():
         try:
@@ -218,27 +214,27 @@ def sources_in(library: Library) -> Path:
 
 def folder_digest(folder: Path) -> str:
     """The sha256 over all files of a folder of libraries and their names: what was built, and nothing beside it."""
-    return _digest_of(folder, sorted(path for path in folder.rglob("*") if path.is_file()))
+    return _digest_of(folder, folder.rglob("*"))
 
 
 def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:
     """The sha256 of what is loaded: the file's, or that over all of a package's files and their names."""
     if kind == "extension":
         return hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
-    paths = sorted(path for part in (PACKAGE, CACHE) for path in (folder / part).rglob("*") if path.is_file())
+    paths = (path for part in (PACKAGE, CACHE) for path in (folder / part).rglob("*"))
     return _digest_of(folder, (path for path in paths if "__pycache__" not in path.relative_to(folder).as_posix()))
 
 
 def _digest_of(folder: Path, paths: Iterable[Path]) -> str:
     whole = hashlib.sha256()
-    for path in paths:
+    for path in sorted(path for path in paths if path.is_file()):
         name = path.relative_to(folder).as_posix()
         whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
     return whole.hexdigest()
 
 
 def build_records(sides: Sides) -> tuple[record.Build, ...]:
-    """The libraries as a run record holds them: the one place where a `Build` is made."""
+    """The libraries as a run record holds them."""
     return tuple(build_record(library, side) for side, library in sides.named.items())
 
 

@@ -42,14 +42,8 @@ LINK_FLAGS = (
     "-Wl,-z,defs",  # what is undefined is found here rather than when the library is loaded
     "-Wl,-Bsymbolic",
     "-Wl,--exclude-libs,ALL",  # the static CUDA runtime must not be replaced by the one that torch has loaded
-    "-Xlinker",
-    "--no-as-needed",
-    "-ltorch",
-    "-Xlinker",
-    "--as-needed",
-    "-ltorch_cpu",
-    "-lc10",
-    "-lpthread",
+    *("-Xlinker", "--no-as-needed", "-ltorch", "-Xlinker", "--as-needed"),
+    *("-ltorch_cpu", "-lc10", "-lpthread"),
 )
 CUDA_LINK_FLAGS = ("-l:libcudart_static.a", "-lrt", "-ldl")
 CLASSIC_LINK_FLAGS = ("-ltorch_python",)
@@ -57,12 +51,8 @@ CUDA_FLAGS = "CUDAFLAGS"
 """The variable with further words for nvcc, as CMake and make know it."""
 # Variables that change what compilers do: the others do so without standing on their command line.
 COMPILER_VARIABLES = (
-    "CPATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-    "NVCC_PREPEND_FLAGS",
-    "NVCC_APPEND_FLAGS",
-    CUDA_FLAGS,
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", CUDA_FLAGS),
 )
 
 
@@ -114,7 +104,7 @@ class Recipe:
         except ValueError as error:
             raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
         spec = Extension(flags=spec.flags, nvcc_flags=(*spec.nvcc_flags, *given), torch=spec.torch)
-        return _ninja_file(replace(self.sources, spec=spec), self.targets, toolchain, namespace)
+        return _ninja_file(replace(self, sources=replace(self.sources, spec=spec), toolchain=toolchain), namespace)
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
@@ -124,7 +114,10 @@ class Recipe:
 
     @property
     def units(self) -> tuple[str, ...]:
-        return _units(self.sources, self.targets)
+        """The translation units, slowest kind first so that no core idles at the end."""
+        of_target = self.sources.target_units
+        plain = self.sources.plain_units if self.targets else ()
+        return (*(unit for key in self.targets for unit in of_target.get(key, ())), *plain, *self.sources.host_units)
 
 
 def namespace_of(recipe: Recipe) -> str:
@@ -133,14 +126,8 @@ def namespace_of(recipe: Recipe) -> str:
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
-def _units(sources: Sources, targets: tuple[Target, ...]) -> tuple[str, ...]:
-    """The translation units, slowest kind first so that no core idles at the end."""
-    of_target = sources.target_units
-    plain = sources.plain_units if targets else ()
-    return (*(unit for key in targets for unit in of_target.get(key, ())), *plain, *sources.host_units)
-
-
-def _ninja_file(sources: Sources, targets: tuple[Target, ...], toolchain: Toolchain, namespace: str) -> str:
+def _ninja_file(recipe: Recipe, namespace: str) -> str:
+    sources, targets, toolchain = recipe.sources, recipe.targets, recipe.toolchain
     spec = sources.spec
     registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
     names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
@@ -170,9 +157,8 @@ def _ninja_file(sources: Sources, targets: tuple[Target, ...], toolchain: Toolch
     # Last, because some flags, such as -fopenmp, name libraries.
     link_rule = _rule("link", [*link, *spec.flags], description="$out")
     rules += [_rule("cxx", [*gxx, "-c", "$in", "-o", "$out"]), link_rule]
-    units = _units(sources, targets)
-    objects = " ".join(_path(f"{unit}.o") for unit in units)
-    builds = (_compile(unit, targets) for unit in units)
+    objects = " ".join(_path(f"{unit}.o") for unit in recipe.units)
+    builds = (_compile(unit, targets) for unit in recipe.units)
     return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
 
 

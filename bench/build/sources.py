@@ -185,10 +185,7 @@ def _is_source(path: Path) -> bool:
 
 
 def files_by_target(sources: Sources, targets: Iterable[Target]) -> dict[str, tuple[str, ...]]:
-    """What each target's code is compiled from: its translation units, and the repository's headers that they include.
-
-    By the target's name, such as "sm_90a".
-    """
+    """By a target's name, such as "sm_90a": its translation units, and the repository's headers that they include."""
     folders = _include_folders(sources.spec)
     found: dict[str, tuple[str, ...]] = {}
     for key in targets:
@@ -205,8 +202,7 @@ def files_by_target(sources: Sources, targets: Iterable[Target]) -> dict[str, tu
 
 def literal_namespace(sources: Sources) -> str | None:
     """The name of their own under which the sources register operators, on some path at least."""
-    literal = sorted(registered(sources) - set(NAMESPACES))
-    return literal[0] if literal else None
+    return min(registered(sources) - set(NAMESPACES), default=None)
 
 
 def registered(sources: Sources) -> set[str]:

@@ -84,18 +84,11 @@ def find() -> Toolchain:
 def linked(toolchain: Toolchain) -> Toolchain:
     """The same where it is compiled in a folder beside LINKS: no path of this machine gets into a library that way."""
     links = Path("..", LINKS)
-    torch = replace(
-        toolchain.torch,
-        include=links / "torch/include",
-        lib=links / "torch/lib",
-        python_include=links / "python/include",
-    )
-    cuda = toolchain.cuda and replace(
-        toolchain.cuda,
-        nvcc=links / "cuda/bin" / toolchain.cuda.nvcc.name,
-        include=links / "cuda/include",
-        lib=links / "cuda/lib",
-    )
+    version, cuda = toolchain.torch.version, toolchain.cuda
+    torch = Torch(links / "torch/include", links / "torch/lib", version, links / "python/include")
+    if cuda:
+        nvcc = links / "cuda/bin" / cuda.nvcc.name
+        cuda = Cuda(nvcc, links / "cuda/include", links / "cuda/lib", cuda.version)
     return replace(toolchain, torch=torch, cuda=cuda)
 
 
@@ -124,9 +117,8 @@ def link(toolchain: Toolchain, folder: Path) -> None:
 def _find_torch() -> Torch:
     spec = util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise CannotCompileError(
-            "torch's headers are missing: torch is not installed beside this Python; pip install torch"
-        )
+        missing = "torch's headers are missing: torch is not installed beside this Python"
+        raise CannotCompileError(f"{missing}; pip install torch")
     root = Path(spec.origin).parent
     return Torch(root / "include", root / "lib", metadata.version("torch"), Path(sysconfig.get_paths()["include"]))
 
@@ -136,17 +128,14 @@ def _find_cuda() -> tuple[Cuda | None, str]:
     missing: list[str] = []
     for nvcc in cuda_tools.candidates("nvcc"):
         roots = (nvcc.parent.parent, nvcc.resolve().parent.parent)
-        include = _folder_with("cuda_runtime.h", roots, ("include", "targets/x86_64-linux/include"))
-        lib = _folder_with("libcudart_static.a", roots, ("lib64", "lib", "targets/x86_64-linux/lib"))
+        folders = [root / folder for root in roots for folder in ("", "targets/x86_64-linux")]
+        include = next((one / "include" for one in folders if (one / "include/cuda_runtime.h").is_file()), None)
+        libs = (one / lib for one in folders for lib in ("lib64", "lib"))
+        lib = next((one for one in libs if (one / "libcudart_static.a").is_file()), None)
         if include and lib:
             return Cuda(nvcc, include, lib, _version(nvcc)), ""
         missing.append(f"{nvcc} has no {'libcudart_static.a' if include else 'cuda_runtime.h'} beside it")
     return None, "; ".join(missing) or cuda_tools.absent("nvcc")
-
-
-def _folder_with(name: str, roots: tuple[Path, ...], folders: tuple[str, ...]) -> Path | None:
-    candidates = (root / folder for root in roots for folder in folders)
-    return next((candidate for candidate in candidates if (candidate / name).is_file()), None)
 
 
 def on_path(name: str) -> Path | None:

@@ -11,11 +11,11 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.kernel.axes import AxisValue
 
 if TYPE_CHECKING:
     from kernelgate.bench.kernel.operands import Draw
 
-AxisValue = int | float | bool | str
 DeviceKind = Literal["cuda", "cpu"]
 
 FUZZED = 32
@@ -33,9 +33,8 @@ class Between:
     high: float
 
 
-def between(low: float, high: float) -> Between:
-    """For an axis of `fuzz`: a real number from `low` to `high`."""
-    return Between(low, high)
+between = Between
+"""For an axis of `fuzz`: a real number from `low` to `high`."""
 
 
 class Output:

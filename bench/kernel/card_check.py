@@ -115,8 +115,7 @@ def examine(trial: CardTrial) -> CardsAnswer:
     path, case = trial.card, CaseAxes(trial.axes)
     try:
         schemas: Mapping[str, Sequence[Any]] = _schemas(trial) if trial.what == "operators" else {}
-        with trying(path, ""):
-            kernel = load(path)
+        kernel = load(path)
         with trying(path, "inputs"):
             given = operands.inputs(kernel, case, Draw(case, "cpu", 0))
         with trying(path, "outputs"):

@@ -7,7 +7,7 @@ listing them takes a fraction of a second.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,8 @@ from kernelgate.bench import record
 from kernelgate.bench.build.sources import Extension, Package
 from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, one_line
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import AxisValue, DeviceKind
+from kernelgate.bench.kernel.axes import AxisValue
+from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.record import Tolerance
 from kernelgate.bench.system import git
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -208,15 +209,15 @@ def paths(known: Cards) -> tuple[str, ...]:
 
 def sources(known: Cards) -> dict[str, tuple[str, ...]]:
     """By card, what it builds from: beginnings of paths below the repository's root."""
-    return {card.name: tuple(filter(None, _sources(card))) for card in known.cards}
-
-
-def _sources(card: CardFacts) -> Iterator[str]:
-    if isinstance(card.build, Package):
-        inside = card.build.name.replace(".", "/")
-        yield from (inside, f"src/{inside}")
-    else:
-        yield from (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
+    found: dict[str, tuple[str, ...]] = {}
+    for card in known.cards:
+        if isinstance(card.build, Package):
+            inside = card.build.name.replace(".", "/")
+            found[card.name] = (inside, f"src/{inside}")
+        else:
+            ends = (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
+            found[card.name] = tuple(filter(None, ends))
+    return found
 
 
 def planned(

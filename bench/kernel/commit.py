@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
@@ -86,14 +86,12 @@ def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries
                 except BuildError as error:
                     absent[card.name] = _in_tree(str(error), tree)
         return Libraries(built, absent)
-    if found.mistakes:
-        raise _of_the_tree(found.mistakes[0], tree)
-    if not found.cards:
-        raise NoKernelError(f"{name} has no card in {cards.FOLDER}/: there is no kernel to compile (docs/cards.md)")
     try:
+        if not found.without_mistakes().cards:
+            raise NoKernelError(f"{name} has no card in {cards.FOLDER}/: there is no kernel to compile (docs/cards.md)")
         return Libraries({card.name: build_card(tree, name, card, how, sha) for card in found.cards})
     except CardError as error:
-        raise _of_the_tree(error, tree) from None
+        raise CardError(_in_tree(error.file, tree), error.line, error.member, _in_tree(error.text, tree)) from None
 
 
 def build_card(
@@ -130,12 +128,8 @@ def build_card(
     return library
 
 
-def _of_the_tree(error: CardError, tree: Path) -> CardError:
-    """The error with paths as the repository has them: that of a commit is gone when somebody reads it."""
-    return CardError(_in_tree(error.file, tree), error.line, error.member, _in_tree(error.text, tree))
-
-
 def _in_tree(text: str, tree: Path) -> str:
+    """With paths as the repository has them: a commit's tree is gone when somebody reads it."""
     return text.replace(f"{tree}/", "")
 
 
@@ -202,12 +196,11 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
         )
         alone = replace(sides, base=None, pinned=None, why_alone=text)
         return Compared(own, alone, source and "head", (*notes, *_alone(name, alone)))
-    if sides.base and (missing := lacking(own_card(sides.base), card)):
-        text = f"the base's call() takes {', '.join(missing)}, which the card does not give"
-        sides = replace(sides, base=None, why_alone=text)
-    if sides.pinned and (missing := lacking(own_card(sides.pinned), card)):
-        text = f"the pinned commit's call() takes {', '.join(missing)}, which the card does not give"
-        sides = replace(sides, pinned=None, why_alone=text)
+    for side, name_of in (("base", "base"), ("pinned", "pinned commit")):
+        library: Library | None = getattr(sides, side)
+        if library and (missing := lacking(own_card(library), card)):
+            text = f"the {name_of}'s call() takes {', '.join(missing)}, which the card does not give"
+            sides = replace(sides, why_alone=text, **cast(Any, {side: None}))
     return Compared(card, sides, source, (*notes, *_alone(name, sides)))
 
 

@@ -59,8 +59,8 @@ for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", *_BINARY, *
     setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
 
 
-class Shaped:
-    """A tensor of which shape and dtype alone are known. Arithmetic with numbers keeps both."""
+class Shaped(Unknown):
+    """A tensor of which shape and dtype alone are known. Arithmetic with numbers keeps both, and no more is known."""
 
     def __init__(self, shape: Sequence[int], dtype: str) -> None:
         self.shape = tuple(int(size) for size in shape)
@@ -97,12 +97,6 @@ class Shaped:
     def numel(self) -> int:
         return prod(self.shape)
 
-    def __getattr__(self, name: str) -> Any:
-        return _attribute(name)
-
-    def __getitem__(self, _: Any) -> Any:
-        return Unknown()
-
     def __setitem__(self, _: Any, value: Any) -> None:
         """Changes neither shape nor dtype."""
 
@@ -111,9 +105,6 @@ class Shaped:
 
     def __iter__(self) -> Iterator[Any]:
         return iter([Shaped(self.shape[1:], self.dtype)] * len(self))
-
-    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __getitem__
-    __floordiv__ = __rtruediv__ = __and__ = __or__ = __xor__ = __getitem__
 
     def _with(self, other: Any) -> Any:
         same = isinstance(other, int | float) or (isinstance(other, Shaped) and other.shape == self.shape)
@@ -156,7 +147,10 @@ class _Module(ModuleType):
         return _attribute(name)
 
 
-class _Loader(Loader):
+class _Stubs(MetaPathFinder, Loader):
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if name.split(".")[0] in HEAVY else None
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Module(spec.name)
 
@@ -164,11 +158,6 @@ class _Loader(Loader):
         pass
 
 
-class _Finder(MetaPathFinder):
-    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
-        return ModuleSpec(name, _Loader(), is_package=True) if name.split(".")[0] in HEAVY else None
-
-
 def install() -> None:
     """From now on this process imports stubs of HEAVY."""
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Stubs())

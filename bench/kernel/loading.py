@@ -224,18 +224,18 @@ def place(error: BaseException, *folders: Path) -> str:
 
 def _spec(package: SidePackage) -> ModuleSpec:
     folder = package.folder / package.name
-    spec = None
-    if (folder / "__init__.py").is_file():
-        init = folder / "__init__.py"
-        spec = importlib.util.spec_from_file_location(package.alias, init, submodule_search_locations=[str(folder)])
+    init, module = folder / "__init__.py", folder.with_suffix(".py")
+    if folder.is_dir() and not init.is_file():
+        spec: ModuleSpec | None = ModuleSpec(package.alias, None, is_package=True)
     elif folder.is_dir():
-        spec = ModuleSpec(package.alias, None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-    elif folder.with_suffix(".py").is_file():
-        spec = importlib.util.spec_from_file_location(package.alias, folder.with_suffix(".py"))
+        spec = importlib.util.spec_from_file_location(package.alias, init)
+    else:
+        spec = importlib.util.spec_from_file_location(package.alias, module) if module.is_file() else None
     if spec is None:
         text = f"{package.folder} has neither {package.name}/ nor {package.name}.py"
         raise ModuleNotFoundError(text, name=package.name)
+    if folder.is_dir():
+        spec.submodule_search_locations = [str(folder)]
     return spec
 
 

@@ -31,7 +31,7 @@ def address(tensor: torch.Tensor) -> ctypes.c_void_p:
 
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize("seq", [1, 5, 64, 66, 130])
+@pytest.mark.parametrize("seq", [1, 5, 66, 130])
 @pytest.mark.parametrize("width", [4, 8, 16])
 def test_every_width_agrees_with_float64(
     code: ctypes.CDLL, width: int, seq: int, causal: bool, dtype: torch.dtype
@@ -53,8 +53,8 @@ def test_every_half_becomes_the_same_float(code: ctypes.CDLL) -> None:
     assert torch.equal(floats.signbit(), halves.signbit())
 
 
-@pytest.fixture(scope="module")
-def floats() -> torch.Tensor:
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_floats_are_rounded_to_the_nearest(code: ctypes.CDLL, dtype: torch.dtype) -> None:
     """Random bits, which are NaN, infinite and subnormal too, every half, and every middle between two of them."""
     generator = torch.Generator().manual_seed(1)
     any_bits = torch.randint(-(2**31), 2**31, (1_000_000,), generator=generator).to(torch.int32).view(torch.float32)
@@ -62,4 +62,8 @@ def floats() -> torch.Tensor:
     middles = (halves[1:] + halves[:-1]) / 2
     above, below = (torch.nextafter(middles, torch.tensor(limit)) for limit in (float("inf"), 0.0))
     near = torch.cat([halves, middles, above, below, torch.tensor([65519.996, 65520.0, 65536.0, 1e30])])
-    return torch.cat([any_bits, near, -near])
+    floats = torch.cat([any_bits, near, -near])
+    rounded = torch.empty(floats.shape, dtype=dtype)
+    convert = code.floats_to_halves if dtype == torch.float16 else code.floats_to_bfloats
+    convert(address(floats), address(rounded), ctypes.c_int64(floats.numel()))
+    torch.testing.assert_close(rounded, floats.to(dtype), rtol=0, atol=0, equal_nan=True)

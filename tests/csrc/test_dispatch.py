@@ -75,7 +75,7 @@ def test_kernel(code: ctypes.CDLL, heads: int, seq: int, expected: str) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize(("heads", "seq"), [(1, 1), (64, 512), (256, 512), (5, 700), (64, 4096), (133, 257)])
+@pytest.mark.parametrize(("heads", "seq"), [(1, 1), (256, 512), (5, 700), (64, 4096), (133, 257)])
 def test_every_tile_is_taken_once_and_blocks_are_even(code: ctypes.CDLL, heads: int, seq: int, causal: bool) -> None:
     block_m, tiles_per_head = 256, -(-seq // 256)
     blocks = min(132, heads * tiles_per_head)

@@ -11,15 +11,10 @@ CSRC = ((8, 0), (8, 9), (9, 0))
 @pytest.mark.parametrize(
     ("arch_list", "expected"),
     [
-        ("8.9", ((8, 9),)),
-        ("8.9;9.0", ((8, 9), (9, 0))),
-        ("8.9 9.0", ((8, 9), (9, 0))),
         (" 9.0,8.9 ; 8.0 ", ((8, 0), (8, 9), (9, 0))),
-        ("8.9;8.9", ((8, 9),)),
         ("12.0", ((12, 0),)),
         ("9.0a 9.0;8.9", ((8, 9), (9, 0), (9, 0, "a"))),
         ("", ()),
-        (" ; ", ()),
     ],
 )
 def test_parse(arch_list: str, expected: tuple[archs.Target, ...]) -> None:
@@ -33,10 +28,8 @@ def test_parse(arch_list: str, expected: tuple[archs.Target, ...]) -> None:
         ("8.9;9.0+PTX", r"'9.0\+PTX' is not supported.*without PTX: write '9.0'"),
         ("9.0a+PTX", r"'9.0a\+PTX' is not supported.*without PTX: write '9.0a'"),
         ("Hopper", "'Hopper' is not a compute capability: write such as '8.9'"),
-        ("sm_89", "'sm_89' is not a compute capability"),
         ("89", "'89' is not a compute capability"),
-        ("8.9.0", "'8.9.0' is not a compute capability"),
-        ("8.9;all", "'all' is not a compute capability"),
+        ("8.9;8.9.0", "'8.9.0' is not a compute capability"),
     ],
 )
 def test_parse_refuses(arch_list: str, says: str) -> None:
@@ -65,13 +58,11 @@ def test_demanded_is_all_there_or_refused() -> None:
 @pytest.mark.parametrize(
     ("gpus", "expected"),
     [
-        ([(8, 9)], ((8, 9),)),
         ([(8, 9), (9, 0)], ((8, 9), (9, 0))),
         ([(8, 6)], ((8, 0),)),
         ([(8, 6), (8, 0)], ((8, 0),)),
         ([(7, 5)], ()),
         ([(12, 0)], ()),
-        ([], ()),
     ],
 )
 def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Target, ...]) -> None:

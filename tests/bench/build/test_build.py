@@ -15,7 +15,7 @@ import pytest
 
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build import cache as build_cache
-from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
+from kernelgate.bench.build.library import MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError
 from kernelgate.bench.system import orphans, supervise
@@ -66,11 +66,8 @@ def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:
     assert library.sources_in(compiled(tree)).is_dir()
 
 
-@pytest.mark.parametrize(("asked", "jobs"), [("1", ["-j", "1"]), ("3", ["-j", "3"]), ("", [])])
-def test_max_jobs_compilers_run_at_a_time(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, asked: str, jobs: list[str]
-) -> None:
-    monkeypatch.setenv("MAX_JOBS", asked)
+def test_max_jobs_compilers_run_at_a_time(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAX_JOBS", "3")
     seen: list[list[str]] = []
     run = supervise.run
 
@@ -80,7 +77,7 @@ def test_max_jobs_compilers_run_at_a_time(
 
     monkeypatch.setattr(supervise, "run", watched)
     compiled(tree)
-    assert seen[0][1:] == jobs
+    assert seen[0][1:] == ["-j", "3"]
 
 
 def test_equal_sources_are_compiled_once(tree: Path, no_compiling: Callable[[], None]) -> None:
@@ -93,7 +90,7 @@ def test_equal_sources_are_compiled_once(tree: Path, no_compiling: Callable[[], 
     assert library.read(first.folder).manifest.sha is None
 
 
-@pytest.mark.parametrize("damage", ["library", "manifest", "missing library", "missing manifest"])
+@pytest.mark.parametrize("damage", ["library", "manifest", "missing library"])
 def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.CaptureFixture[str]) -> None:
     first = compiled(tree)
     if damage == "library":
@@ -101,7 +98,7 @@ def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.C
     elif damage == "manifest":
         (first.folder / MANIFEST).write_text("{", encoding="utf-8")
     else:
-        (first.folder / (LIBRARY if damage == "missing library" else MANIFEST)).unlink()
+        first.path.unlink()
     second = compiled(tree)
     assert not second.cached
     assert capfd.readouterr().err.count(f"{first.folder} is damaged, or of an earlier kernelgate: ") == 1
@@ -109,11 +106,10 @@ def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.C
     assert loaded(second).the_answer() == 42
 
 
-@pytest.mark.parametrize("field", ["kernels", "card"])
-def test_an_entry_of_an_earlier_form_is_built_again(tree: Path, field: str) -> None:
+def test_an_entry_of_an_earlier_form_is_built_again(tree: Path) -> None:
     first = compiled(tree)
     content = json.loads((first.folder / MANIFEST).read_text(encoding="utf-8"))
-    del content[field]
+    del content["kernels"]
     (first.folder / MANIFEST).write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(KernelgateError, match="is not a library manifest"):
         library.read(first.folder)
@@ -128,6 +124,7 @@ def test_what_a_killed_build_left_is_no_hindrance(tree: Path, cache: Path) -> No
     assert loaded(compiled(tree)).the_answer() == 42
 
 
+@pytest.mark.slow
 def test_of_two_builds_at_once_one_compiles(tree: Path, compiler: Callable[[str], Path]) -> None:
     compiler('sleep 0.5; exec $GXX "$@"')
     imports = "from pathlib import Path; from tests.miniature import compiled"
@@ -159,7 +156,6 @@ def test_a_cache_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch:
     [
         ({}, "/home/someone/.cache/kernelgate"),
         ({"XDG_CACHE_HOME": "/x"}, "/x/kernelgate"),
-        ({"XDG_CACHE_HOME": "", build_cache.CACHE_VARIABLE: ""}, "/home/someone/.cache/kernelgate"),
         ({"XDG_CACHE_HOME": "/x", build_cache.CACHE_VARIABLE: "/y"}, "/y"),
     ],
 )

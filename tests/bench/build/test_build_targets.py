@@ -74,6 +74,7 @@ def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPa
         compiled(tree)
 
 
+@pytest.mark.slow
 def test_without_an_arch_list_the_l4_and_the_gpu_at_hand_are_served(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +149,7 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     assert carried.manifest.kernels[0].occupancy_pct == {}
 
 
+@pytest.mark.slow
 def test_facts_that_were_missing_are_read_once_the_tools_are_there(
     tree: Path, monkeypatch: pytest.MonkeyPatch, no_compiling: Callable[[], None]
 ) -> None:
@@ -166,6 +168,7 @@ def test_facts_that_were_missing_are_read_once_the_tools_are_there(
     assert library.read(built.folder).manifest.kernels == again.manifest.kernels
 
 
+@pytest.mark.slow
 def test_a_library_without_facts_is_refused_by_the_verb(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

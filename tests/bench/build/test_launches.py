@@ -90,12 +90,10 @@ NAME = "fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>"
         ("attention", True),
         ("attention<Sm90, 1, false>", True),
         ("fa_s512::cuda::attention", True),
-        ("attention<Sm90", True),
         ("attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>", True),
         ("attention<Sm89, 1, false>", False),
         ("attention<Sm9", False),
         ("Sm90", False),  # a plain word is the kernel's own name
-        ("fa_s512", False),
     ],
 )
 def test_which_kernel_a_text_means(text: str, names: bool) -> None:

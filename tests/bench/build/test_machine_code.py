@@ -39,6 +39,7 @@ def test_spills_are_what_ptxas_says(tmp_path: Path) -> None:
     assert kernel.threads == 256
 
 
+@pytest.mark.slow
 def test_tensor_instructions_are_counted(tmp_path: Path) -> None:
     cubin, _ = compiled("tensor", "sm_89", tmp_path)
     (kernel,) = machine_code.read(cubin)

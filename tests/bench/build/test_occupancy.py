@@ -17,12 +17,10 @@ from kernelgate.bench.record import KernelFacts
         ("h200", 128, 242, 49152, 12.5, ("registers",)),
         ("h200", 128, 242, 147456, 6.25, ("shared memory",)),
         ("h200", 128, 128, 49152, 25.0, ("registers", "shared memory")),
-        ("h200", 256, 76, 0, 37.5, ("registers",)),
         ("h100", 1024, 10, 128, 100.0, ("warps",)),
         # NVIDIA's table: 48 warps and 24 blocks on 8.9.
         ("l4", 32, 16, 0, 50.0, ("blocks",)),
         ("l4", 1024, 32, 0, 200 / 3, ("warps",)),
-        ("a100", 256, 32, 0, 100.0, ("warps", "registers")),
         ("a100", 256, 0, 0, 100.0, ("warps",)),
     ],
 )

@@ -62,9 +62,7 @@ PLAIN = {"a.cpp": b"", "gemm.cu": b""}
 @pytest.mark.parametrize(
     ("files", "wanted", "available"),
     [
-        (PLAIN, [(8, 9), (9, 0)], ((8, 9), (9, 0))),
         (PLAIN, [(9, 0, "a")], ((9, 0, "a"),)),
-        (PLAIN, [], ()),
         ({**PLAIN, "b_sm80.cu": b""}, [(9, 0)], ((8, 0), (9, 0))),
         ({**PLAIN, "b_sm90a.cu": b""}, [(9, 0)], ((9, 0), (9, 0, "a"))),
         # What is wanted of the one must not leave the other out.

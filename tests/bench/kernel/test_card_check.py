@@ -74,18 +74,11 @@ WRONG = {
                                  "call() and oracle() do not agree at out["),
     "another shape": (("return x + bias", "return (x + bias)[1:]"), "oracle",
                       "oracle() gives [3, 8] for out; outputs() says [4, 8]"),
-    "too many results": (("return x + bias", "return x, bias"), "oracle", "oracle() gave Tensor, Tensor; it must give"),
     "an axis that is not independent": (("return x + bias", "return x - x.mean(0, keepdim=True) + bias"), "independent",
                                         "a part of out that is computed alone is not that part of the whole"),
-    "axes of different lengths": (("dict(x=0, out=0)", "dict(x=1, out=0)"), "independent", "of different lengths"),
     "an oracle that raises": (("return x + bias", "return x + bias.nothing"), "oracle", "AttributeError: 'Tensor'"),
-    "a call that raises": (("ops.add(x, bias, out)", "ops.sub(x, bias, out)"), "call",
-                           "AttributeError: '_OpNamespace'"),
     "a call that lacks something": (("out, x, bias):", "out, x, bias, scale):"), "call",
                                     "call() takes scale, which neither inputs() nor outputs() gives"),
-    "a call that returns nothing": (("call(self, ops, case, out, x, bias):\n    ops.add(x, bias, out)",
-                                     "call(self, ops, case, x, bias):\n    return 5"), "call",
-                                    "call() gave int; it must give a tensor for each output: out"),
 }  # fmt: skip
 
 
@@ -135,13 +128,8 @@ def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
     assert mistake.member == "call"
 
 
-@pytest.fixture
-def processes(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    """Real ones again."""
+@pytest.mark.slow
+def test_a_kernel_that_crashes_is_one_sentence(trial: TriedCard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
-
-
-@pytest.mark.usefixtures("processes")
-def test_a_kernel_that_crashes_is_one_sentence(trial: TriedCard) -> None:
     with pytest.raises(KernelgateError, match="the card tried cannot be tried: the process was killed by SIGABRT"):
         trial.check(kernel=KERNEL.replace("assert", "import os; os.abort(); assert"))

@@ -152,25 +152,13 @@ def test_a_card_that_prints_does_no_harm(tmp_path: Path) -> None:
     assert registered.facts(write(tmp_path, more=noise)).target.label == "quiet"
 
 
-@pytest.mark.parametrize(
-    ("code", "how"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
-        (
-            "import os; os.write(2, b'one word\\n'); os._exit(4)",
-            "exited early with code 4; last lines of stderr: one",
-        ),
-        ("import os; os._exit(0)", "exited early with code 0"),
-    ],
-)
-def test_a_card_that_ends_the_process_is_named(tmp_path: Path, code: str, how: str) -> None:
+def test_a_card_that_ends_the_process_is_named(tmp_path: Path) -> None:
     write(tmp_path)
-    (tmp_path / "deadly.py").write_text(f"{code}\n")
+    (tmp_path / "deadly.py").write_text("import os; os.write(2, b'one word\\n'); os._exit(4)\n")
     with pytest.raises(KernelgateError) as caught:
         cards.read(tmp_path)
-    assert how in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(f"{tmp_path / 'deadly.py'}: the card cannot be read: the process ")
+    how = "exited early with code 4; last lines of stderr: one word"
+    assert str(caught.value) == f"{tmp_path / 'deadly.py'}: the card cannot be read: the process {how}"
 
 
 HEAVY = '''

@@ -60,19 +60,13 @@ def test_a_case_that_no_suite_has(two: Cards) -> None:
         chosen(two, "m100_fp32")
 
 
-@pytest.mark.parametrize(
-    ("ids", "suite", "says"),
-    [
-        (["m4"], None, "'m4' is not a case of any card; cases are written like one: m4_fp16, two: m4_fp16"),
-        (["three/m4_fp16"], None, "'three/m4_fp16' is not a case of any card"),
-        ([], "nightly", "there is no suite 'nightly'; there are cpu, full, pr"),
-        (["one/m4_fp16"], "pr", "not both"),
-    ],
-)
-def test_what_cannot_be_chosen(two: Cards, ids: list[str], suite: str | None, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        chosen(two, *ids, suite=suite)
-    assert says in str(caught.value)
+def test_what_cannot_be_chosen(two: Cards) -> None:
+    with pytest.raises(UsageError, match="'m4' is not a case of any card; cases are written like one: m4_fp16, two"):
+        chosen(two, "m4")
+    with pytest.raises(UsageError, match="'three/m4_fp16' is not a case of any card"):
+        chosen(two, "three/m4_fp16")
+    with pytest.raises(UsageError, match="there is no suite 'nightly'; there are cpu, full, pr"):
+        chosen(two, suite="nightly")
 
 
 def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:

@@ -54,17 +54,13 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
         assert (built.manifest.card, built.manifest.sha) == (name, sha)
         assert built.card is not None
         assert built.card.read_bytes() == (repo / ".ci" / "kernels" / f"{name}.py").read_bytes()
-    assert scaled(found.built["scale"]) == 3.0
+    base = found.built["scale"]
+    write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
+    head = commit.build_tree(repo).built["scale"]
+    assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0], "each runs its own code in one process"
     out = torch.zeros(2)
     operands.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
     assert out.tolist() == [6.0, 6.0]
-
-
-def test_base_and_head_run_their_own_code_in_one_process(repo: Path) -> None:
-    base = commit.build_commit(repo).built["scale"]
-    write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
-    head = commit.build_tree(repo).built["scale"]
-    assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0]
 
 
 @pytest.mark.slow
@@ -122,24 +118,17 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("files", "says"), WRONG.values(), ids=WRONG)
-def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(
-    repo: Path, files: dict[str, str], says: str
-) -> None:
-    sha = miniature.commit(repo, files)
-    for build_it, name in (
-        (lambda: commit.build_commit(repo), f"commit {sha[:12]}"),
-        (lambda: commit.build_tree(repo), str(repo)),
-    ):
+def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(repo: Path) -> None:
+    for files, says in WRONG.values():
         with pytest.raises(CardError) as raised:
-            build_it()
-        assert str(raised.value).startswith(says.replace("{}", name))
+            commit.build_tree(write(repo, {**SCALE_FILES, **files}))
+        assert str(raised.value).startswith(says.replace("{}", str(repo)))
         assert raised.value.file == ".ci/kernels/scale.py"
         assert raised.value.exit_code == 1
 
 
 ABSENT_BASES = {
-    **WRONG,
+    "call": WRONG["call"],
     "does not compile": (
         {"csrc/scale.cpp": "#error broken\n"},
         "{sha} does not compile: csrc/scale.cpp:1: error: #error",
@@ -170,6 +159,7 @@ def test_a_base_that_cannot_be_built_is_absent_with_the_reason(
     assert library.read_all(tmp_path / "out") == found
 
 
+@pytest.mark.slow
 def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
     thrown = '#include <stdexcept>\nstatic int x = (throw std::runtime_error("at load"), 0);\n'
@@ -190,35 +180,20 @@ def test_a_base_without_a_card(repo: Path, tmp_path: Path) -> None:
 
 
 def test_a_base_that_is_empty(tmp_path: Path) -> None:
-    repo = repository(tmp_path / "empty", {})
-    assert commit.build_commit(repo, "HEAD", BASE).built == {}
-
-
-def test_one_card_of_a_base_does_not_take_the_others_with_it(repo: Path, tmp_path: Path) -> None:
-    files = {
-        "csrc/twice.cpp": "#error broken\n",
-        ".ci/kernels/twice.py": TWICE_CARD,
-        ".ci/kernels/thrice.py": "import nothing_of_that_name.\n",
-    }
-    miniature.commit(repo, files)
-    found = commit.build_commit(repo, "HEAD", BASE)
-    assert (sorted(found.built), sorted(found.absent)) == (["scale"], ["thrice", "twice"])
-    carried = commit.export(found, tmp_path / "out")
-    read = library.read_all(tmp_path / "out")
-    assert read.absent == found.absent
-    assert read.built["scale"].manifest == carried.built["scale"].manifest
-    assert read.built["scale"].path.read_bytes() == found.built["scale"].path.read_bytes()
+    assert commit.build_commit(repository(tmp_path / "empty", {}), "HEAD", BASE).built == {}
 
 
 def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> None:
+    """Also of a base, of which one card does not take the others with it."""
     out = tmp_path / "out"
     miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
     commit.export(commit.build_tree(repo), out)
     assert sorted(library.read_all(out).built) == ["scale", "twice"]
-    write(repo, {"csrc/scale.cpp": "#error"})
+    write(repo, {"csrc/scale.cpp": "#error", ".ci/kernels/thrice.py": "import nothing_of_that_name.\n"})
     commit.export(commit.build_tree(repo, BASE), out)
     found = library.read_all(out)
-    assert (sorted(found.built), sorted(found.absent)) == (["twice"], ["scale"])
+    assert (sorted(found.built), sorted(found.absent)) == (["twice"], ["scale", "thrice"])
+    (repo / ".ci" / "kernels" / "thrice.py").unlink()
     git(repo, "checkout", "--quiet", ".")
     commit.export(commit.build_tree(repo), out)
     assert (sorted(library.read_all(out).built), dict(library.read_all(out).absent)) == (["scale", "twice"], {})

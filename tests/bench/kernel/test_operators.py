@@ -46,18 +46,10 @@ NEEDS_TORCH = "import torch\n\ntorch.no_such_name(torch.zeros(1))\nfrom kernelga
 NAMELESS = "12: call: the library registers no operator scael; it registers: scale"
 WRONG: dict[str, tuple[str, str, str]] = {
     "no such operator": (CALL, "ops.scael(out, x, factor)", NAMELESS),
-    "too few": (CALL, "ops.scale(out, x)", MISSING),
     "a word": (CALL, "ops.scale(out, x, '2')", f"12: {WORD}"),
     "of an overload": (CALL, "ops.scale.default(out, x)", MISSING),
     "in a helper": (f"        {CALL}\n", HELPED, f"15: {WORD}"),
     "nothing is called": (CALL, "out.copy_(x)", "11: call: call() called no operator of the library, which registers"),
-    "an input that nobody gives": (
-        "x, factor):",
-        "x, factor, bias):",
-        "11: call: call() takes bias, which neither inp",
-    ),
-    "another error of its own": (CALL, "x.no_such_method()", "12: call: AttributeError: 'Tensor' object has no attri"),
-    "inputs": ("factor=2.5)", "factor=object())", "8: inputs: the input factor is a object; inputs are tensors, lists"),
     "a line of inputs": ("draw(case.N)", "draw(case.N) @ 3", "9: inputs: "),
     "a mistake that only torch shows": (
         "from kernelgate",
@@ -158,19 +150,13 @@ def test_a_namespace_of_the_sources_own(tree: Path) -> None:
     assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
 
 
-@pytest.mark.parametrize("version", [torch.__version__, torch.__version__.split("+")[0]])
-def test_sources_that_need_one_torch(tree: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(
-        tree,
-        {"csrc/scale.cpp": CLASSIC.replace("NAME", "my_classic_ops"), ".ci/kernels/scale.py": classic_card(version)},
-    )
+def test_sources_that_need_one_torch(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = classic_card(torch.__version__.split("+")[0])
+    write(tree, {"csrc/scale.cpp": CLASSIC.replace("NAME", "my_classic_ops"), ".ci/kernels/scale.py": card})
     library = built(tree)
     manifest = library.manifest
-    assert (manifest.namespace, manifest.shared_namespace, manifest.torch) == (
-        "my_classic_ops",
-        True,
-        torch.__version__,
-    )
+    found = (manifest.namespace, manifest.shared_namespace, manifest.torch)
+    assert found == ("my_classic_ops", True, torch.__version__)
     assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
     monkeypatch.setattr(torch, "__version__", "2.99.0+cu130")
     with pytest.raises(
@@ -179,14 +165,13 @@ def test_sources_that_need_one_torch(tree: Path, version: str, monkeypatch: pyte
         operands.load(library)
 
 
-@pytest.mark.parametrize("version", ["2.1", "1.13.0", "2.13.0+cu130"])
+@pytest.mark.parametrize("version", ["2.1", "2.13.0+cu130"])
 def test_sources_for_a_torch_that_is_not_here(tree: Path, version: str, no_compiling: Callable[[], None]) -> None:
     write(tree, {"csrc/scale.cpp": CLASSIC, ".ci/kernels/scale.py": classic_card(version)})
     no_compiling()
     with pytest.raises(KernelgateError) as raised:
         built(tree)
-    says = f"the card scale is compiled for torch {version}, but torch {torch.__version__} is installed here: install "
-    assert says in str(raised.value)
+    assert f"for torch {version}, but torch {torch.__version__} is installed here: install " in str(raised.value)
     assert not isinstance(raised.value, CompileError)
 
 

@@ -77,6 +77,10 @@ def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
     listed = json.loads((tmp_path / "used" / "AAA" / "__grp__scale.json").read_text())["child_paths"]
     assert listed == {name: str(tmp_path / "used" / "AAA" / name) for name in ("scale.cubin", "scale.json")}
     assert "AAA/scale" not in (moved / "AAA" / "__grp__scale.json").read_text()
+    write(tmp_path / "used" / "LAUNCHER", "__triton_launcher.so", "cuda_utils.so")
+    assert used.compiled() == ()
+    cache(tmp_path / "used", "CCC", "DDD")
+    assert used.compiled() == ("scale",), "while measuring"
 
 
 def test_the_first_library_has_the_say(tmp_path: Path) -> None:
@@ -88,17 +92,6 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
         "AAA": "base",
         "BBB": "head",
     }
-
-
-def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
-    built = cache(tmp_path / "built", "AAA")
-    triton_build.finish(built)
-    used = fill(tmp_path / "used", [built])
-    assert used.compiled() == ()
-    write(tmp_path / "used" / "LAUNCHER", "__triton_launcher.so", "cuda_utils.so")
-    assert used.compiled() == ()
-    cache(tmp_path / "used", "CCC", "DDD")
-    assert used.compiled() == ("scale",)
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
     assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
 
 
+@pytest.mark.slow
 def test_a_process_whose_leader_is_gone_ends(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
