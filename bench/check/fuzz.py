@@ -15,7 +15,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import trials
 from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
 from kernelgate.bench.system import environment, progress
@@ -60,7 +60,7 @@ def run(
     loaded, UsageError for an id that is not in the list.
     """
     device, (limits, workers) = environment.kind(machine), how
-    chosen = fuzz_risk.select(seed, card, device, machine.device.memory_bytes, ids)
+    chosen = fuzz_trials.select(seed, card, device, machine.device.memory_bytes, ids)
     if not chosen:
         return skipped(nothing_to_fuzz(card, device), card.name)
     if not ids:

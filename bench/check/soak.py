@@ -15,7 +15,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
@@ -78,7 +78,7 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, wo
     Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written.
     """
     device = environment.kind(machine)
-    drawn = fuzz_risk.drawn(seed, soak.card, device, machine.device.memory_bytes)
+    drawn = fuzz_trials.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with trials.trying(library, soak.card, machine, workers) as process:
         soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
         try:

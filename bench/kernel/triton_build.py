@@ -2,9 +2,6 @@
 
 Which kernels there are, and for which kinds of arguments, the card's own `call` shows: a worker (triton_compile.py)
 makes it for every case, with a GPU that is not there. A machine without Triton copies the sources alone and says so.
-
-In Triton's cache each kernel has a folder: `<kernel>.cubin` is the machine code, `<kernel>.json` what a launch must
-know, `__grp__<kernel>.json` lists both by absolute paths; a library's lists them by name, to be carried elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import Package
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
-from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
@@ -99,8 +96,7 @@ class Compiled(Message):
     """What there is to say anew: reports are added up."""
 
     operators: frozenset[str] = frozenset()
-    """What the package registered with torch, as "my_ops::scale"; where another side registers one of them too, the two
-    cannot share a process."""
+    """What the package registered with torch, as "my_ops::scale": two sides that register one cannot share a process."""
     kernels: tuple[PackageKernel, ...] = ()
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
@@ -221,7 +217,7 @@ def cases(card: CardFacts) -> Iterator[CompileCase]:
         yield CompileCase(id=case.id, axes=case.axes, timed=True)
     listed = fuzz_trials.trials(FUZZ_SEED, card, "cuda")
     kinds = {_kind(trial) for trial in listed}
-    risks = fuzz_risk.risks(FUZZ_SEED, card, "cuda")  # none that is huge
+    risks = fuzz_trials.risks(FUZZ_SEED, card, "cuda")  # none that is huge
     risky = {_kind(trial): trial for trial in risks if _kind(trial) not in kinds}
     for trial in (*listed, *list(risky.values())[:RISKY]):
         yield CompileCase(id=trial.id, axes=trial.axes, timed=False)
@@ -240,7 +236,7 @@ def _kind(trial: Trial) -> tuple[object, ...]:
 
 
 def finish(cache: Path) -> None:
-    """Makes a library's cache of the folder in which Triton has just compiled."""
+    """Has Triton's lists of what belongs to a kernel name its files by name, not by absolute paths: to be carried."""
     for listing in cache.glob("*/__grp__*.json"):
         names = json.loads(listing.read_bytes())["child_paths"]
         listing.write_text(json.dumps({"child_paths": {name: name for name in names}}), encoding="utf-8")

@@ -1,10 +1,7 @@
 """Makes a card's calls with a GPU that is not there, so that Triton compiles what they launch: the worker's part.
 
-A process of its own for each target: a package may ask for the compute capability when it is imported, and keep what it
-hears.
-
-A wrapper picks its launch by what it asks: is this tensor on a GPU, of what compute capability, with how many
-multiprocessors? Here tensors are the CPU's and say that they are cuda:0; nothing is launched and nothing takes time.
+A wrapper picks its launch by what it asks, also when it is imported: is this tensor on a GPU, of what compute
+capability? Here tensors are the CPU's and say that they are cuda:0; nothing is launched and nothing takes time.
 """
 
 from __future__ import annotations
@@ -105,10 +102,8 @@ class _Launches:
         from triton.runtime.jit import JITFunction
 
         self._target, self._leader = target, leader
-        self._failures: list[tuple[BaseException, Any]] = []
-        """Errors of kernels in the present case, with the kernel; some are caught by who launched it."""
-        self._told: set[str] = set()
-        """The entries of the cache, and the names."""
+        self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
+        self._told: set[str] = set()  # entries of the cache, and names
         launch = JITFunction.run
 
         def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
@@ -240,9 +235,6 @@ def _at(function: Any, line: int) -> str:
     decorators = next((at for at, text in enumerate(function.raw_src) if text.lstrip().startswith("def ")), 0)
     file = function.fn.__code__.co_filename.removeprefix(f"{SOURCES}/")
     return f"{file}:{function.starting_line_number + decorators + line - 1}"
-
-
-# A GPU that is not there ----------------------------------------------------------------------------------------------
 
 
 def pretend(target: Target, alias: str) -> None:

@@ -20,7 +20,7 @@ from kernelgate.bench.build.library import Libraries, Library, Sides, build_reco
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
-from kernelgate.bench.kernel import cards, commit, fuzz_corpus, fuzz_risk
+from kernelgate.bench.kernel import cards, commit, fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.fuzz_trials import Trial
@@ -452,7 +452,7 @@ def opened_trial(
 
         for name, ids in wanted.items():
             card = fuzzed[name]
-            listed = fuzz_risk.select(drawn, card, device, memory, ids)
+            listed = fuzz_trials.select(drawn, card, device, memory, ids)
             if ids:
                 yield bench_of(card, listed[0])
                 return

@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import fuzz_risk
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.record import FuzzResult
 from kernelgate.bench.system import environment
 from tests import faulty
@@ -49,7 +49,7 @@ def test_a_fault_is_found(fault: str, way: str, says: str, tmp_path: Path, machi
 
 
 def test_an_offset_of_32_bits_is_found(tmp_path: Path, machine: record.Environment) -> None:
-    known = fuzz_risk.risks(1, faulty.card(), "cuda", machine.device.memory_bytes)
+    known = fuzz_trials.risks(1, faulty.card(), "cuda", machine.device.memory_bytes)
     huge = next(trial.id for trial in known if trial.way == "huge")
     result = tried("overflows_beyond_2_gib", tmp_path, machine, huge)
     assert not result.passed

@@ -30,7 +30,7 @@ from kernelgate.bench.doctor import examine as doctor
 from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
-from kernelgate.bench.kernel import cards, fuzz_risk, watched_call
+from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
@@ -100,7 +100,7 @@ def fuzzed(
             error_ratio=0.2,
             repeat=f"kernelgate fuzz --seed {seed} --case {trial.id}",
         )
-        for trial in fuzz_risk.select(seed, card, "cuda", None, ids)
+        for trial in fuzz_trials.select(seed, card, "cuda", None, ids)
     ]
     if GPU_IS == "wrong":
         said = {"passed": False, "max_abs_error": 0.41, "error_ratio": 205.0, "message": "the error is 0.41"}

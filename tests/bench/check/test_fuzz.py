@@ -249,7 +249,7 @@ def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch
         return wrong if trial.axes["N"] == 64 else right
 
     monkeypatch.setattr(TrialProcess, "tried", trying)
-    monkeypatch.setattr(fuzz.fuzz_risk, "select", lambda *_: tuple(listed))
+    monkeypatch.setattr(fuzz.fuzz_trials, "select", lambda *_: tuple(listed))
     monkeypatch.setattr(fuzz, "MAX_SHRUNK", 0)
     limits = FuzzLimits(smallest_first=True)
     library = Library(Path("x"), Manifest.model_construct(), cached=True)

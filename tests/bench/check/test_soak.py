@@ -18,7 +18,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, soak, trials
 from kernelgate.bench.check.soak import Soak
 from kernelgate.bench.check.trials import TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.worker import child_environment, worker_pool
@@ -48,7 +48,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def few(*_: object) -> Iterator[Trial]:
             yield from filter(None, trials)
 
-        monkeypatch.setattr(fuzz_risk, "drawn", few)
+        monkeypatch.setattr(fuzz_trials, "drawn", few)
 
     return draw
 
@@ -127,7 +127,7 @@ def test_the_repositorys_own_failures_are_tried_before_the_list(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzz_corpus, "beside", lambda _: tmp_path)
-    monkeypatch.setattr(fuzz.fuzz_risk, "select", lambda *_: (fuzz_trials.parse(1, faulty.card(), "cpu", SMALLEST),))
+    monkeypatch.setattr(fuzz.fuzz_trials, "select", lambda *_: (fuzz_trials.parse(1, faulty.card(), "cpu", SMALLEST),))
     fuzz_corpus.keep(tmp_path, "attention", "failed", KeptTrial(id=SMALLEST, seed=9, why="it failed"))
     done = fuzz.run(built("none"), faulty.card(), 1, CPU)
     assert [(one.id, one.seed) for one in done.results] == [(SMALLEST, 9), (SMALLEST, 1)]

@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.trials import FailureFacts, TrialProcess
-from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
@@ -83,7 +83,7 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
         for s in (70, 30, 65, 80)
         if (trial := fuzz_trials.parse(1, faulty.card(), "cpu", LARGE.format(s, "plain")))
     )
-    monkeypatch.setattr(fuzz_risk, "select", lambda *_: listed)
+    monkeypatch.setattr(fuzz_trials, "select", lambda *_: listed)
     done = fuzz.run(built("wrong_from_37_keys_on_if_causal"), faulty.card(), 1, CPU)
     smallest = f"s37_b1_h1_{PLAIN.replace('scale', 'causal_scale')}"
     assert [one.smallest for one in done.results] == [smallest, None, smallest, None], "the first two that failed"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY
@@ -66,8 +66,8 @@ def test_what_is_no_id(id_: str) -> None:
 def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> None:
     card = faulty.card()
     known = fuzz_trials.domain(card, device)
-    made = list(islice(fuzz_risk.drawn(7, card, device, 140 << 30), 900))
-    assert made == list(islice(fuzz_risk.drawn(7, card, device, 140 << 30), 900)), "one seed, one soak"
+    made = list(islice(fuzz_trials.drawn(7, card, device, 140 << 30), 900))
+    assert made == list(islice(fuzz_trials.drawn(7, card, device, 140 << 30), 900)), "one seed, one soak"
     assert [trial.run_seed for trial in made] == list(range(7, 907)), "and other values in each trial"
     assert {trial.way for trial in made} >= {"plain", "empty", *fuzz_trials.WAYS[device]}
     assert ("huge" in {trial.way for trial in made}) == (device == "cuda")

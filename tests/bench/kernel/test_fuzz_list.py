@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
@@ -33,7 +33,7 @@ def test_every_combination_is_run_every_time(device: DeviceKind, dtypes: set[str
 def test_a_seed_repeats_the_list_and_another_one_does_not() -> None:
     assert attention(3, "cpu") == attention(3, "cpu")
     assert attention(3, "cpu") != attention(4, "cpu")
-    (alone,) = fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
+    (alone,) = fuzz_trials.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
     assert alone == attention(3, "cpu")["s512_b32_h8"], "alone it is the same as among all"
 
 

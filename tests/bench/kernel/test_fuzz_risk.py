@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.kernel import card_reader, fuzz_risk, fuzz_trials
-from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
-from kernelgate.bench.kernel.fuzz_trials import Trial
+from kernelgate.bench.kernel import card_reader, fuzz_trials
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
 
@@ -29,7 +28,7 @@ def oracle(self, case, x):
 
 
 def risks(device: DeviceKind, seed: int = 1, memory: int = GPU_BYTES) -> tuple[Trial, ...]:
-    return fuzz_risk.risks(seed, faulty.card(), device, memory)
+    return fuzz_trials.risks(seed, faulty.card(), device, memory)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -52,7 +51,7 @@ def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     asked = {
         (axis, edge, other, value)
         for axis, whole in known.ranges.items()
-        for edge in fuzz_risk.edges(whole)
+        for edge in fuzz_trials.edges(whole)
         for other, values in known.choices.items()
         for value in values
         if value != "nonfinite"
@@ -78,7 +77,7 @@ def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     for trial in risks(device):
         assert fuzz_trials.parse(1, faulty.card(), device, trial.id) == trial
     smaller = risks(device)[0].id.replace("s65", "s3")
-    (found,) = fuzz_risk.select(1, faulty.card(), device, None, [smaller])
+    (found,) = fuzz_trials.select(1, faulty.card(), device, None, [smaller])
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
 
 
@@ -96,7 +95,7 @@ def test_limits_go_further(tmp_path: Path) -> None:
 def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
     body = BODY.replace("fuzz = dict(M=range(1, 600), N=64, dtype=", "fuzz = dict(M=4, N=64, dtype=")
     card = registered.facts(registered.write_card(tmp_path, "any", body.replace("LIMITS", "")))
-    found = fuzz_risk.risks(1, card, "cpu")
+    found = fuzz_trials.risks(1, card, "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
     assert {trial.axes["M"] for trial in found} == {4}
 
