@@ -96,7 +96,7 @@ class Compiled(Message):
     """What there is to say anew: reports are added up."""
 
     operators: frozenset[str] = frozenset()
-    """What the package registered with torch, as "my_ops::scale": two sides that register one cannot share a process."""
+    """What the package registered with torch, as "my_ops::scale": sides that share one cannot share a process."""
     kernels: tuple[PackageKernel, ...] = ()
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
