@@ -90,7 +90,7 @@ def test_equal_sources_are_compiled_once(tree: Path, no_compiling: Callable[[], 
     assert library.read(first.folder).manifest.sha is None
 
 
-@pytest.mark.parametrize("damage", ["library", "manifest", "missing library"])
+@pytest.mark.parametrize("damage", ["library", "manifest", "missing library", "missing manifest"])
 def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.CaptureFixture[str]) -> None:
     first = compiled(tree)
     if damage == "library":
@@ -98,7 +98,7 @@ def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.C
     elif damage == "manifest":
         (first.folder / MANIFEST).write_text("{", encoding="utf-8")
     else:
-        first.path.unlink()
+        (first.path if damage == "missing library" else first.folder / MANIFEST).unlink()
     second = compiled(tree)
     assert not second.cached
     assert capfd.readouterr().err.count(f"{first.folder} is damaged, or of an earlier kernelgate: ") == 1
@@ -106,10 +106,11 @@ def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.C
     assert loaded(second).the_answer() == 42
 
 
-def test_an_entry_of_an_earlier_form_is_built_again(tree: Path) -> None:
+@pytest.mark.parametrize("field", ["kernels", "card"])
+def test_an_entry_of_an_earlier_form_is_built_again(tree: Path, field: str) -> None:
     first = compiled(tree)
     content = json.loads((first.folder / MANIFEST).read_text(encoding="utf-8"))
-    del content["kernels"]
+    del content[field]
     (first.folder / MANIFEST).write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(KernelgateError, match="is not a library manifest"):
         library.read(first.folder)

@@ -167,6 +167,7 @@ AT_FAULT = {
         "/usr/bin/ld: csrc/b.cpp.o: in function `f':",
         "/proc/self/cwd/csrc/a.cuh:5: multiple definition of `f'; csrc/a.cpp.o:/proc/self/cwd/csrc/a.cuh:5: first here",
     ),
+    "g++": GXX_HEADER,
     "nvcc": NVCC_HEADER,
     "words of a breakdown": failed("csrc/a.cpp", "csrc/a.cpp:1:2: error: #error Killed: out of memory"),
 }

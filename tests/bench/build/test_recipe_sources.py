@@ -69,7 +69,7 @@ def test_a_pattern_that_names_nothing(tmp_path: Path, pattern: str, says: str) -
         read(write(tmp_path / "tree", TREE), "root.cxx", pattern)
 
 
-@pytest.mark.parametrize("pattern", ["csrc", "csrc/link*", "csrc/link/x.cpp"])
+@pytest.mark.parametrize("pattern", ["csrc", "csrc/*", "csrc/link*", "csrc/link/x.cpp", "."])
 @pytest.mark.parametrize("to", ["folder", "file"])
 def test_a_link_out_of_the_repository_is_not_followed(tmp_path: Path, to: str, pattern: str) -> None:
     outside = write(tmp_path, {"else/x.cpp": "secret"}) / "else"
