@@ -70,6 +70,11 @@ def run(python: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
 
 
+def built_in_place(python: Path, checkout: Path) -> subprocess.CompletedProcess[str]:
+    words = [python, "setup.py", "build_ext", "--inplace"]
+    return subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+
+
 def bare(tmp_path: Path) -> Path:
     """The Python of an environment that holds pip and setuptools alone."""
     home = tmp_path / "bare"
@@ -114,8 +119,7 @@ def test_in_place_is_in_place(
 ) -> None:
     """As README.md says it: `import fa_s512` finds what was compiled in the checkout, and a wheel never takes it up."""
     assert pip("--editable", str(checkout)).returncode == 0
-    words = [str(python), "setup.py", "build_ext", "--inplace"]
-    built = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    built = built_in_place(python, checkout)
     assert built.returncode == 0, built.stderr
     library = checkout / "csrc" / "fa_s512" / "kernel.so"
     assert built.stdout.splitlines()[-1] == f"{library} is there; import fa_s512 loads it"
@@ -132,8 +136,7 @@ def test_in_place_is_in_place(
 
 @pytest.mark.slow
 def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path, python: Path, tmp_path: Path) -> None:
-    words = [str(python), "setup.py", "build_ext", "--inplace"]
-    built = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    built = built_in_place(python, checkout)
     assert built.returncode == 0, built.stderr
     folder = checkout / "csrc"
     assert built.stdout.endswith(f"in an editable install (make env), or with PYTHONPATH={folder}\n")
@@ -146,9 +149,7 @@ def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path,
 
 @pytest.mark.slow
 def test_in_place_with_a_bare_python_is_one_sentence(checkout: Path, tmp_path: Path) -> None:
-    python = bare(tmp_path)
-    words = [python, "setup.py", "build_ext", "--inplace"]
-    refused = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    refused = built_in_place(bare(tmp_path), checkout)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith("error: this Python lacks pydantic: run this with")
     assert "Traceback" not in refused.stderr
@@ -180,11 +181,5 @@ def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Pa
         held = {name.partition("/")[2] for name in archive.getnames()}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
     assert sources <= held
-    assert {
-        "setup.py",
-        "pyproject.toml",
-        "LICENSE",
-        "kernelgate/bench/build/build.py",
-        "csrc/fa_s512/__init__.py",
-    } <= held
-    assert ".ci/kernels/attention.py" in held
+    assert {"setup.py", "pyproject.toml", "LICENSE", "kernelgate/bench/build/build.py"} <= held
+    assert {"csrc/fa_s512/__init__.py", ".ci/kernels/attention.py"} <= held

@@ -8,31 +8,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-STRANGE: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    1 << 63,
-    -(1 << 63),
-    10**19,
-    5e-324,
-    -1e300,
-    1.7976931348623157e308,
-    "",
-    "²³.9",
-    "x" * 300,
-    "a\nb::error::c",
-    "<!-- -->@octo|`",
-    "\ud800",
-    "\u202e\u0000",
-    "0" * 40,
-    "NaN",
-    [],
-    {},
-    [[]],
-    {"": {}},
-)
+NUMBERS = (0, -1, 1 << 63, -(1 << 63), 10**19, 5e-324, -1e300, 1.7976931348623157e308)
+TEXTS = ("", "²³.9", "x" * 300, "a\nb::error::c", "<!-- -->@octo|`", "\ud800", "\u202e\u0000", "0" * 40, "NaN")
+STRANGE: tuple[Any, ...] = (None, True, *NUMBERS, *TEXTS, [], {}, [[]], {"": {}})
 """Values at the edge of what readers think of."""
 WORDS = (b"\0", b"\xff", b"\n", b"#", b"=", b"%", b"`", b"- ", b"PK\x01\x02", b"[[", b'"""', b"9" * 40, b" " * 400)
 
@@ -61,24 +39,16 @@ def _change(tree: Any, rng: random.Random) -> None:
     inner = _somewhere(tree, rng)
     if not inner:
         return
-    if isinstance(inner, dict):
-        key = rng.choice(list(inner))
-        match rng.randrange(4):
-            case 0:
-                del inner[key]
-            case 1:
-                inner[rng.choice((key + "x", "", "schema", key.upper()))] = deepcopy(inner[key])
-            case _:
-                inner[key] = _instead(inner[key], rng)
-        return
-    index = rng.randrange(len(inner))
+    at = rng.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
     match rng.randrange(4):
         case 0:
-            del inner[index]
+            del inner[at]
+        case 1 if isinstance(inner, dict):
+            inner[rng.choice((at + "x", "", "schema", at.upper()))] = deepcopy(inner[at])
         case 1:
-            inner[index:index] = [deepcopy(inner[index]) for _ in range(rng.choice((1, 2, 40)))]
+            inner[at:at] = [deepcopy(inner[at]) for _ in range(rng.choice((1, 2, 40)))]
         case _:
-            inner[index] = _instead(inner[index], rng)
+            inner[at] = _instead(inner[at], rng)
 
 
 def _somewhere(tree: Any, rng: random.Random) -> Any:

@@ -370,17 +370,11 @@ def bare(tmp_path: Path) -> Bare:
 def test_a_bare_machine_becomes_a_runner(bare: Bare) -> None:
     code, said = bare.prepare()
     assert code == 0, said
-    assert set(bare.files()) == {
-        "etc/kernelgate/runner.conf",
-        "etc/kernelgate/token",
-        "etc/modprobe.d/kernelgate.conf",
-        "etc/systemd/system/kernelgate-runner.service",
-        "opt/kernelgate/actions-runner/bin/installdependencies.sh",
-        "opt/kernelgate/actions-runner/run.sh",
-        "opt/kernelgate/job-completed.sh",
-        "opt/kernelgate/job-started.sh",
-        "opt/kernelgate/serve.sh",
-    }
+    system = {"kernelgate/runner.conf", "kernelgate/token", "modprobe.d/kernelgate.conf"}
+    programs = {"actions-runner/bin/installdependencies.sh", "actions-runner/run.sh"}
+    scripts = {"job-completed.sh", "job-started.sh", "serve.sh"}
+    expected = {f"etc/{name}" for name in (*system, "systemd/system/kernelgate-runner.service")}
+    assert set(bare.files()) == expected | {f"opt/kernelgate/{name}" for name in programs | scripts}
     assert (bare.root / "etc/kernelgate/token").stat().st_mode & 0o777 == 0o600
     [address] = [word for word in bare.called("curl")[0] if word.startswith("https://")]
     assert address.endswith("/download/v2.338.1/actions-runner-linux-x64-2.338.1.tar.gz")

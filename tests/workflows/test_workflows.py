@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.measure.run import TimingOptions
 from kernelgate.ci.commands.cli import run
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
@@ -381,10 +382,15 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads() -> None:
 
 def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
+
+    def remember(_: object, asked: TimingOptions, *__: object) -> None:
+        seen.append(asked.case_ids)
+        raise UsageError("seen")
+
     monkeypatch.setattr("kernelgate.bench.measure.run.sides", lambda *_: {})
-    monkeypatch.setattr("kernelgate.bench.measure.run.bench", lambda _, asked, *_more: seen.append(asked.case_ids))
+    monkeypatch.setattr("kernelgate.bench.measure.run.bench", remember)
     monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
-    assert run(["bench"]) == 0
+    assert run(["bench"]) == 64
     assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]
 
 
