@@ -136,7 +136,7 @@ def _unverified(timed: Sequence[TimedCase]) -> Iterator[Line]:
         )
     ]
     if silent:
-        yield ("the outputs of ", *_named(silent), f" {_were(silent)} not compared in every process")
+        yield ("the outputs of ", *_named(silent), " were not compared in every process")
 
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:

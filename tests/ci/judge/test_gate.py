@@ -24,7 +24,7 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Code
+from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
@@ -424,3 +424,34 @@ def test_a_machine_without_a_capability_is_open_and_not_contrary(environments: t
     assert [render.plain_line(line) for line in held.missing] == [
         "it is not known on which compute capability it was measured; the plan asked for 8.9"
     ]
+
+
+def test_what_blocks_on_each_gpu_is_named_with_it() -> None:
+    found = decide([l4(SLOWER, contradicted=("20% faster",)), replace(l4(SLOWER), label="h100")])
+    assert [one.gpu for one in found.regressions] == ["l4", "h100"]
+    assert found.blockers[-1] == Blocker(BlockCode.CONTRADICTED_CLAIM, "l4", "20% faster")
+
+
+def test_a_case_whose_outputs_were_not_compared_on_one_side_keeps_the_verdict_open() -> None:
+    compared, silent = Calls(made=9, compared=9), Calls(made=9)
+    sides = {"base": (10.0,) * 9, "head": (10.0,) * 9}
+
+    def held(base: Calls, head: Calls) -> tuple[Line, ...]:
+        timed = case("one", [process(sides, calls={"base": base, "head": head})])
+        return completeness.against_plan(run_record((timed,), expected=Expected(cases=(timed.case,))), "").missing
+
+    assert held(compared, compared) == ()
+    for one in (held(silent, compared), held(compared, silent)):
+        assert [render.plain_line(line) for line in one] == ["the outputs of one were not compared in every process"]
+
+
+def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None:
+    asked = Expected(cases=(ASKED,), checks=("fuzz",))
+
+    def missing(count: int) -> int:
+        check = fuzzed(NORM)
+        check = check.model_copy(update={"asked": None, "results": check.results[:count]})
+        record = run_record((), checks=(check,)).model_copy(update={"expected": asked})
+        return sum("fuzz" in render.plain_line(line) for line in completeness.against_plan(record, "").missing)
+
+    assert (missing(0), missing(1)) == (1, 0)
