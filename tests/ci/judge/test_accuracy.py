@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from kernelgate.bench.record import UlpErrors
 from kernelgate.ci.judge import accuracy
@@ -207,3 +208,10 @@ def test_the_worst_comes_first() -> None:
     )
     assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "better", "alike"]
     assert accuracy.less_accurate(made) == ("much", "a little")
+
+
+@pytest.mark.parametrize("count", [2, 3, 20])
+def test_the_lower_end_of_a_mean_is_that_of_students_t(count: int) -> None:
+    values = np.random.default_rng(count).normal(5, 1, count)
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.999).low
+    assert accuracy._low(values, 0.001) == pytest.approx(expected)

@@ -16,6 +16,7 @@ from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.prior import KnownSpread
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Certainty, Policy
 from tests.ci.records import case, noise
@@ -76,6 +77,8 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
         (claim,) = claims([slower], POLICY)
         assert claim.certain
         assert verdict.settled(slower, claim, POLICY) is answered
+        drifting = replace(slower, findings=(Finding("drift", "it drifted", disqualifies=True),))
+        assert not verdict.settled(drifting, claim, POLICY), "what cannot be judged may be, once it is timed again"
 
 
 # ---- error rates -----------------------------------------------------------------------------------------------------

@@ -252,3 +252,20 @@ def test_what_is_said_of_a_mean() -> None:
     assert mean(Status.UNCHANGED, 0.1, 9).sentence.endswith("[0.05, 0.15], within ±1%")
     none = replace(mean(Status.UNCHANGED, 0.01, 9), direction=Direction.NONE)
     assert sentences.of_mean(none, POLICY) == "no certain change over 9 cases [−0.04, +0.06], within ±1%"
+
+
+def test_an_uncertain_error_of_each_case_makes_an_uncertain_error_of_the_mean_the_same_each_time() -> None:
+    """Two cases of different processes, whose errors are as expected or three times as large."""
+    uncertain = Pooled(0.0, 0.001, 9.0, 0.0, np.array([1.0, 3.0]), np.array([0.5, 0.5]))
+    first, second = evidence([0.0, 0.001], "a"), evidence([0.001, 0.0], "b")
+    members = [(first, uncertain), (replace(second, process_ids=("8", "9")), uncertain)]
+    found, again = joint(members), joint(members)
+    scales = found.error * found.factors
+    assert (scales.min(), scales.max()) == (pytest.approx(0.001 / math.sqrt(2)), pytest.approx(0.003 / math.sqrt(2)))
+    assert np.array_equal(found.factors, again.factors)
+
+
+def test_a_loss_at_the_gate_itself_is_not_past_it() -> None:
+    gate = POLICY.gates.mean_regression_pct
+    assert "no gate acts" not in mean(Status.SLOWER, gate, 9).sentence
+    assert "no gate acts" in mean(Status.SLOWER, gate + 0.1, 9, of=18).sentence

@@ -128,7 +128,9 @@ def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() 
     base, head = noise(np.random.default_rng(10))
     unknown = judge(heads(head, device="NVIDIA H200"), POLICY, heads(base))
     assert unknown.refused is None
-    assert "not known" in unknown.reason
+    assert "whether both were measured on one kind of device is not known" in unknown.reason
+    known = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device="NVIDIA L4"))
+    assert "one kind of device" not in known.reason
 
 
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:

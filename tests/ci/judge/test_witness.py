@@ -253,3 +253,20 @@ def test_a_contradiction_names_what_the_compared_processes_are() -> None:
         found = witness.contradiction(compared, paired, seen, 0.01, 0.05)
         assert found is not None
         assert found.message.startswith(f"{where} head is as fast as base; ")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "seen"),
+    [
+        (-0.05, 0.0001, "4.9% faster, and 4.8% faster for sure"),
+        (-0.05, 0.1, "4.9% faster, but not for sure"),
+        (0.02, 0.0001, "2.0% slower"),
+    ],
+)
+def test_what_a_witness_surely_saw_is_said(change: float, error: float, seen: str) -> None:
+    found = witness.unconfirmed(Pooled(-0.214, 0.001, 10), Pooled(change, error, 6), POLICY.gates)
+    assert found is not None
+    assert found.message == (
+        f"head is 19.3% faster than base; timed alone, each in a process of its own, it is {seen}: "
+        "that confirms no improvement"
+    )
