@@ -104,7 +104,7 @@ def split(body: str) -> dict[Part, str]:
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):
-        part = _part(heading)
+        part = _part(heading) if heading else None
         if part is not None:
             current = found.setdefault(part, [])
             current += [rest] if rest else []
@@ -122,9 +122,10 @@ def _lines(text: str) -> Iterator[tuple[str, str, str]]:
     lines = text.split("\n")
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         marks = _FENCE.match(line)
-        if fence or marks:
-            ended = marks and marks[1].startswith(fence) and not line.strip(" `~")
-            fence = ("" if ended else fence) if fence else marks[1] if marks else ""
+        if marks and (not fence or (marks[1].startswith(fence) and not line.strip(" `~"))):
+            fence = "" if fence else marks[1]
+            yield line, "", ""
+        elif fence:
             yield line, "", ""
         elif found := _HEADING.match(line):
             # Stripped here: a pattern that does it takes hours over a line of spaces.
@@ -139,8 +140,10 @@ def _lines(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _part(heading: str) -> Part | None:
     words = plain(heading).casefold()
+    if len(words) > 80:
+        return None
     found = [(match.start(), part.name, part) for part in Part if (match := re.search(part.pattern, words))]
-    return min(found)[2] if found and len(words) <= 80 else None
+    return min(found)[2] if found else None
 
 
 def _is_empty(part: Part, text: str) -> bool:

@@ -173,10 +173,10 @@ _VERDICTS: dict[str, RecordVerdict] = {}
 
 
 def judged_once(
-    made: RunRecord, policy: Policy, baseline: RunRecord | None = None, *rest: Any, **options: Any
+    made: RunRecord, policy: Policy, baseline: RunRecord | None = None, *words: Any, **options: Any
 ) -> RecordVerdict:
-    """As the judge, which says the same of the same record."""
-    key = record.to_json(made) + (record.to_json(baseline) if baseline else "")
+    """As the judge, which says the same of the same."""
+    key = record.to_json(made) + (record.to_json(baseline) if baseline else "") + repr((policy, words, options))
     if key not in _VERDICTS:
-        _VERDICTS[key] = judge(made, policy, baseline, *rest, **options)
+        _VERDICTS[key] = judge(made, policy, baseline, *words, **options)
     return _VERDICTS[key]

@@ -91,7 +91,6 @@ class Pull:
     head_repository: str | None = None
     """A fork's full name, the repository's own, or None for a fork that was deleted."""
     state: str = "open"
-    draft: bool = False
     locked: bool = False
     title: str = "Widen the loads"
     body: str | None = ""
@@ -159,7 +158,7 @@ def _problem(asked: tuple[str, str, tuple[tuple[str, str], ...], str], status: i
     return None
 
 
-Handler = Callable[..., Answer]
+Handler = Callable[..., Any]
 ROUTES: list[tuple[str, str, re.Pattern[str], str, Handler]] = []
 
 
@@ -171,7 +170,8 @@ def route(method: str, path: str, needs: str) -> Callable[[Handler], Handler]:
         pattern = re.escape(PREFIX + path)
         for name in ["owner", "repo", *names]:
             wide = name in ("path", "ref") and path.endswith(f"{{{name}}}")
-            pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{'.+' if wide else '[^/]+'})")
+            kind = r"\d+" if name.endswith(("_number", "_id")) else ".+" if wide else "[^/]+"
+            pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{kind})")
         ROUTES.append((method, path, re.compile(pattern), needs, handler))
         return handler
 
@@ -370,7 +370,10 @@ class FakeGitHub:
                 elif not self._allowed(needs):
                     answer = Answer(403, DENIED)
                 else:
-                    answer = handler(self, request, **values)
+                    typed = {key: int(one) if key.endswith(("_number", "_id")) else one for key, one in values.items()}
+                    made = handler(self, request, **typed)
+                    made = Answer(404, NOT_FOUND) if made is None else made
+                    answer = made if isinstance(made, Answer) else Answer(200, made)
             self._check(request, path, values, answer)
             return answer
         self.problems.append(f"{request.method} {request.path}: the fake knows no such request")
@@ -433,7 +436,6 @@ class FakeGitHub:
         shown |= {
             "number": pull.number,
             "state": pull.state,
-            "draft": pull.draft,
             "locked": pull.locked,
             "title": pull.title,
             "body": pull.body,
@@ -489,36 +491,103 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 
 # The requests --------------------------------------------------------------------------------------------------------
+#
+# Each answers 200 with what it returns, 404 with nothing, or an Answer.
 
 
-@route("GET", "", needs="contents: read | pull-requests: read")
-def _repository(github: FakeGitHub, _: Request) -> Answer:
+SEE_TALK, TALK = "issues: read | pull-requests: read", "issues: write | pull-requests: write"
+SEE_PULLS, SEE_CHECKS, SEE_RUNS, SEE_FILES = "pull-requests: read", "checks: read", "actions: read", "contents: read"
+
+
+def _of(every: dict[int, Json], key: str, value: Any) -> list[Json]:
+    return sorted((_bare(one) for one in every.values() if one[key] == value), key=lambda one: int(one["id"]))
+
+
+def _pulls_of(github: FakeGitHub, commit: str) -> list[Json]:
+    found = (pull for pull in github.pulls.values() if commit in (pull.head_sha, pull.merge_commit_sha))
+    return [github.show_pull(pull, whole=False) for pull in found]
+
+
+def _runs(github: FakeGitHub, query: dict[str, str]) -> list[Json]:
+    names = {"head_sha": "head_sha", "event": "event", "branch": "head_branch"}
+    asked = {names[key]: value for key, value in query.items() if key in names}
+    return [run for run in github.runs.values() if asked.items() <= run.items()]
+
+
+def _issue(github: FakeGitHub, number: int) -> Json:
+    address = f"{github.url}/repos/{github.repository}/issues/{number}"
+    return github.issues.get(number) or example("issue") | {"number": number, "url": address}
+
+
+def _artifacts(github: FakeGitHub, run: int) -> list[Json]:
+    return [one for one in github.artifacts.values() if one["workflow_run"]["id"] == run]
+
+
+ONE: dict[str, tuple[str, Callable[[FakeGitHub, Any], Any]]] = {
+    "/pulls/{pull_number}": (SEE_PULLS, lambda hub, n: hub.pulls.get(n) and hub.show_pull(hub.pulls[n], whole=True)),
+    "/issues/{issue_number}": (SEE_TALK, _issue),
+    "/issues/comments/{comment_id}": (SEE_TALK, lambda hub, n: _bare(hub.comments.get(n))),
+    "/check-runs/{check_run_id}": (SEE_CHECKS, lambda hub, n: _bare(hub.checks.get(n))),
+    "/actions/runs/{run_id}": (SEE_RUNS, lambda hub, n: hub.runs.get(n)),
+    "/git/ref/{ref}": (SEE_FILES, lambda hub, ref: _ref(hub, ref) if ref in hub.refs else None),
+}
+"""What is read by its number or name."""
+LISTS: dict[str, tuple[str, str | None, Callable[[FakeGitHub, Request, Any], list[Json]]]] = {
+    "/pulls/{pull_number}/files": (
+        SEE_PULLS,
+        None,
+        lambda hub, _, n: [example("diff-entry-items")[0] | file for file in hub.pulls[n].files],
+    ),
+    "/issues/{issue_number}/comments": (SEE_TALK, None, lambda hub, _, n: _of(hub.comments, "issue_number", n)),
+    "/commits/{commit_sha}/pulls": (SEE_PULLS, None, lambda hub, _, sha: _pulls_of(hub, sha)),
+    "/actions/runs": (SEE_RUNS, "workflow_runs", lambda hub, asked, _: _runs(hub, asked.query)),
+    "/actions/runs/{run_id}/jobs": (SEE_RUNS, "jobs", lambda hub, _, n: hub.jobs.get(n, [])),
+    "/actions/runs/{run_id}/artifacts": (SEE_RUNS, "artifacts", lambda hub, _, n: _artifacts(hub, n)),
+}
+"""What comes in pages, and under which key."""
+
+
+def _register() -> None:
+    for path, (needs, one) in ONE.items():
+        route("GET", path, needs)(lambda hub, _, one=one, **names: one(hub, *names.values()))
+    for path, (needs, wrap, every) in LISTS.items():
+        route("GET", path, needs)(
+            lambda hub, asked, every=every, wrap=wrap, **names: hub._page(
+                asked, every(hub, asked, next(iter(names.values()), None)), wrap
+            )
+        )
+
+
+_register()
+
+
+@route("GET", "", "contents: read | pull-requests: read")
+def _repository(github: FakeGitHub, _: Request) -> Any:
     shown = example("full-repository-default-response") | {"language": None}
     for key in ("source", "parent", "template_repository"):
         shown.pop(key, None)  # GitHub's own example lacks required keys in them
-    return Answer(
-        200, github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
-    )
+    return github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
 
 
-@route("GET", "/pulls", needs="pull-requests: read")
-def _list_pulls(github: FakeGitHub, request: Request) -> Answer:
-    wanted = request.query.get("state", "open")
-    pulls = [pull for pull in github.pulls.values() if wanted in ("all", pull.state)]
-    if "head" in request.query:
-        owner, _, ref = request.query["head"].partition(":")
-        pulls = [p for p in pulls if p.head_ref == ref and (p.head_repository or "").split("/")[0] == owner]
-    if "base" in request.query:
-        pulls = [pull for pull in pulls if pull.base_ref == request.query["base"]]
-    return github._page(request, [github.show_pull(pull, whole=False) for pull in reversed(pulls)])
+@route("GET", "/pulls", SEE_PULLS)
+def _list_pulls(github: FakeGitHub, request: Request) -> Any:
+    wanted, (owner, _, ref) = request.query.get("state", "open"), request.query.get("head", "").partition(":")
+    base = request.query.get("base")
+    found = [
+        github.show_pull(pull, whole=False)
+        for pull in reversed(github.pulls.values())
+        if wanted in ("all", pull.state)
+        and (not ref or (pull.head_ref, (pull.head_repository or "").split("/")[0]) == (ref, owner))
+        and base in (None, pull.base_ref)
+    ]
+    return github._page(request, found)
 
 
-@route("POST", "/pulls", needs="pull-requests: write")
-def _create_pull(github: FakeGitHub, request: Request) -> Answer:
+@route("POST", "/pulls", "pull-requests: write")
+def _create_pull(github: FakeGitHub, request: Request) -> Any:
     said = request.body
     if any(pull.head_ref == said["head"] and pull.state == "open" for pull in github.pulls.values()):
-        error = {"resource": "PullRequest", "code": "custom", "message": "A pull request already exists"}
-        return Answer(422, _invalid(error))
+        return _invalid(resource="PullRequest", code="custom", message="A pull request already exists")
     pull = github.open_pull(
         head_ref=said["head"],
         base_ref=said["base"],
@@ -531,110 +600,61 @@ def _create_pull(github: FakeGitHub, request: Request) -> Answer:
     return Answer(201, github.show_pull(pull, whole=True))
 
 
-@route("GET", "/pulls/{pull_number}", needs="pull-requests: read")
-def _get_pull(github: FakeGitHub, _: Request, pull_number: str) -> Answer:
-    pull = github.pulls.get(int(pull_number))
-    return Answer(404, NOT_FOUND) if pull is None else Answer(200, github.show_pull(pull, whole=True))
-
-
-@route("PATCH", "/pulls/{pull_number}", needs="pull-requests: write")
-def _edit_pull(github: FakeGitHub, request: Request, pull_number: str) -> Answer:
-    pull = github.pulls[int(pull_number)]
+@route("PATCH", "/pulls/{pull_number}", "pull-requests: write")
+def _edit_pull(github: FakeGitHub, request: Request, pull_number: int) -> Any:
+    pull = github.pulls[pull_number]
     pull.title = request.body.get("title", pull.title)
     pull.body = request.body.get("body", pull.body)
-    return Answer(200, github.show_pull(pull, whole=True))
+    return github.show_pull(pull, whole=True)
 
 
-@route("GET", "/pulls/{pull_number}/files", needs="pull-requests: read")
-def _list_files(github: FakeGitHub, request: Request, pull_number: str) -> Answer:
-    like = example("diff-entry-items")[0]
-    return github._page(request, [like | file for file in github.pulls[int(pull_number)].files])
-
-
-@route("GET", "/issues/{issue_number}/comments", needs="issues: read | pull-requests: read")
-def _list_comments(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
-    found = [comment for comment in github.comments.values() if comment["issue_number"] == int(issue_number)]
-    return github._page(request, sorted(map(_bare, found), key=lambda comment: comment["id"]))
-
-
-@route("POST", "/issues/{issue_number}/comments", needs="issues: write | pull-requests: write")
-def _create_comment(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
-    pull = github.pulls.get(int(issue_number))
-    if pull is None and int(issue_number) not in github.issues:
-        return Answer(404, NOT_FOUND)
+@route("POST", "/issues/{issue_number}/comments", TALK)
+def _create_comment(github: FakeGitHub, request: Request, issue_number: int) -> Any:
+    pull = github.pulls.get(issue_number)
+    if pull is None and issue_number not in github.issues:
+        return None
     if pull is not None and pull.locked:
         return Answer(403, {"message": "Unable to create comment because issue is locked."})
-    if len(request.body["body"]) > MAX_COMMENT:
-        return Answer(422, _too_long())
-    return Answer(201, _bare(github.comment(int(issue_number), request.body["body"])))
+    return _too_long(request) or Answer(201, _bare(github.comment(issue_number, request.body["body"])))
 
 
-@route("GET", "/issues/comments/{comment_id}", needs="issues: read | pull-requests: read")
-def _get_comment(github: FakeGitHub, _: Request, comment_id: str) -> Answer:
-    found = github.comments.get(int(comment_id))
-    return Answer(404, NOT_FOUND) if found is None else Answer(200, _bare(found))
+@route("DELETE", "/issues/comments/{comment_id}", TALK)
+def _delete_comment(github: FakeGitHub, _: Request, comment_id: int) -> Any:
+    return Answer(204) if github.comments.pop(comment_id, None) else None
 
 
-@route("PATCH", "/issues/comments/{comment_id}", needs="issues: write | pull-requests: write")
-def _edit_comment(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
-    found = github.comments.get(int(comment_id))
-    if found is None:
-        return Answer(404, NOT_FOUND)
-    if len(request.body["body"]) > MAX_COMMENT:
-        return Answer(422, _too_long())
-    found["body"] = request.body["body"]
-    return Answer(200, _bare(found))
+@route("PATCH", "/issues/comments/{comment_id}", TALK)
+def _edit_comment(github: FakeGitHub, request: Request, comment_id: int) -> Any:
+    if comment_id not in github.comments or (long := _too_long(request)):
+        return long if comment_id in github.comments else None
+    github.comments[comment_id]["body"] = request.body["body"]
+    return _bare(github.comments[comment_id])
 
 
-@route("DELETE", "/issues/comments/{comment_id}", needs="issues: write | pull-requests: write")
-def _delete_comment(github: FakeGitHub, _: Request, comment_id: str) -> Answer:
-    if github.comments.pop(int(comment_id), None) is None:
-        return Answer(404, NOT_FOUND)
-    return Answer(204)
-
-
-@route("GET", "/issues/comments/{comment_id}/reactions", needs="issues: read | pull-requests: read")
-def _list_reactions(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
-    found = [content for id_, content in github.reactions if id_ == int(comment_id)]
-    return github._page(request, [example("reaction") | {"content": content} for content in found])
-
-
-@route("POST", "/issues/comments/{comment_id}/reactions", needs="issues: write | pull-requests: write")
-def _react(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
-    if int(comment_id) not in github.comments:
-        return Answer(404, NOT_FOUND)
-    reaction = (int(comment_id), request.body["content"])
+@route("POST", "/issues/comments/{comment_id}/reactions", TALK)
+def _react(github: FakeGitHub, request: Request, comment_id: int) -> Any:
+    if comment_id not in github.comments:
+        return None
+    reaction = (comment_id, request.body["content"])
     old = reaction in github.reactions
-    if not old:
-        github.reactions.append(reaction)
+    github.reactions += [] if old else [reaction]
     return Answer(200 if old else 201, example("reaction") | {"content": reaction[1]})
 
 
-@route("GET", "/issues/{issue_number}", needs="issues: read | pull-requests: read")
-def _get_issue(github: FakeGitHub, _: Request, issue_number: str) -> Answer:
-    if int(issue_number) in github.issues:
-        return Answer(200, github.issues[int(issue_number)])
-    shown = example("issue") | {"number": int(issue_number)}
-    shown["url"] = f"{github.url}/repos/{github.repository}/issues/{issue_number}"
-    return Answer(200, shown)
-
-
-@route("GET", "/issues", needs="issues: read")
-def _list_issues(github: FakeGitHub, request: Request) -> Answer:
-    states = ("open", "closed") if request.query.get("state") == "all" else (request.query.get("state", "open"),)
+@route("GET", "/issues", "issues: read")
+def _list_issues(github: FakeGitHub, request: Request) -> Any:
+    state = request.query.get("state", "open")
     asked = {name for name in request.query.get("labels", "").split(",") if name}
     found = [
         one
         for one in github.issues.values()
-        if one["state"] in states and asked <= {label["name"] for label in one["labels"]}
+        if state in ("all", one["state"]) and asked <= {label["name"] for label in one["labels"]}
     ]
     return github._page(request, sorted(found, key=lambda one: -one["number"]))
 
 
-@route("POST", "/issues", needs="issues: write")
-def _create_issue(github: FakeGitHub, request: Request) -> Answer:
-    if len(request.body["body"]) > MAX_COMMENT:
-        return Answer(422, _too_long())
+@route("POST", "/issues", "issues: write")
+def _create_issue(github: FakeGitHub, request: Request) -> Any:
     number = 1 + max((*github.issues, *github.pulls), default=0)
     made = example("issue") | {"number": number, "id": github.next_id(), "state": "open", "state_reason": None}
     made |= {"title": request.body["title"], "body": request.body["body"], "assignee": None, "assignees": []}
@@ -644,165 +664,114 @@ def _create_issue(github: FakeGitHub, request: Request) -> Answer:
     made["url"] = f"{github.url}/repos/{github.repository}/issues/{number}"
     made["comments_url"] = f"{made['url']}/comments"
     del made["pull_request"]
+    if long := _too_long(request):
+        return long
     github.issues[number] = made
     return Answer(201, made)
 
 
-@route("PATCH", "/issues/{issue_number}", needs="issues: write")
-def _edit_issue(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
-    found = github.issues.get(int(issue_number))
-    if found is None:
-        return Answer(404, NOT_FOUND)
+@route("PATCH", "/issues/{issue_number}", "issues: write")
+def _edit_issue(github: FakeGitHub, request: Request, issue_number: int) -> Any:
+    found = github.issues[issue_number]
     found |= {key: request.body[key] for key in ("title", "body", "state", "state_reason") if key in request.body}
-    return Answer(200, found)
+    return found
 
 
-@route("GET", "/commits/{commit_sha}/pulls", needs="pull-requests: read")
-def _pulls_of_commit(github: FakeGitHub, request: Request, commit_sha: str) -> Answer:
-    found = [pull for pull in github.pulls.values() if commit_sha in (pull.head_sha, pull.merge_commit_sha)]
-    return github._page(request, [github.show_pull(pull, whole=False) for pull in found])
-
-
-@route("GET", "/issues/{issue_number}/labels", needs="issues: read | pull-requests: read")
-def _list_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
-    return github._page(request, [github._label(name) for name in github.pulls[int(issue_number)].labels])
-
-
-@route("POST", "/issues/{issue_number}/labels", needs="issues: write | pull-requests: write")
-def _add_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
-    pull = github.pulls[int(issue_number)]
+@route("POST", "/issues/{issue_number}/labels", TALK)
+def _add_labels(github: FakeGitHub, request: Request, issue_number: int) -> Any:
+    pull = github.pulls[issue_number]
     pull.labels += [name for name in request.body["labels"] if name not in pull.labels]
     for name in request.body["labels"]:
         # A label that the repository does not have is made, without a meaning.
         github.repository_labels.setdefault(name, {"name": name, "color": "ededed", "description": None})
-    return Answer(200, [github._label(name) for name in pull.labels])
+    return [github._label(name) for name in pull.labels]
 
 
-@route("DELETE", "/issues/{issue_number}/labels/{name}", needs="issues: write | pull-requests: write")
-def _remove_label(github: FakeGitHub, _: Request, issue_number: str, name: str) -> Answer:
-    pull = github.pulls[int(issue_number)]
+@route("DELETE", "/issues/{issue_number}/labels/{name}", TALK)
+def _remove_label(github: FakeGitHub, _: Request, issue_number: int, name: str) -> Any:
+    pull = github.pulls[issue_number]
     if name not in pull.labels:
-        return Answer(404, {"message": "Label does not exist", "documentation_url": "https://docs.github.com/rest"})
+        return None
     pull.labels.remove(name)
-    return Answer(200, [github._label(left) for left in pull.labels])
+    return [github._label(left) for left in pull.labels]
 
 
-@route("PATCH", "/labels/{name}", needs="issues: write | pull-requests: write")
-def _edit_label(github: FakeGitHub, request: Request, name: str) -> Answer:
+@route("PATCH", "/labels/{name}", TALK)
+def _edit_label(github: FakeGitHub, request: Request, name: str) -> Any:
     if name not in github.repository_labels:
-        return Answer(404, NOT_FOUND)
+        return None
     github.repository_labels[name] |= request.body
-    return Answer(200, github._label(name))
+    return github._label(name)
 
 
-@route("POST", "/check-runs", needs="checks: write")
-def _create_check(github: FakeGitHub, request: Request) -> Answer:
+@route("POST", "/check-runs", "checks: write")
+def _create_check(github: FakeGitHub, request: Request) -> Any:
     check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
     check |= {"conclusion": None, "completed_at": None}
     check["app"] = check["app"] | {"slug": github.login.removesuffix("[bot]")}
-    check["output"] = {
-        "title": None,
-        "summary": None,
-        "text": None,
-        "annotations_count": 0,
-        "annotations_url": "https://x.test",
-    }
+    check["output"] = dict.fromkeys(("title", "summary", "text"))
+    check["output"] |= {"annotations_count": 0, "annotations_url": "https://x.test"}
     check["url"] = f"{github.url}/repos/{github.repository}/check-runs/{check['id']}"
     github.checks[check["id"]] = check
     return Answer(201, _change_check(github, check, request.body))
 
 
-@route("GET", "/check-runs/{check_run_id}", needs="checks: read")
-def _get_check(github: FakeGitHub, _: Request, check_run_id: str) -> Answer:
-    found = github.checks.get(int(check_run_id))
-    return Answer(404, NOT_FOUND) if found is None else Answer(200, _bare(found))
+@route("PATCH", "/check-runs/{check_run_id}", "checks: write")
+def _edit_check(github: FakeGitHub, request: Request, check_run_id: int) -> Any:
+    found = github.checks.get(check_run_id)
+    return _change_check(github, found, request.body) if found else None
 
 
-@route("PATCH", "/check-runs/{check_run_id}", needs="checks: write")
-def _edit_check(github: FakeGitHub, request: Request, check_run_id: str) -> Answer:
-    found = github.checks.get(int(check_run_id))
-    return Answer(404, NOT_FOUND) if found is None else Answer(200, _change_check(github, found, request.body))
-
-
-@route("GET", "/commits/{ref}/check-runs", needs="checks: read")
-def _list_checks(github: FakeGitHub, request: Request, ref: str) -> Answer:
-    found = [check for check in github.checks.values() if check["head_sha"] == ref]
-    if "check_name" in request.query:
-        found = [check for check in found if check["name"] == request.query["check_name"]]
+@route("GET", "/commits/{ref}/check-runs", SEE_CHECKS)
+def _list_checks(github: FakeGitHub, request: Request, ref: str) -> Any:
+    name = request.query.get("check_name")
+    found = [one for one in github.checks.values() if one["head_sha"] == ref and name in (None, one["name"])]
     return github._page(request, [_bare(check) for check in reversed(found)], "check_runs")
 
 
-@route("GET", "/commits/{ref}", needs="contents: read")
-def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Answer:
+@route("GET", "/commits/{ref}", SEE_FILES)
+def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Any:
     known = [github.refs.get(f"{kind}/{ref}") for kind in ("heads", "tags")]
     head = github.refs[f"heads/{github.default_branch}"] if ref == "HEAD" else None
     sha = next((found for found in (*known, head) if found), ref if re.fullmatch("[0-9a-f]{40}", ref) else None)
     if sha is None:
         return Answer(422, {"message": f"No commit found for SHA: {ref}"})
-    return Answer(200, example("commit") | {"sha": sha, "files": []})
+    return example("commit") | {"sha": sha, "files": []}
 
 
-@route("GET", "/compare/{basehead}", needs="contents: read")
-def _compare(github: FakeGitHub, _: Request, basehead: str) -> Answer:
+@route("GET", "/compare/{basehead}", SEE_FILES)
+def _compare(github: FakeGitHub, _: Request, basehead: str) -> Any:
     base, _dots, head = basehead.partition("...")
-    shown = example("commit-comparison")
+    shown: Json = example("commit-comparison")
     shown["merge_base_commit"]["sha"] = github.merge_bases.get((base, head)) or github.refs.get(f"heads/{base}", base)
     shown["files"] = github._compared_files(base, head)
-    return Answer(200, shown)
+    return shown
 
 
-@route("GET", "/collaborators/{username}/permission", needs="contents: read")
-def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
+@route("GET", "/collaborators/{username}/permission", SEE_FILES)
+def _permission(github: FakeGitHub, _: Request, username: str) -> Any:
     held = github.collaborators.get(username, "none")
-    shown = example("repository-collaborator-permission-response-if-user-has-admin-permissions")
+    shown: Json = example("repository-collaborator-permission-response-if-user-has-admin-permissions")
     legacy = {"maintain": "write", "triage": "read"}.get(held, held)
     shown["user"] |= {"login": username, "role_name": held}  # GitHub's own example lacks a required key here
-    return Answer(200, shown | {"permission": legacy, "role_name": held})
+    return shown | {"permission": legacy, "role_name": held}
 
 
-@route("GET", "/actions/runs", needs="actions: read")
-def _list_runs(github: FakeGitHub, request: Request) -> Answer:
-    names = {"head_sha": "head_sha", "event": "event", "branch": "head_branch"}
-    asked = {names[key]: value for key, value in request.query.items() if key in names}
-    found = [run for run in github.runs.values() if asked.items() <= run.items()]
-    return github._page(request, found, "workflow_runs")
-
-
-@route("GET", "/actions/runs/{run_id}", needs="actions: read")
-def _get_run(github: FakeGitHub, _: Request, run_id: str) -> Answer:
-    run = github.runs.get(int(run_id))
-    return Answer(404, NOT_FOUND) if run is None else Answer(200, run)
-
-
-@route("GET", "/actions/runs/{run_id}/approvals", needs="actions: read")
-def _list_approvals(github: FakeGitHub, _: Request, run_id: str) -> Answer:
+@route("GET", "/actions/runs/{run_id}/approvals", SEE_RUNS)
+def _list_approvals(github: FakeGitHub, _: Request, run_id: int) -> Any:
     [review] = example("environment-approvals-items")
     [environment] = review["environments"]
-    return Answer(
-        200,
-        [
-            review | {"user": github._user(login), "environments": [environment | {"name": name}]}
-            for name, login in github.approvals.get(int(run_id), {}).items()
-        ],
-    )
+    given = github.approvals.get(run_id, {}).items()
+    return [
+        review | {"user": github._user(login), "environments": [environment | {"name": name}]} for name, login in given
+    ]
 
 
-@route("GET", "/actions/runs/{run_id}/jobs", needs="actions: read")
-def _list_jobs(github: FakeGitHub, request: Request, run_id: str) -> Answer:
-    return github._page(request, github.jobs.get(int(run_id), []), "jobs")
-
-
-@route("GET", "/actions/runs/{run_id}/artifacts", needs="actions: read")
-def _list_artifacts(github: FakeGitHub, request: Request, run_id: str) -> Answer:
-    found = [one for one in github.artifacts.values() if one["workflow_run"]["id"] == int(run_id)]
-    return github._page(request, found, "artifacts")
-
-
-@route("GET", "/actions/artifacts/{artifact_id}/{archive_format}", needs="actions: read")
-def _download(github: FakeGitHub, _: Request, artifact_id: str, archive_format: str) -> Answer:
-    artifact = github.artifacts.get(int(artifact_id))
+@route("GET", "/actions/artifacts/{artifact_id}/{archive_format}", SEE_RUNS)
+def _download(github: FakeGitHub, _: Request, artifact_id: int, archive_format: str) -> Any:
+    artifact = github.artifacts.get(artifact_id)
     if artifact is None or archive_format != "zip":
-        return Answer(404, NOT_FOUND)
+        return None
     if artifact["expired"]:
         return Answer(410, {"message": "Artifact has expired", "documentation_url": "https://docs.github.com/rest"})
     # Another host than the API's, as with GitHub: the token must not follow.
@@ -810,27 +779,18 @@ def _download(github: FakeGitHub, _: Request, artifact_id: str, archive_format: 
     return Answer(302, None, {"Location": other})
 
 
-@route("GET", "/git/ref/{ref}", needs="contents: read")
-def _get_ref(github: FakeGitHub, _: Request, ref: str) -> Answer:
-    return Answer(200, _ref(github, ref)) if ref in github.refs else Answer(404, NOT_FOUND)
-
-
-@route("POST", "/git/refs", needs="contents: write")
-def _create_ref(github: FakeGitHub, request: Request) -> Answer:
+@route("POST", "/git/refs", "contents: write")
+def _create_ref(github: FakeGitHub, request: Request) -> Any:
     name = request.body["ref"].removeprefix("refs/")
     if name in github.refs:
-        return Answer(422, _invalid({"resource": "Reference", "code": "already_exists", "field": "ref"}))
-    return Answer(201, _point(github, name, request.body["sha"]))
+        return _invalid(resource="Reference", code="already_exists", field="ref")
+    return Answer(201, _move_ref(github, request, name))
 
 
-@route("PATCH", "/git/refs/{ref}", needs="contents: write")
-def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Answer:
-    return Answer(200, _point(github, ref, request.body["sha"]))
-
-
-def _point(github: FakeGitHub, ref: str, sha: str) -> Json:
+@route("PATCH", "/git/refs/{ref}", "contents: write")
+def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Any:
     """The ref names this commit, and its branch has the default branch's files."""
-    github.refs[ref] = sha
+    github.refs[ref] = request.body["sha"]
     branch = ref.removeprefix("heads/")
     for (known, path), data in list(github.files.items()):
         if known == github.default_branch:
@@ -838,18 +798,18 @@ def _point(github: FakeGitHub, ref: str, sha: str) -> Json:
     return _ref(github, ref)
 
 
-@route("GET", "/contents/{path}", needs="contents: read")
-def _get_file(github: FakeGitHub, request: Request, path: str) -> Answer:
+@route("GET", "/contents/{path}", SEE_FILES)
+def _get_file(github: FakeGitHub, request: Request, path: str) -> Any:
     data = github.files.get((request.query.get("ref", github.default_branch), path))
     if data is None:
-        return Answer(404, NOT_FOUND)
-    shown = example("content-file-response-if-content-is-a-file")
+        return None
+    shown: Json = example("content-file-response-if-content-is-a-file")
     content = base64.b64encode(data).decode()
-    return Answer(200, shown | {"path": path, "content": content, "sha": _blob_sha(data), "size": len(data)})
+    return shown | {"path": path, "content": content, "sha": _blob_sha(data), "size": len(data)}
 
 
-@route("PUT", "/contents/{path}", needs="contents: write")
-def _put_file(github: FakeGitHub, request: Request, path: str) -> Answer:
+@route("PUT", "/contents/{path}", "contents: write")
+def _put_file(github: FakeGitHub, request: Request, path: str) -> Any:
     said = request.body
     old = github.files.get((said["branch"], path))
     if old is not None and said.get("sha") != _blob_sha(old):
@@ -862,8 +822,8 @@ def _put_file(github: FakeGitHub, request: Request, path: str) -> Answer:
     return Answer(201 if old is None else 200, shown)
 
 
-def _bare(stored: Json) -> Json:
-    return {key: value for key, value in stored.items() if key not in ("issue_number", "annotations")}
+def _bare(stored: Json | None) -> Any:
+    return stored and {key: value for key, value in stored.items() if key not in ("issue_number", "annotations")}
 
 
 def _change_check(github: FakeGitHub, check: Json, said: Json) -> Json:
@@ -875,17 +835,19 @@ def _change_check(github: FakeGitHub, check: Json, said: Json) -> Json:
     check["annotations"] += output.get("annotations", [])
     check["output"] |= {key: output[key] for key in ("title", "summary", "text") if key in output}
     check["output"]["annotations_count"] = len(check["annotations"])
-    return _bare(check)
+    shown: Json = _bare(check)
+    return shown
 
 
-def _invalid(error: Json) -> Json:
-    return {"message": "Validation Failed", "errors": [error], "documentation_url": "https://docs.github.com/rest"}
+def _invalid(**error: str) -> Answer:
+    more = {"errors": [error], "documentation_url": "https://docs.github.com/rest"}
+    return Answer(422, {"message": "Validation Failed"} | more)
 
 
-def _too_long() -> Json:
-    return _invalid(
-        {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
-    )
+def _too_long(request: Request) -> Answer | None:
+    if len(request.body["body"]) <= MAX_COMMENT:
+        return None
+    return _invalid(resource="IssueComment", code="unprocessable", field="data", message="Body is too long")
 
 
 def _ref(github: FakeGitHub, name: str) -> Json:

@@ -362,7 +362,7 @@ the same for ever, of each request → 3 and one sentence that says what came
 a status, a limit or a lost answer once, of each request → one comment, one check run, one label, no annotation twice
     ci/github/test_client.py::test_a_passing_fault_changes_nothing_in_the_end[*]
 the same of an edit → the edit is made once
-    ci/github/test_client.py::test_an_edit_survives_bad_days_too[*]
+    ci/github/test_client.py::test_an_edit_survives_bad_days_too
 the answer to annotations is lost → none stands twice
     ci/github/test_client.py::test_a_lost_answer_never_doubles_annotations[*]
 a request that takes too long → tried again

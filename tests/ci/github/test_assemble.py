@@ -10,9 +10,9 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble
-from kernelgate.ci.github.fetch import RunInfo, SeenPull
-from kernelgate.ci.judge.gate import BlockCode, Label
+from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble, blame
+from kernelgate.ci.github.fetch import Job, RunInfo, SeenPull
+from kernelgate.ci.judge.gate import BlockCode, Fault, Label
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
@@ -90,6 +90,22 @@ def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> N
     assert "must be measured again" in comment(posting(tmp_path, made, {"l4": PLAN}).report)
     stated = PLAN.model_copy(update={"hash": "a"})
     assert posting(tmp_path, made, {"l4": stated}).decision.conclusion == "success"
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "step", "fault", "said"),
+    [
+        ("failure", "build head", Fault.BUILD, "the job j stopped at build head"),
+        ("failure", "Fuzz the head", Fault.OUTPUT, "the job j stopped at Fuzz the head"),
+        ("failure", "doctor", Fault.RUNNER, "the job j stopped at doctor"),
+        ("failure", "bench", Fault.OURS, "the job j stopped at bench"),
+        ("failure", None, Fault.RUNNER, "the job j"),
+        ("timed_out", "fuzz", Fault.RUNNER, "ran into its time limit"),
+    ],
+)
+def test_the_step_tells_whose_fault_it_is(conclusion: str, step: str | None, fault: Fault, said: str) -> None:
+    found, sentence = blame(Job(name="j", conclusion=conclusion, step=step))
+    assert (found, said in sentence) == (fault, True)
 
 
 def carded(name: str) -> RunRecord:

@@ -17,7 +17,7 @@ from kernelgate.ci.github.client import DeniedError, GitHubError, connect
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels, shown_stamp, state_line
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
-from tests.fakes.github_server import FakeGitHub
+from tests.fakes.github_server import FakeGitHub, InjectedFault
 
 HEAD, OLD, NEW = "a" * 40, "0" * 40, "f" * 40
 STAMP = Stamp(HEAD, 5, 1)
@@ -59,74 +59,69 @@ def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
     assert desk.github.pulls[1].labels == ["help wanted"]
 
 
-def test_annotations_go_out_in_fifties_and_only_once(desk: Desk) -> None:
-    put_check(desk.bot, check(120), STAMP)
-    sent = [len(said.body["output"].get("annotations", [])) for said in desk.github.requests if said.method != "GET"]
-    assert sent == [50, 50, 20]
-    put_check(desk.bot, check(120), STAMP)
-    [shown] = desk.github.checks.values()
-    assert [note["start_line"] for note in shown["annotations"]] == list(range(1, 121))
-
-
 # Bad days ------------------------------------------------------------------------------------------------------------
 
 
-BAD_DAYS: dict[str, Callable[[FakeGitHub, str, str], Any]] = {
-    "500": lambda fake, method, path: fake.fault(method, path, status=500),
-    "502 three times": lambda fake, method, path: fake.fault(method, path, status=502, times=3),
-    "503, and it was done": lambda fake, method, path: fake.fault(method, path, drop="after"),
-    "connection lost before": lambda fake, method, path: fake.fault(method, path, drop="before"),
-    "primary rate limit": lambda fake, method, path: fake.rate_limit(method, path),
-    "secondary rate limit": lambda fake, method, path: fake.rate_limit(method, path, secondary=True),
-    "429": lambda fake, method, path: fake.fault(method, path, status=429, headers={"Retry-After": "3"}),
-}
-REQUESTS = (
-    ("GET", "/pulls/1"),
-    ("GET", COMMENTS),
-    ("POST", COMMENTS),
-    ("GET", "/commits/.*/check-runs"),
-    ("POST", "/check-runs"),
-    ("POST", "/issues/1/labels"),
-    ("PATCH", "/labels/.*"),
+def bad_day(fake: FakeGitHub, method: str, path: str) -> list[InjectedFault]:
+    """All that goes wrong with one request, one after the other; in the end it was done, and its answer is lost."""
+    return [
+        fake.fault(method, path, status=500),
+        fake.fault(method, path, drop="before"),
+        fake.rate_limit(method, path),
+        fake.rate_limit(method, path, secondary=True),
+        fake.fault(method, path, status=429, headers={"Retry-After": "3"}),
+        fake.fault(method, path, drop="after"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/pulls/1"),
+        ("GET", COMMENTS),
+        ("POST", COMMENTS),
+        ("GET", "/commits/.*/check-runs"),
+        ("POST", "/check-runs"),
+        ("POST", "/issues/1/labels"),
+        ("PATCH", "/labels/.*"),
+    ],
 )
-
-
-@pytest.mark.parametrize("bad", BAD_DAYS.values(), ids=BAD_DAYS.keys())
-@pytest.mark.parametrize(("method", "path"), REQUESTS, ids=[f"{method} {path}" for method, path in REQUESTS])
-def test_a_passing_fault_changes_nothing_in_the_end(
-    desk: Desk, method: str, path: str, bad: Callable[[FakeGitHub, str, str], Any]
-) -> None:
-    bad(desk.github, method, path)
+def test_a_passing_fault_changes_nothing_in_the_end(desk: Desk, method: str, path: str) -> None:
+    faults = bad_day(desk.github, method, path)
     everything(desk)
-    assert desk.slept
+    assert [fault.times for fault in faults] == [0] * 6
     assert len(desk.github.comments) == len(desk.github.checks) == 1
     assert len(next(iter(desk.github.checks.values()))["annotations"]) == 3
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
-@pytest.mark.parametrize("bad", BAD_DAYS.values(), ids=BAD_DAYS.keys())
-def test_an_edit_survives_bad_days_too(desk: Desk, bad: Callable[[FakeGitHub, str, str], Any]) -> None:
+def test_an_edit_survives_bad_days_too(desk: Desk) -> None:
     everything(desk)
-    bad(desk.github, "PATCH", "/issues/comments/.*")
+    faults = bad_day(desk.github, "PATCH", "/issues/comments/.*")
     everything(desk, Stamp(HEAD, 6, 1), "Faster.")
+    assert [fault.times for fault in faults] == [0] * 6
     assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Faster."]
 
 
 @pytest.mark.parametrize("drop", ["before", "after"])
 def test_a_lost_answer_never_doubles_annotations(desk: Desk, drop: str) -> None:
+    """Which go out in fifties."""
     desk.github.fault("PATCH", "/check-runs/.*", drop=drop)
-    put_check(desk.bot, check(120), STAMP)
+    for _ in range(2):
+        put_check(desk.bot, check(120), STAMP)
+    sent = [len(said.body["output"].get("annotations", [])) for said in desk.github.requests if said.method != "GET"]
+    assert sent in ([50, 50, 50, 20], [50, 50, 20])
     [shown] = desk.github.checks.values()
     assert [note["start_line"] for note in shown["annotations"]] == list(range(1, 121))
 
 
 def test_a_timeout_is_a_passing_fault(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bot_module, "TIMEOUT_S", 1)
+    monkeypatch.setattr(bot_module, "TIMEOUT_S", 0.5)
     quick = connect(desk.bot.step, sleep=desk.slept.append, pause_s=0)
-    desk.github.fault("POST", COMMENTS, hold_s=1.5)
+    desk.github.fault("POST", COMMENTS, hold_s=0.8)
     put_comment(quick, 1, ["Slower."], STAMP)
     # The late request is still handled; the next run finds two and keeps one.
-    threading.Event().wait(0.8)
+    threading.Event().wait(0.6)
     put_comment(quick, 1, ["Slower."], STAMP)
     assert len(desk.github.comments) == 1
     quick.repository.requester.close()
@@ -141,7 +136,7 @@ def test_it_waits_as_long_as_github_asks(desk: Desk) -> None:
 def test_it_waits_for_the_reset_of_the_primary_limit(desk: Desk) -> None:
     desk.github.rate_limit("GET", COMMENTS, wait_s=30)
     put_comment(desk.bot, 1, ["Slower."], STAMP)
-    assert 28 <= desk.slept[0] <= 32
+    assert 20 <= desk.slept[0] <= 32
 
 
 def test_it_does_not_wait_for_an_hour(desk: Desk) -> None:

@@ -188,11 +188,11 @@ def test_the_newest_one_is_taken(main: Desk, tmp_path: Path) -> None:
     assert taken_index(main, tmp_path) == NIGHT
 
 
-@pytest.mark.parametrize("facts", STRANGE.values(), ids=STRANGE)
-def test_one_that_somebody_else_left_is_not_taken(main: Desk, facts: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", STRANGE)
+def test_one_that_somebody_else_left_is_not_taken(main: Desk, what: str, tmp_path: Path) -> None:
     """Planted later under the very name: with it every pull request would be judged by made-up spreads."""
     left_index(main)
-    left_index(main, NIGHT + b" poisoned", **strange(main, facts))
+    left_index(main, NIGHT + b" poisoned", **strange(main, STRANGE[what]))
     assert taken_index(main, tmp_path) == NIGHT
 
 
