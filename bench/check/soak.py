@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 
@@ -153,5 +154,4 @@ def _group(trial: Trial) -> tuple[AxisValue, ...]:
 
 
 def _clock(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    return str(timedelta(seconds=int(seconds)))

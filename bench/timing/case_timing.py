@@ -161,10 +161,9 @@ class CaseSamples:
         return {side: tuple(part(one) for one in self.samples if one.side == side) for side in sides}
 
     def known(self, part: Callable[[Sample], float | None]) -> dict[record.Side, tuple[float, ...]]:
-        found = {side: [one for one in values if one is not None] for side, values in self.by_side(part).items()}
-        return {
-            side: tuple(found[side]) for side, every in self.by_side(part).items() if len(found[side]) == len(every)
-        }
+        """Of the sides of which it is known of every sample."""
+        sides = self.by_side(part).items()
+        return {side: tuple(one for one in every if one is not None) for side, every in sides if None not in every}
 
     @property
     def call_us(self) -> dict[record.Side, float]:

@@ -46,17 +46,18 @@ class Arena:
     def address(self) -> int:
         return 0 if self.data is None else self.data.data_ptr()
 
-    def view(self, place: Place, index: int) -> torch.Tensor:
+    def part(self, offset: int, size: int) -> torch.Tensor:
+        """Its bytes."""
         if self.data is None:
             raise ValueError("the memory is closed")
-        start = place.offset + index % place.count * place.step
-        typed = self.data[start : start + place.bytes].view(TORCH_DTYPES[place.dtype])
+        return self.data[offset : offset + size]
+
+    def view(self, place: Place, index: int) -> torch.Tensor:
+        typed = self.part(place.offset + index % place.count * place.step, place.bytes).view(TORCH_DTYPES[place.dtype])
         return typed.as_strided(place.shape, place.stride)
 
     def rows(self, place: Place) -> torch.Tensor:
-        if self.data is None:
-            raise ValueError("the memory is closed")
-        return self.data[place.offset : place.offset + place.step * place.count].view(place.count, place.step)
+        return self.part(place.offset, place.step * place.count).view(place.count, place.step)
 
 
 _LOCAL: dict[str, torch.Tensor] = {}
@@ -384,11 +385,8 @@ class Pool:
         size, first = self.size, self.first[name]
         if name in self.kernel.in_place:
             return self.golden.setdefault(name, first.new_empty((size.entries, first.numel() // size.length)))
-        [place] = next(one.items for one in self.inputs if one.name == name)
-        if not isinstance(place, Place) or self.arena.data is None:
-            raise ValueError(f"{name} has no memory")
-        entry = place.bytes // size.length
-        flat = self.arena.data[place.offset : place.offset + entry * size.entries]
+        [place] = (item for one in self.inputs if one.name == name for item in one.items if isinstance(item, Place))
+        flat = self.arena.part(place.offset, place.bytes // size.length * size.entries)
         return flat.view(first.dtype).view(size.entries, -1)
 
     def shuffle(self) -> torch.Tensor | None:
