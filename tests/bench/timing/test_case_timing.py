@@ -47,6 +47,7 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
 
     assert all(fits(first, end) or end == first + 1 for first, end in cut), "one that is too long is alone"
     assert not any(fits(first, end + 1) for (first, end), _ in pairwise(cut)), "as many as fit"
+    assert list(case_timing.batches([1] * 600, 10_000, 10_000)) == [(0, 256), (256, 512), (512, 600)]
 
 
 def test_each_sample_gets_the_windows_and_slots_that_were_planned_for_it() -> None:

@@ -351,6 +351,7 @@ def test_the_sizes_of_pools() -> None:
     assert pool.pool_size(10, [256], 1 << 20, 25) == PoolSize(25, 10, 1)
     assert pool.pool_size(1, [4], 1 << 30, 1 << 40) == PoolSize(1024, 1, 64)
     assert pool.separate(3, 10, [96]) == PoolSize(42, 10, 16)
+    assert [PoolSize(99, 10, grain).apart for grain in (1, 4, 5, 16)] == [10, 3, 2, 1], "windows that share nothing"
     assert pool.set_count(1 << 20, 100 << 20, 1 << 40) == 102
     assert pool.set_count(1 << 20, 0, 1 << 40) == 64
     assert pool.set_count(0, 0, 1 << 40) == pool.MANY

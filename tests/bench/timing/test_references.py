@@ -182,6 +182,7 @@ def nothing_written(out: torch.Tensor) -> None:
 
 def test_wrong_calls_among_right_ones_are_found(body: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     with calls(tmp_path, body, 9) as (case, planned):
+        assert case.verifier.references.values[case.names[0]].is_floating_point() == (body != BODIES["integers"])
         faults = {1: one_wrong_element, 3: one_that_is_not_finite, 5: a_stale_row, 7: nothing_written}
         errors = compared(case, planned)
         assert [error.failed for error in errors] == [False] * 9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,20 @@ def test_no_two_calls_read_the_same_inputs(case: VerifiedCase) -> None:
     assert made > 3 * case.pool.size.windows, "the pool was exhausted several times"
     assert len(seen) == made
     assert case.verifier.close().calls["head"].repeated == 0
+
+
+def test_a_batch_has_no_more_calls_than_there_are_windows_and_neighbours_share_nothing(tmp_path: Path) -> None:
+    """So that entries need not change places while a batch is planned. Of whole sets, calls read some again."""
+    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
+        assert case.prepared.slots == case.pool.size.windows
+        assert all(abs(one - other) >= 2 for one, other in pairwise(case.plan(case.prepared.slots).windows))
+    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
+        sets = case.pool.size.windows
+        assert case.prepared.slots > sets
+        for _ in range(2):
+            assert sorted(case.plan(3 * sets).windows) == sorted(list(range(sets)) * 3)
+            case.check(("head",) * 3 * sets)
+        assert case.verifier.close().calls["head"].repeated == 2 * 2 * sets
 
 
 def test_calls_that_read_inputs_again_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
