@@ -76,6 +76,16 @@ def test_where_nothing_is_known_of_single_samples_nothing_is_said() -> None:
     assert dependence.carry_over(fixed) is None, "the order never changes"
 
 
+def test_eight_rounds_of_each_order_are_enough_and_seven_are_not() -> None:
+    (process,) = drawn(1, replace(STEADY, carry_over=0.02), 1)
+    orders = [("base", "base"), ("head", "base"), ("head", "head")]
+    for fewest, known in ((8, True), (7, False)):
+        before = [order for order, count in zip(orders, (fewest, 40, 40), strict=True) for _ in range(count)]
+        times = {side: values[: len(before)] for side, values in process.samples_us.items() if side != "reference"}
+        previous = {side: tuple(order[at] for order in before) for at, side in enumerate(("base", "head"))}
+        assert (dependence.carry_over(changed(process, samples_us=times, previous=previous)) is not None) is known
+
+
 def test_the_process_in_which_it_shows_is_left_out_and_the_sentence_says_what_it_is() -> None:
     found = dependence.judged(drawn(2, replace(STEADY, carry_over=0.02, poisoned=(2,))), 2)
     assert found.left_out == {1}

@@ -154,6 +154,11 @@ def test_a_mean_of_most_cases_blocks_and_says_of_how_many_it_is(without: int, st
     assert f"over {27 - without} of 27 cases [" in found.sentence
 
 
+def test_half_of_the_cases_are_not_most_of_them() -> None:
+    found = [verdicts(spoilt(changed(*(1.2,) * 8), spoilt_ones))[0].status for spoilt_ones in (3, 4)]
+    assert found == [Status.REGRESSED, Status.SLOWER]
+
+
 def test_a_head_alone_is_no_case_that_was_compared() -> None:
     (found,) = verdicts(spoilt(changed(*(1.2,) * 9), 4, HEAD_ALONE))
     assert (found.cases, found.of) == (5, 5)

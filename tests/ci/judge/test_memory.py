@@ -86,7 +86,7 @@ def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[
     ("processes", "found"),
     [
         ((sides(16 * MIB, 24 * MIB, MIB),), True),
-        ((sides(16 * MIB, 16 * MIB + 512, MIB),), False),
+        ((sides(1600, 1616, MIB),), False),
         ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
         (({"head": 24 * MIB},), False),
     ],

@@ -17,7 +17,7 @@ from kernelgate.ci.judge import ratchet
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Policy, Processes
 from kernelgate.ci.report import baseline as baselines
 from tests import runs
 from tests.ci.records import case, noise
@@ -60,8 +60,10 @@ def times(held: RunRecord | None) -> dict[str, float]:
 
 def test_only_what_is_certainly_faster_moves() -> None:
     before, now = stored(1, {"one": 0, "two": 0, "three": 0}), night(9, {"one": -0.2, "two": 0.2, "three": 0.003})
-    keys = ratchet.faster(judge(now, POLICY, before), POLICY.processes)
-    assert keys == {ONE}
+    verdict = judge(now, POLICY, before)
+    keys = ratchet.faster(verdict, POLICY.processes)
+    assert keys == {ONE} == ratchet.faster(verdict, Processes(to_block=4))
+    assert not ratchet.faster(verdict, Processes(to_block=5)), "in as many processes as it takes to block"
     after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, before), keys)))
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
     assert {name: one.measured for name, one in after.summary.cases.items()} == {

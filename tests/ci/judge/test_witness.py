@@ -178,9 +178,9 @@ def test_what_the_comparison_itself_does_not_show_needs_no_witness(error: float,
 
 
 def test_each_turn_of_the_witness_speaks_for_itself() -> None:
-    record = made(0.0, alone(0.0, samples=8), alone(0.0, samples=9), alone(0.0, samples=1))
+    record = made(0.0, alone(0.0, samples=2), alone(0.0, samples=9), alone(0.0, samples=1))
     ((key, turns),) = witness.log_ratios(record).items()
-    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [8, 9])
+    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [2, 9])
 
 
 @pytest.mark.parametrize("samples", [{"head": [1.0] * 9}, {"base": [1.0], "head": [2.0]}])
