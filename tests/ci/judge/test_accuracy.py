@@ -202,11 +202,11 @@ def test_a_single_draw_shows_nothing(draws: int) -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    cases = {"alike": 0.25, "a little": 0.4, "better": 0.1, "much": 0.9}
+    cases = {"alike": 0.25, "a little": 0.4, "better": 0.15, "best": 0.1, "much": 0.9}
     made = accuracy_record(
         *(output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
     )
-    assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "better", "alike"]
+    assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "best", "better", "alike"]
     assert accuracy.less_accurate(made) == ("much", "a little")
 
 

@@ -288,6 +288,13 @@ def test_cases_with_different_numbers_of_processes_are_missing_each_by_its_own()
     asked = made.model_copy(update={"expected": Expected(cases=made.cases, processes=5)})
     (line,) = completeness.against_plan(asked, "").missing
     assert render.plain_line(line) == "case 2, case 3 were timed in 2 to 3 of 5 processes"
+    timings = tuple(
+        one.model_copy(update={"calls": {"base": CALLS["base"], "head": Calls(made=3)}})
+        for one in made.processes[4].timings
+    )
+    silent = (*made.processes[:4], made.processes[4].model_copy(update={"timings": timings}))
+    (_, line) = completeness.against_plan(asked.model_copy(update={"processes": silent}), "").missing
+    assert render.plain_line(line) == "the outputs of case 5 was not compared in every process"
     enough = made.model_copy(update={"expected": Expected(cases=made.cases, processes=2)})
     assert completeness.against_plan(enough, "") == completeness.Completeness()
 

@@ -276,3 +276,21 @@ def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -
 @pytest.mark.parametrize(("work", "device"), [(None, "NVIDIA L4"), (ARITHMETIC, None), (ARITHMETIC, "Some CPU")])
 def test_without_work_or_a_known_device_there_is_no_floor(work: Work | None, device: str | None) -> None:
     assert floor(0.001, work, device) == []
+
+
+def test_a_device_that_is_not_in_the_table_may_be_twice_as_fast_as_those_of_its_capability() -> None:
+    case, unknown = Case(id="one", work=ARITHMETIC), Device(name="NVIDIA Z9", compute_capability="8.9")
+    least = min(floor for _, floor in validity.floors_us(case, unknown)) / validity.UNKNOWN_DEVICE
+
+    def found(time_us: float) -> list[str]:
+        return codes(validity.implausible({"head": [np.array([time_us])]}, (), case, unknown))
+
+    assert (found(0.951 * least), found(0.949 * least)) == ([], ["below_floor"])
+
+
+@pytest.mark.parametrize(("head", "found"), [(1.0, []), (0.99, ["beyond_reference"])])
+def test_a_head_a_hundred_times_as_fast_as_base_and_reference_is_not_believed(head: float, found: list[str]) -> None:
+    sides = {"base": [np.array([100.0])], "head": [np.array([head])]}
+    for reference, named in ((100.0, found), (99.0, [])):
+        said = validity.implausible(sides, [np.array([reference])], Case(id="one"), Device())
+        assert codes(said) == named
