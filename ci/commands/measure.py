@@ -30,18 +30,8 @@ from kernelgate.bench.system import progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
-from kernelgate.ci.commands.options import (
-    FOLDER,
-    MORE_THAN_0,
-    PATH,
-    Answered,
-    AskedSides,
-    answers,
-    json_option,
-    seed,
-    two_sides,
-    with_rules,
-)
+from kernelgate.ci.commands import options
+from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, Answered, AskedSides, answers, two_sides
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.judge import static, verdict
@@ -95,7 +85,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
-@json_option(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
+@options.json_option(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
 def cards(only_list: bool, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
@@ -128,7 +118,7 @@ class BenchAnswer:
 @click.option("--case", "case_ids", envvar="KERNELGATE_BENCH_CASE", multiple=True, help=f"Time this case, {LISTED}.")
 @click.option("--processes", type=click.IntRange(min=1), help="At most so many. Default: the policy's limit.")
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
-@seed
+@options.seed
 @click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
 @click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
@@ -200,7 +190,7 @@ def bench(
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
 @click.option("--out", type=PATH, default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=PATH, help="Put the metrics into this run record.")
-@with_rules()
+@options.with_rules()
 @answers(nsight.ProfilingResult, "Print one JSON object: `profiles` and `failures`.")
 def profile(
     sides: AskedSides,
@@ -255,28 +245,19 @@ class TileAnswer:
 @two_sides
 @click.option("--record", "run", type=PATH, help="Add the result to this run record.")
 @answers(CompilerFacts | TileAnswer, "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.")
-@with_rules()
+@options.with_rules()
 @click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
 @click.option("--card", help="For --tile: the card, where there are several.")
 @click.option("--stages", type=int, default=2, show_default=True, help="For --tile: number of pipeline stages.")
 @click.option("--warps", type=int, default=4, show_default=True, help="For --tile: number of warps of a block.")
 @click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, l40s, a100, h100 or h200.")
-def resources(
-    sides: AskedSides,
-    run: Path | None,
-    rules: Policy,
-    tile: str | None,
-    card: str | None,
-    stages: int,
-    warps: int,
-    gpu: str,
-) -> Answered:
+def resources(sides: AskedSides, run: Path | None, rules: Policy, tile: str | None, gpu: str, **block: Any) -> Answered:
     """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
 
     Exit codes: 0 nothing that the policy blocks, 1 a finding that the policy fails, 3 could not run, 64 usage.
     """
     if tile is not None:
-        needs, device = measuring.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
+        needs, device = measuring.block_needs(Path.cwd(), words=tile, **block), hardware.gpu(gpu)
         sentence, fits = calculator.explain(needs, device), calculator.fit(needs, device)
         return Answered(TileAnswer(device.name, needs, None if isinstance(fits, str) else fits, sentence), sentence)
     measuring.try_record(run)

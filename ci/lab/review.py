@@ -146,12 +146,9 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
         step.log("the comment is no answer to a session")
         return None
     new = _decide(bot, asked)
-    if new is None:
-        step.output(propose="false")
-        return None
-    if not propose:
-        step.output(propose="true")
-        step.log(f"{asked.login} asks for: {new.title}")
+    if new is None or not propose:
+        step.output(propose="true" if new else "false")
+        step.log(f"{asked.login} asks for: {new.title}" if new else "nothing is proposed")
         return None
     try:
         number = put(bot, new)
@@ -213,21 +210,9 @@ def offer(answered: PatternAnswer, asked: Requester, commit: str, read: Callable
 def _new_pattern(name: str, text: str, asked: Requester, signed: str) -> str:
     title = name.replace("-", " ").capitalize()
     # Texts of a pattern are Markdown on its page. JSON's texts are YAML's, too.
-    known: dict[str, object] = {
-        "name": name,
-        "title": title,
-        "when": None,
-        "signals": [],
-        "do": text,
-        "command": None,
-        "evidence": f"{asked.login}, in #{asked.number}",
-        "measured_minutes": None,
-        "cookbook": None,
-    }
-    front = (
-        f"{key}: {json.dumps(value, ensure_ascii=False)}{' # fill in before the merge' if key in MISSING else ''}"
-        for key, value in known.items()
-    )
+    known = {"name": name, "title": title, "signals": [], "do": text, "evidence": f"{asked.login}, in #{asked.number}"}
+    front = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in known.items()]
+    front += [f"{key}: null # fill in before the merge" for key in MISSING]
     return "\n".join(["---", *front, "---", "", f"# {title}", "", signed, ""])
 
 

@@ -77,11 +77,7 @@ def rows(found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None
             "speedup": numbers.speedup,
             "speedup_low": low,
             "speedup_high": high,
-            "gain_kept_pct": numbers.gain_kept_pct,
-            "tries": numbers.tries,
-            "kept": numbers.kept,
-            "blind": numbers.blind,
-            "usd": numbers.usd,
+            **{name: getattr(numbers, name) for name in ("gain_kept_pct", "tries", "kept", "blind", "usd")},
             "log": kept.log,
         }
 

@@ -20,16 +20,9 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import LAUNCH_SHARE, PROFILE_BELOW, LaunchShare
 from kernelgate.ci.judge import reference
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.lab import log, variables
+from kernelgate.ci.lab import log, state, variables
 from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
-from kernelgate.ci.lab.state import (
-    BISECT_AFTER_MINUTES,
-    closed_of,
-    failing_build_minutes,
-    kept_since,
-    seconds_of,
-    times_as_fast,
-)
+from kernelgate.ci.lab.state import BISECT_AFTER_MINUTES, kept_since, seconds_of, times_as_fast
 from kernelgate.ci.policy.policy import Policy
 
 PATTERNS_SILENT_S: Final = 120.0
@@ -89,7 +82,7 @@ class Seen:
 
     @cached_property
     def closed(self) -> Closed | None:
-        return closed_of(self.events)
+        return state.closed_of(self.events)
 
     @cached_property
     def work(self) -> list[GateAttempt | TriedChange]:
@@ -282,7 +275,7 @@ def cold_starts(seen: Seen) -> str | None:
 def build_keeps_failing(seen: Seen) -> str | None:
     """For too long since its first failure, which is not the time of its attempts alone."""
     last = next((one.at for one in reversed(seen.events) if one.at is not None), None)
-    minutes = failing_build_minutes(seen.events, last)
+    minutes = state.failing_build_minutes(seen.events, last)
     many = counted(len(seen.gates("build")), "attempt")
     return f"the build has failed for {minutes:.0f} min, in {many}" if minutes >= BISECT_AFTER_MINUTES else None
 

@@ -44,7 +44,6 @@ class GateState:
     status: GateStatus
     minutes: float
     said: str | None
-    at: str | None
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,6 @@ def _gate(name: GateName, told: tuple[float, str, str], events: Sequence[Event])
         status=status,
         minutes=seconds_of(attempts) / 60,
         said=last.said if last else None,
-        at=next((one.at for one in attempts if one.passed), None),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -71,9 +70,11 @@ def test_the_verb_says_what_came_of_it(
     library("head", head, name)
     assert cli.run(["accuracy", "--seed", "1", *BOTH]) == code
     assert says in capsys.readouterr().out
-    assert cli.run(["accuracy", "--seed", "1", "--json", *BOTH]) == code
-    made = record.from_json(json.dumps(json.loads(capsys.readouterr().out)))
-    assert [check.kind for check in made.checks] == ["accuracy"]
+    if code == 2:  # what --json prints, once
+        assert cli.run(["accuracy", "--seed", "1", "--json", *BOTH]) == code
+        assert [check.kind for check in record.from_json(capsys.readouterr().out).checks] == ["accuracy"]
+        assert cli.run(["accuracy", "--base-library", "base", "--head-library", "base"]) == 64
+        assert "it takes a card with cases for this machine and two libraries" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -90,9 +91,3 @@ def test_bench_ends_with_it_and_its_comment_says_it() -> None:
     assert [check.kind for check in record.read(Path("run.json")).checks] == ["accuracy"], "once"
     assert cli.run(["bench", "--alone", "--head-library", "head", "--processes=1", "--rounds=20", "-o", "a.json"]) == 0
     assert record.read(Path("a.json")).checks == ()
-
-
-def test_without_two_libraries_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
-    library("one", ROUNDED, "single")
-    assert cli.run(["accuracy", "--base-library", "one", "--head-library", "one"]) == 64
-    assert "it takes a card with cases for this machine and two libraries" in capsys.readouterr().err

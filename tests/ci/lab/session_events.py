@@ -65,8 +65,10 @@ def decided(number: int, kept: bool, minute: float = 11) -> Decided:
 
 
 def checkout(root: Path) -> Path:
-    """Makes a repository of the folder: with the session `one` on an H200, and no card."""
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    """Makes a repository of the folder: with a commit, the session `one` on an H200, and no card."""
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q"], cwd=root, check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], cwd=root, check=True)
     (root / ".ci/kernels").mkdir(parents=True)
     folder.create(root, opened(gpu="NVIDIA H200"))
     return root

@@ -79,13 +79,6 @@ def test_recommend_refuses_what_holds_no_profile(capsys: pytest.CaptureFixture[s
     assert cli.run(["recommend", str(NSIGHT / "bank_conflicts.ncu-rep"), "--case", "a"]) == 64
 
 
-def test_outcomes_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["outcomes", "--sessions", str(write(tmp_path, *swizzled(5)))]) == 0
-    text = capsys.readouterr().out
-    assert "5 tries of 5 sessions, of which 5 helped." in text
-    assert "| swizzle | bank_conflicts | 5 | 5 | 0 | 5 of 5 | 20.0% | 30.0% |" in text
-
-
 def test_the_logs_that_are_kept_are_read() -> None:
     table = advice.table(Path(__file__).parents[3] / folder.FOLDER)
     assert (table.tries, table.sessions, table.helped) == (123, 20, 44)

@@ -129,12 +129,6 @@ def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
     assert trying.as_recommended(asked("swizzle"), found, here).recommended is False
 
 
-def test_a_try_that_failed_was_not_made_blind(here: Path) -> None:
-    """It has no profile of its own: what was known before it is in that of the kept state."""
-    assert advice.bottleneck(after_kept(here)) == "bank_conflicts"
-    assert advice.bottleneck(session(here, *made.passed(0.4))) is None
-
-
 def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
     found = after_kept(here)
     assert trying.as_recommended(asked("swizzle"), found, here).recommended

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -48,20 +48,12 @@ def tab() -> Iterator[Page]:
         opened.close()
 
 
-@contextmanager
-def started(words: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
 def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Path, tab: Page) -> None:
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "session", "page", "--serve", "--port", "0"]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"}
-    with started(words, environment) as running:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment) as running, ExitStack() as ends:
+        ends.callback(running.kill)
         assert running.stdout is not None
         address = re.match(r"http://127\.0\.0\.1:\d+/", running.stdout.readline())
         assert address is not None

@@ -71,17 +71,12 @@ class ScriptedAgent:
                     self.again -= 1
                     self.edits.insert(0, edit)
                 else:
-                    self.tried.append((what, words_of(done["exit_code"])))
+                    self.tried.append((what, "keep" if done["exit_code"] == 0 else "revert"))
             case "keep" | "revert":
                 await self.call(f"session_{words[0]}")
             case _:
                 await self.call("session_close", why="done")
                 self.closed = True
-
-
-def words_of(code: int) -> str:
-    """What a try advises, by its exit code."""
-    return "keep" if code == 0 else "revert"
 
 
 @pytest.mark.nightly

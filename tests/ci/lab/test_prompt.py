@@ -2,9 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import log, patterns
 from kernelgate.ci.lab.report import prompt
 from kernelgate.ci.lab.signals import Seen
@@ -59,12 +56,3 @@ def test_a_closed_session_is_not_continued() -> None:
     text = told((*EVENTS, log.Closed(why="time", said="60 minutes")))
     assert "closed (time): “60 minutes”" in text
     assert "session next" not in text
-
-
-def test_the_verb_prints_it_of_a_recorded_session(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert cli.run(["prompt", "recorded-n"]) == 0
-    assert "# Session recorded-n\n" in capsys.readouterr().out
-    assert cli.run(["prompt", "gone"]) == 64

@@ -67,17 +67,13 @@ def test_an_expert_gets_the_questions_and_room_for_each_try() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change_pct", "advised", "ends"),
+    ("change_pct", "fields", "ends"),
     [
-        (-2.3, "revert", "(KEEP_FROM)"),
-        (-2.3, "keep", "`kernelgate session keep`"),
-        (4.7, "revert", "`kernelgate session revert`"),
+        (-2.3, {"advised": "revert"}, "(KEEP_FROM)"),
+        (-2.3, {"advised": "keep"}, "`kernelgate session keep`"),
+        (4.7, {"advised": "revert"}, "`kernelgate session revert`"),
+        (0, {"advised": "revert", "outcomes": (), "failed": "build"}, "By default: `kernelgate session revert`"),
     ],
 )
-def test_a_gain_that_is_not_kept_is_told_why(change_pct: float, advised: str, ends: str) -> None:
-    assert list(report.try_lines(made.tried(1, change_pct, advised=advised)))[-1].endswith(ends)
-
-
-def test_what_failed_is_told_no_reason_of_gains() -> None:
-    failed = made.tried(1, 0, outcomes=(), failed="build", said="does not compile", advised="revert")
-    assert list(report.try_lines(failed))[-1] == "By default: `kernelgate session revert`"
+def test_a_gain_that_is_not_kept_is_told_why(change_pct: float, fields: dict[str, object], ends: str) -> None:
+    assert list(report.try_lines(made.tried(1, change_pct, **fields)))[-1].endswith(ends)

@@ -25,45 +25,24 @@ def read(path: str) -> str | None:
     return {"docs/patterns/known.md": "---\nname: known\n---\n"}.get(path)
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
-    [
-        ("/kernelgate pattern warm-up: measure\n twice", PatternAnswer("warm-up", "measure twice")),
-        ("/Kernelgate  PATTERN warm-up: so\r\n", PatternAnswer("warm-up", "so")),
-    ],
-)
-def test_an_answer_is_read(body: str, found: object) -> None:
-    assert parse(body) == found
+def test_an_answer_is_read() -> None:
+    assert parse("/kernelgate pattern warm-up: measure\n twice") == PatternAnswer("warm-up", "measure twice")
+    assert parse("/Kernelgate  PATTERN warm-up: so\r\n") == PatternAnswer("warm-up", "so")
+
+
+def test_each_comment_is_answered_by_one_of_the_two_workflows_at_most() -> None:
+    ours = ("/kernelgate pattern warm-up: so", "\n/kernelgate pattern\nbench", "/kernelgate bench")
+    for body in (*ours, "say /kernelgate pattern a: b"):
+        by_command, by_review = command.parse(body) is not None, command.is_review(body)
+        assert (by_command + by_review) == (body in ours), body
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        "/kernelgate pattern warm-up: so",
-        "\n/kernelgate pattern\nbench",
-        "/kernelgate correct one/3 action=tile: so",
-        "/kernelgate bench",
-        "say /kernelgate pattern a: b",
-    ],
+    "words", ["../../etc: text", "name", "name/../other: text", "name\nwhen=now: text", f"name: {'x' * 2000}"]
 )
-def test_each_comment_is_answered_by_one_of_the_two_workflows_at_most(body: str) -> None:
-    by_command, by_review = command.parse(body) is not None, command.is_review(body)
-    assert (by_command + by_review) == (body.strip().lower().startswith("/kernelgate"))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "/kernelgate pattern ../../etc: text",
-        "/kernelgate pattern name",
-        "/kernelgate pattern name/../other: text",
-        "/kernelgate pattern name\nwhen=now: text",
-        f"/kernelgate pattern name: {'x' * 2000}",
-    ],
-)
-def test_what_is_none_is_refused(body: str) -> None:
+def test_what_is_none_is_refused(words: str) -> None:
     with pytest.raises(NotDoneError):
-        parse(body)
+        parse(f"/kernelgate pattern {words}")
 
 
 def proposed_pattern(text: str, name: str = "warm-up") -> tuple[Offer, str]:
@@ -105,7 +84,7 @@ def test_hostile_text_in_a_pattern_stays_text(tmp_path: Path) -> None:
     assert completed.command == "environment", "what broke out of the text would be here"
     assert "😀" in completed.do
     front, page = text.removeprefix("---\n").split("\n---\n", 1)
-    assert len(front.splitlines()) == 9
+    assert len(front.splitlines()) == 8
     for markdown in (page, found.body, completed.do):
         every = [one for block in MarkdownIt("js-default").parse(markdown) for one in (block, *(block.children or ()))]
         assert not [one for one in every if one.type in ("html_block", "html_inline", "link_open", "hr", "image")]

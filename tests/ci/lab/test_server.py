@@ -47,58 +47,40 @@ async def called(client: Client, name: str, /, **given: Any) -> tuple[bool, dict
     return bool(result.is_error), result.structured_content
 
 
-def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> None:
-    async def say(client: Client) -> None:
-        listed = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"doctor", "bench", "compare", "patterns"} <= listed
-        failed, said = await called(client, "fuzz", case_ids=["a"])
-        assert (failed, said["exit_code"], said["answer"]) == (False, 1, ["fuzz", "--case=a", "--json"])
-        assert said["said"] == ["to people"]
-        assert said["gpu_seconds_left"] < 3600
+def call(made: AgentsServer, name: str, /, **given: Any) -> tuple[bool, dict[str, Any]]:
+    """One call of a client."""
+    told: list[tuple[bool, dict[str, Any]]] = []
 
+    async def say(client: Client) -> None:
+        told.append(await called(client, name, **given))
+
+    talk(made, say)
+    return told[0]
+
+
+def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> None:
     program = (
         "import json,sys,time; time.sleep(0.3); print(json.dumps(sys.argv[1:])); print('to people', file=sys.stderr)"
         "; sys.exit(1)"
     )
-    talk(server(tmp_path, program), say)
+    failed, said = call(server(tmp_path, program), "fuzz", case_ids=["a"])
+    assert (failed, said["exit_code"], said["answer"]) == (False, 1, ["fuzz", "--case=a", "--json"])
+    assert said["said"] == ["to people"]
+    assert said["gpu_seconds_left"] < 3600
 
 
 def test_no_secret_reaches_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "KERNELGATE_REPORT_TOKEN", "KERNELGATE_BENCH_CASE"):
         monkeypatch.setenv(name, "secret")
-
-    async def say(client: Client) -> None:
-        _, said = await called(client, "build")
-        assert "PATH" in said["answer"]
-        assert not {name for name, value in said["answer"].items() if value == "secret"}
-
-    talk(server(tmp_path, "import json,os; print(json.dumps(dict(os.environ)))"), say)
+    _, said = call(server(tmp_path, "import json,os; print(json.dumps(dict(os.environ)))"), "build")
+    assert "PATH" in said["answer"]
+    assert "secret" not in said["answer"].values()
 
 
 def test_a_verb_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    async def say(client: Client) -> None:
-        failed, said = await called(client, "build")
-        assert failed
-        assert said["exit_code"] is None
-        assert "limit" in said["ended"]
-        assert named(MARK) == []
-
-    talk(server(tmp_path, DRAWN_OUT, wall_s=0.3), say)
-
-
-def test_a_budget_that_is_spent_is_spent(tmp_path: Path) -> None:
-    async def say(client: Client) -> None:
-        failed, said = await called(client, "bench")
-        assert failed
-        assert said["gpu_seconds_left"] == 0
-        failed, said = await called(client, "fuzz")
-        assert failed
-        assert "the budget is used up" in said["refused"]
-        assert (await called(client, "build"))[1]["exit_code"] is None, (
-            "what measures nothing goes on, to its own limit"
-        )
-
-    talk(server(tmp_path, DRAWN_OUT, gpu_seconds=0.2, wall_s=0.3), say)
+    failed, said = call(server(tmp_path, DRAWN_OUT, wall_s=0.3), "build")
+    assert (failed, said["exit_code"], "limit" in said["ended"]) == (True, None, True)
+    assert named(MARK) == []
 
 
 def test_two_calls_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None:
@@ -117,24 +99,17 @@ def test_two_calls_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None
 
 
 def test_what_is_refused_is_said_and_starts_nothing(tmp_path: Path) -> None:
-    async def say(client: Client) -> None:
-        for name, given in (("compare", {"records": ["/etc/passwd"]}), ("rm", {})):
-            failed, said = await called(client, name, **given)
-            assert failed
-            assert said["refused"]
-        assert not (tmp_path / "started").exists()
-
-    talk(server(tmp_path, "open('started', 'w')"), say)
+    made = server(tmp_path, "open('started', 'w')")
+    for name, given in (("compare", {"records": ["/etc/passwd"]}), ("rm", {})):
+        failed, said = call(made, name, **given)
+        assert failed
+        assert said["refused"]
+    assert not (tmp_path / "started").exists()
 
 
 def test_an_answer_is_bounded(tmp_path: Path) -> None:
-    async def say(client: Client) -> None:
-        _, said = await called(client, "build")
-        assert said["answer"] is None
-        assert len(said["output"]) == 1000
-        assert said["output_cut"] == "at 1000 bytes"
-
-    talk(server(tmp_path, "print('x' * 3_000_000)", output_bytes=1000), say)
+    _, said = call(server(tmp_path, "print('x' * 3_000_000)", output_bytes=1000), "build")
+    assert (said["answer"], len(said["output"]), said["output_cut"]) == (None, 1000, "at 1000 bytes")
 
 
 def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:

@@ -93,6 +93,18 @@ def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytes
     assert not (checkout / ".ci/sessions/one/try-1.patch").exists()
 
 
+def test_what_says_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    silent = (
+        (("new", " "), "OBJECTIVE"),
+        (("try", "", "why"), "WHAT"),
+        (("try", "what", "\t"), "WHY"),
+        (("note", ""), "SAID"),
+    )
+    for words, argument in silent:
+        assert cli.run(["session", *words]) == 64
+        assert f"'{argument}': it is empty: say it in a few words" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("checkout")
 def test_a_name_that_is_no_text_is_still_an_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A file may be named in another encoding than the terminal's."""

@@ -34,7 +34,6 @@ REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float
         (patch("csrc/a/k.cu", "+  #pragma unroll 4"), ("unroll",)),
         (patch("csrc/a/k.cu", "-  __launch_bounds__(128)", "+  __launch_bounds__(128, 4)"), ("launch bounds",)),
         (patch("csrc/a/k.cu", "-  // kStages of old", "+  // kWarps of old"), ()),
-        (patch(".ci/kernels/toy.py", '-    flags = ["-O2"]', '+    flags = ["-O3"]'), ("flags",)),
         (patch("pkg/k.py", *BLOCKS), ("tile", "threads")),
         (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
         (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
@@ -63,7 +62,6 @@ def test_one_thing_is_no_warning_and_two_are() -> None:
     "lines",
     [
         ("-    Config({'BLOCK_M': 64}, num_warps=4),", "+    Config({'BLOCK_M': 128}, num_warps=8),"),
-        ("-constexpr int kTileM = 64, kWarps = 4;", "+constexpr int kTileM = 128, kWarps = 8;"),
         ("-  f<Tile<64>><<<n, 128>>>(x);", "+  f<Tile<128>><<<n, 256>>>(x);"),
     ],
 )
