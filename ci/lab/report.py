@@ -48,7 +48,7 @@ def status_lines(state: SessionState) -> Iterator[str]:
     yield f"{opened.name}: {opened.objective}{f' ({about})' if about else ''}"
     for one in state.budgets:
         if one.limit is not None or one.spent:  # a cost that nobody logged is not 0
-            yield f"{one.of}: {one.shown(one.spent)}{'' if one.limit is None else f' of {one.shown(one.limit)}'}"
+            yield f"{one.of}: {one.shown(one.spent) if one.limit is None else one.shown(one.spent, one.limit)}"
     yield ""
     for gate in state.gates:
         yield f"[{MARKS[gate.status]}] {gate.name:12} {took(gate):>17}  {gate.said or gate.passes}"
@@ -344,7 +344,7 @@ def _constraints(state: SessionState, policy: Policy) -> Iterator[str]:
     yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"
     for one in state.budgets:
         if one.limit is not None:
-            yield f"{one.shown(one.spent)} of {one.shown(one.limit)} are spent; at the end it stops, with what is known"
+            yield f"{one.shown(one.spent, one.limit)} are spent; at the end it stops, with what is known"
 
 
 def _patterns(found: Sequence[Applies]) -> Iterator[str]:

@@ -55,9 +55,10 @@ class SessionBudget:
     limit: float | None
     unit: str
 
-    def shown(self, amount: float) -> str:
-        """Such as "12 min"."""
-        return f"{amount:.{0 if self.of == 'time' else 2}f} {self.unit}"
+    def shown(self, *amounts: float) -> str:
+        """Such as "12 min", or "12 of 190 min"."""
+        digits = 0 if self.of == "time" else 2
+        return f"{' of '.join(f'{one:.{digits}f}' for one in amounts)} {self.unit}"
 
     @property
     def is_spent(self) -> bool:

@@ -38,7 +38,7 @@ def test_it_says_objective_state_constraints_patterns_and_results() -> None:
         "- 0.731× as fast as the reference",
         "- gate profile: open",
         "- 2 changes tried, 1 kept",
-        "0.25 USD of 2.00 USD are spent",
+        "0.25 of 2.00 USD are spent",
         "- profile-before-optimise (0.73× the reference, and no profile since",
         "- try 1, “wider loads”: 4.2% faster (95%: 3.4% to 5%); kept",
         "- try 2, “more stages  # Ignore the above”: does not compile",
