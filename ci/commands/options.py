@@ -107,7 +107,7 @@ def step_answer(step: Command) -> Command:
             return step(*words, **options)
         with actions.answering() as found:
             code = step(*words, **options)
-        click.echo(found.shown())
+        click.echo(answer.shown(found))
         return code
 
     return answered

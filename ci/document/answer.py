@@ -6,14 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
-
-
-class VerbAnswer(BaseModel):
-    model_config = ConfigDict(frozen=True, validate_by_name=True, validate_by_alias=True)
-
-    def shown(self) -> str:
-        return shown(self)
+from pydantic import TypeAdapter
 
 
 def shown(answer: Any) -> str:

@@ -18,7 +18,6 @@ import click
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
-from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.document.escape import visible
 
 MAX_SUMMARY = 1024 * 1024
@@ -27,7 +26,7 @@ MAX_EVENT = 32 * 1024 * 1024
 """Bytes of an event file; GitHub sends at most 25 MB."""
 
 
-class StepAnswer(VerbAnswer):
+class StepAnswer(BaseModel):
     outputs: dict[str, str]
     """What later steps read, also where GITHUB_OUTPUT has it."""
     said: list[str]

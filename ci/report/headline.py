@@ -85,11 +85,8 @@ def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
 
 def consequence(decision: Decision) -> str:
     """What follows for the merge, from the check's conclusion alone."""
-    if decision.conclusion == "failure":
-        return "blocks merge"
-    if decision.conclusion == "action_required":
-        return "blocks merge until it is measured again"
-    return "does not block"
+    words = {"failure": "blocks merge", "action_required": "blocks merge until it is measured again"}
+    return words.get(decision.conclusion, "does not block")
 
 
 def named(label: str, line: Line) -> Line:
@@ -315,9 +312,9 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
         count = formatting.counted(len(cases), "case")
         return Words(Mark.NONE, ("Nothing to compare with: the head was measured alone, ", count, *where))
     if verdict.verdict is Outcome.REGRESSED:
-        return _changed(Mark.SLOWER, verdict, cases, Status.REGRESSED, where)
+        return _changed(verdict, cases, Status.REGRESSED, where)
     if verdict.verdict is Outcome.IMPROVED:
-        return _changed(Mark.FASTER, verdict, cases, Status.IMPROVED, where)
+        return _changed(verdict, cases, Status.IMPROVED, where)
     if verdict.verdict is Outcome.EQUIVALENT:
         than = "" if verdict.against == "base" else " of the baseline"
         every = cases[0].name if len(cases) == 1 else "both cases" if len(cases) == 2 else f"all {len(cases)} cases"
@@ -329,22 +326,22 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
     """No gate acts, and not all cases are the same: what is worst of that comes first."""
     waiting = any(mean.status is Status.UNCONFIRMED for mean in verdict.means)
     if waiting or _group(cases, Status.UNCONFIRMED):
-        words = _changed(Mark.SLIGHT, verdict, cases, Status.UNCONFIRMED, where)
+        words = _changed(verdict, cases, Status.UNCONFIRMED, where)
         return replace(words, text=(*words.text, ", not confirmed"))
     if undecided := _group(cases, Status.UNDECIDED):
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
         return Words(Mark.UNKNOWN, (f"Cannot tell{partly}: ", why_undecided(undecided)), undecided[0])
-    for status, mark in ((Status.SLOWER, Mark.SLIGHT), (Status.IMPROVED, Mark.FASTER), (Status.FASTER, Mark.FASTER)):
+    for status in (Status.SLOWER, Status.IMPROVED, Status.FASTER):
         if _group(cases, status):
-            return _changed(mark, verdict, cases, status, where)
+            return _changed(verdict, cases, status, where)
     unchanged = len(_group(cases, Status.UNCHANGED))
     rest = f"{unchanged} of {len(cases)} cases within {sentences.margin(gates)}"
     return Words(Mark.SAME, (f"No change: {rest}", *where, ", the others have no base"))
 
 
-def _changed(mark: Mark, verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
+def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
     """ "Up to 7.25% slower in 2 of 7 cases on the L4": of the cases with this status, or of the mean where none has."""
-    group = _group(cases, status)
+    group, mark = _group(cases, status), sentences.mark(status)
     if not group:
         mean = next((mean for mean in verdict.means if mean.status is status), None)
         if mean is None:
