@@ -65,11 +65,9 @@ def _parse_word(word: str) -> Target:
 
 
 def demanded(wanted: Collection[Target], available: Collection[Target], card: str) -> tuple[Target, ...]:
-    """The targets that were asked for, each with its architecture-specific code where the commit has it.
-
-    A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not; a machine that asks for 9.0a
-    gets sm_90 of a commit from before there was an sm_90a. Raises CannotCompileError where the commit lacks a target.
-    """
+    """The targets that were asked for, each with its architecture-specific code where the commit has it: a runner asks
+    for 9.0, whether a commit has sm_90a or not, and who asks for 9.0a gets sm_90 of a commit without. Raises
+    CannotCompileError where the commit lacks a target."""
     wanted = {with_plain_code(one, available) for one in wanted}
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:

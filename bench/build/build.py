@@ -211,11 +211,9 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
 def _ninja(
     recipe: Recipe, tree: Path, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]
 ) -> int:
-    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it.
-
-    Compilers' messages are English, ninja's status has the form that STATUS reads, and PWD is what compilers write into
-    line tables in front of relative paths: a name of any current folder. Raises UsageError for another MAX_JOBS.
-    """
+    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it, with messages in
+    English and the status that STATUS reads. PWD is what compilers write into line tables in front of relative paths:
+    a name of any current folder. Raises UsageError for another MAX_JOBS."""
     jobs = os.environ.get("MAX_JOBS", "")
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")

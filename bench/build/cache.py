@@ -64,11 +64,8 @@ def cache_folder() -> Path:
 
 
 def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
-    """The cache's entry for a key, made where there is none, by one process at a time.
-
-    `make` is given a folder that is not there yet, makes the entry's parts in it and describes them. The folder is gone
-    afterwards.
-    """
+    """The cache's entry for a key, made where there is none, by one process at a time: `make` makes its parts in a
+    folder that is not there yet, and gone afterwards, and describes them."""
     entry = cache_folder() / key
     hold(entry)
     found = _read(entry)
@@ -79,11 +76,8 @@ def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
 
 
 def adopt(given: Library) -> Library:
-    """Puts a library that was compiled elsewhere into the cache, unless that has it: as if it were compiled here.
-
-    `given` must be from somebody who is trusted to have compiled it from what its key stands for. Raises
-    KernelgateError where its key is none.
-    """
+    """Puts a library that was compiled elsewhere, by somebody who is trusted to have compiled it from what its key
+    stands for, into the cache, unless that has it. Raises KernelgateError where its key is none."""
 
     def copy(work: Path) -> Manifest:
         work.mkdir(parents=True)
@@ -193,10 +187,8 @@ def _remove(path: Path) -> None:
 
 
 def hold(entry: Path) -> None:
-    """From now on and until this process ends, nobody removes the entry, whether it is there yet or not.
-
-    Called before the entry is looked at. In a cache that only others may write there is nothing to hold on to.
-    """
+    """Until this process ends, nobody removes the entry, whether it is there yet or not: called before it is looked at.
+    In a cache that only others may write there is nothing to hold on to."""
     if entry in _held:
         return
     with suppress(OSError):
@@ -207,11 +199,8 @@ def hold(entry: Path) -> None:
 
 
 def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
-    """Removes libraries that nobody took for so long; then, of the rest, those that waited longest, until it fits.
-
-    Logs go with their library. Cards, locks and the corpus of fuzz cases stay. Raises OSError where the cache may not
-    be written.
-    """
+    """Removes libraries that nobody took for so long, with their logs; then those that waited longest, until it fits.
+    Raises OSError where the cache may not be written."""
     now, left = time.time(), sorted(entries(cache), key=lambda entry: entry.last_used)
     size = sum(entry.size for entry in left)
     removed, in_use = [], []

@@ -88,11 +88,8 @@ class Recipe:
 
     @property
     def ninja_file(self) -> str:
-        """The build.ninja for a folder that holds the sources, beside the links to the toolchain.
-
-        Paths in it are relative, so that messages name files as the repository does, ccache knows them anywhere, and
-        the library is the same wherever it is made.
-        """
+        """For a folder with the sources, beside the links to the toolchain. Its paths are relative: messages name files
+        as the repository does, ccache knows them, and the library is the same wherever it is made."""
         return self._commands(linked(self.toolchain), self.namespace)
 
     def _commands(self, toolchain: Toolchain, namespace: str) -> str:

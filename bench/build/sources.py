@@ -119,12 +119,9 @@ class Sources:
 
 
 def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
-    """A card's sources in a work tree, which errors call `name`, with the headers that they include.
-
-    Raises BuildError where a pattern matches nothing or leads out of the tree, as an include does, where a name is no
-    plain one, where there is nothing to compile, and where a source needs the classic ABI and the card does not say for
-    which torch.
-    """
+    """A card's sources in a work tree, which errors call `name`, with the headers that they include. Raises BuildError
+    where there is nothing to compile, a pattern or an include leads out of the tree, a name is no plain one, or a
+    source needs the classic ABI and the card does not say for which torch."""
     files: dict[str, bytes] = {}
     for pattern in spec.sources:
         try:
@@ -156,10 +153,8 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
 
 
 def package_sources(tree: Path, name: str) -> dict[str, bytes]:
-    """The files of a package or module: path below the folder that must be on the import path -> contents.
-
-    Raises NoKernelError where there is none, and BuildError where a file lies outside of the tree or has an odd name.
-    """
+    """The files of a package or module: path below the folder that must be on the import path -> contents. Raises
+    NoKernelError where there is none, and BuildError where a file lies outside of the tree or has an odd name."""
     if not name.isidentifier():
         raise NoKernelError(f"Package({name!r}): the name of a package or module is one word, such as my_kernels")
     for root in (tree, tree / "src"):

@@ -37,12 +37,9 @@ class HowToBuild:
 def build_commit(
     repo: Path, ref: str = "HEAD", how: HowToBuild | None = None, pins: Mapping[str, str] | None = None
 ) -> Libraries:
-    """The libraries of the commit that `ref` names, compiled unless the cache holds them.
-
-    `pins`: other commits for its submodules, by path; then the libraries are of no commit.
-
-    Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
-    """
+    """The libraries of the commit that `ref` names, compiled unless the cache holds them. `pins`: other commits for its
+    submodules, by path; then they are of no commit. Raises CompileError where the sources do not compile, and another
+    KernelgateError where that cannot be tried."""
     sha = git.resolve(repo, ref)
     moved = "".join(f" with {path} at {pin[:12]}" for path, pin in (pins or {}).items())
     with git.worktree(repo, sha, pins=pins) as tree:

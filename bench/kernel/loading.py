@@ -103,12 +103,9 @@ def line_of(tree: ast.Module, member: str) -> int | None:
 
 
 def error_message(error: Exception) -> Exception:
-    """The error, or one with what the kernel itself says where torch puts other words before it.
-
-    Through torch's stable ABI an exception that a kernel throws inside of `parallel_for`, or that an operator of torch
-    throws in a kernel's call, arrives as "… API call failed at …"; torch keeps its own text for whoever asks, in the
-    same thread and soon after.
-    """
+    """The error, or one with what the kernel itself says: through torch's stable ABI an exception that a kernel throws
+    inside of `parallel_for`, or that an operator of torch throws in its call, arrives as "… API call failed at …", and
+    torch keeps its own text for whoever asks, in the same thread and soon after."""
     if isinstance(error, UnicodeDecodeError):  # the text itself could not be read
         return RuntimeError(error.object.decode(errors="replace"))
     if _STABLE_CALL not in first_line(error):
