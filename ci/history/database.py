@@ -24,6 +24,8 @@ WAIT_S = 60
 
 REVISION = "0009"
 METADATA = MetaData()
+NAMES = ("repository", "card", "case", "gpu")
+"""Of a case on a kind of GPU."""
 ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
 """Of a series, beside the kind of GPU; the producer is such as "kernelgate 0.1.0"."""
 
@@ -64,11 +66,7 @@ SERIES = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("key", Text, nullable=False, unique=True),  # of all that follows: that may be too long for an index
-    Column("repository", Text, nullable=False),
-    Column("card", Text, nullable=False),
-    Column("case", Text, nullable=False),
-    Column("gpu", Text, nullable=False),
-    *(Column(name, Text, nullable=False) for name in ENVIRONMENT),
+    *(Column(name, Text, nullable=False) for name in (*NAMES, *ENVIRONMENT)),
     Column("newest", Text, nullable=False),  # when its newest record was made, …
     Column("reference", Text),  # … and what that one's card calls its reference
     Column("environment", Text, nullable=False),  # names all but card and case, in short

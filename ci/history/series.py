@@ -21,6 +21,7 @@ from kernelgate.ci.history.database import (
     COST,
     ENVIRONMENT,
     EVENT,
+    NAMES,
     POINT,
     RECORD,
     SERIES,
@@ -64,7 +65,7 @@ COMPARISONS = (
     .outerjoin(HEAD, HEAD.c.id == COMPARISON.c.head_id)
 )
 HEADS = POINTS.where(POINT.c.side == "head")
-_NAMES = tuple(SERIES.c[key] for key in ("repository", "card", "case", "gpu", *ENVIRONMENT))
+_NAMES = tuple(SERIES.c[key] for key in (*NAMES, *ENVIRONMENT))
 EXPORTED: Mapping[str, sa.Select[Any]] = {
     "points": POINTS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == POINT.c.series_id),
     "comparisons": COMPARISONS.add_columns(*_NAMES).join(SERIES, SERIES.c.id == COMPARISON.c.series_id),
@@ -114,7 +115,7 @@ def loaded(
             ends = one.pop("low_pct"), one.pop("high_pct")
             one["interval_pct"] = None if None in ends else ends
         made = MeasuredSeries(
-            **{key: row[key] for key in ("repository", "card", "case", "gpu", "reference")},
+            **{key: row[key] for key in (*NAMES, "reference")},
             environment={key: row[key] for key in ENVIRONMENT if row[key]},
             points=tuple(HistoryPoint.model_construct(**one) for one in taken),
             comparisons=tuple(HistoryComparison.model_construct(**one) for one in compared),
@@ -145,7 +146,7 @@ def by_case(connection: sa.Connection, wanted: Wanted) -> Iterator[tuple[CaseNam
     """The rows of the series that have these names, case by case. Raises KernelgateError where there are none."""
 
     def name(row: Mapping[str, Any]) -> CaseName:
-        return CaseName(*(row[key] for key in ("repository", "card", "case", "gpu")))
+        return CaseName(*(row[key] for key in NAMES))
 
     for case, rows in groupby(sorted(chosen(connection, wanted), key=name), key=name):
         yield case, list(rows)

@@ -120,9 +120,8 @@ def names(store: Store, kind: Kind, beginning: str = "") -> list[str]:
     found: list[str] = []
     with suppress(FileNotFoundError), _faults(store):
         found = store.system.find(f"{store.root}/{kind}/{beginning[:2]}")
-    written = (str(path).rpartition("/")[2] for path in found)
-    kept = (file for file in written if file.endswith(SUFFIX) and not file.startswith("."))
-    return [file.removesuffix(SUFFIX) for file in kept if file.startswith(beginning)]
+    files_ = (str(path).rpartition("/")[2] for path in found)
+    return [file.removesuffix(SUFFIX) for file in files_ if file.startswith(beginning) and file.endswith(SUFFIX)]
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.record import Cost, Device, Environment
-from kernelgate.ci.history import database, index, keep, series, store
+from kernelgate.ci.history import database, index, judging, keep, series, store
 from kernelgate.ci.history.database import Database, HistoryIndexError
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.keep import Archive
@@ -148,14 +148,20 @@ def filled(archive: Archive) -> dict[str, list[str]]:
     return contents(archive.database)
 
 
-def test_an_index_made_again_is_the_same(archive: Archive) -> None:
+def test_an_index_made_again_is_the_same_and_judges_nothing_again(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = filled(archive)
+    monkeypatch.setattr(judging, "judged", lambda *_: pytest.fail("judged again"))
     assert len(before["events"]) == 1
     with database.writing(archive.database) as connection:
         index.clear(connection)
     for _ in range(2):
         assert keep.rebuild(archive, pytest.fail) == 2
         assert contents(archive.database) == before
+    with database.writing(archive.database) as connection:
+        index.clear(connection)
+    assert keep.add_record(archive, as_file(a_record(day=1)), "run.json"), "as after one that was killed"
 
 
 def test_a_rebuild_forgets_what_the_store_no_longer_has_and_names_what_is_damaged(archive: Archive) -> None:

@@ -62,3 +62,8 @@ def test_of_many_environments_the_newest_are_shown_and_the_rest_is_said(index_at
     ]  # fmt: skip
     assert found.endswith("Left out: 2 earlier environments; --json has them.\n")
     assert "earlier" not in text(index_at, Wanted(since="2026-08-03T00:00:00Z"))
+
+
+def test_no_line_is_longer_than_a_terminal(index_at: Database) -> None:
+    put(index_at, an_entry("a", environment=H200.model_copy(update={"torch": "2.11.0 and " * 20})))
+    assert max(map(len, text(index_at).splitlines())) <= 80
