@@ -294,7 +294,7 @@ def test_cases_with_different_numbers_of_processes_are_missing_each_by_its_own()
     )
     silent = (*made.processes[:4], made.processes[4].model_copy(update={"timings": timings}))
     (_, line) = completeness.against_plan(asked.model_copy(update={"processes": silent}), "").missing
-    assert render.plain_line(line) == "the outputs of case 5 was not compared in every process"
+    assert render.plain_line(line) == "the outputs of case 5 were not compared in every process"
     enough = made.model_copy(update={"expected": Expected(cases=made.cases, processes=2)})
     assert completeness.against_plan(enough, "") == completeness.Completeness()
 
