@@ -65,12 +65,11 @@ def post(
     texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     number, stamp = info.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
-    ended = [
-        _one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, posting.topic, not posting.quiet))
-    ]
+    words = (bot, number, texts, stamp, posting.topic, not posting.quiet)
     if posting.task != "bench":
         # Only a measurement is about the merge.
-        return _exit_code(ended)
+        return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])
+    ended = [_one(bot, "comment", PULLS, lambda: put_comment(*words, look_again=False))]
     if ended[0].outdated:
         return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
     notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
@@ -83,6 +82,8 @@ def post(
         # Unless something newer or worse stands.
         labels = frozenset(filter(None, (decision.label, Label.ACCEPTED if info.accepted else None)))
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
+    if ended[0].comments not in (None, ended[-1].comments):
+        ended.append(_one(bot, "comment", PULLS, lambda: put_comment(*words)))
     made = render.blocks(results(posting.gpus, info.run))
     if made and info.pull and description.has_block(info.pull.body) and not (ended[0].left or ended[0].error):
         what = "block of results in the description"

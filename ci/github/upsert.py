@@ -67,6 +67,8 @@ class Posted:
     """… since it is of another commit, or the pull request is closed."""
     error: GitHubError | None = None
     """Why nothing was done."""
+    comments: int | None = None
+    """Of the pull request. Where this step began one, so many if nobody else began one at the same time."""
     issue: int | None = None
 
 
@@ -139,14 +141,21 @@ def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
 
 
 def put_comment(
-    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
+    bot: Bot,
+    number: int,
+    texts: Sequence[str],
+    stamp: Stamp,
+    topic: str = "verdict",
+    begin: bool = True,
+    look_again: bool = True,
 ) -> Posted:
     """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
 
     `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
-    comment that is there is edited, and none is begun.
+    comment that is there is edited, and none is begun. `look_again`: after one was begun, for another report may have
+    begun one at the same time; who does not let it look compares `comments` later, which saves two calls.
     """
-    return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin)
+    return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin, look_again)
 
 
 def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
@@ -166,6 +175,7 @@ def _put_comment(
     like: re.Pattern[str],
     stamp: Stamp | None = None,
     begin: bool = True,
+    look_again: bool = True,
 ) -> Posted:
     """One comment whose last line is `like` this one; with a `stamp` unless there is a newer result."""
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
@@ -175,8 +185,12 @@ def _put_comment(
 
     def step() -> Posted | None:
         nonlocal outcome
-        if stamp is not None and (late := outdated(bot.repository.get_pull(number), stamp)) is not None:
-            return late
+        comments = None
+        if stamp is not None:
+            pull = bot.repository.get_pull(number)
+            if (late := outdated(pull, stamp)) is not None:
+                return late
+            comments = pull.comments + 1
         issue = bot.repository.get_issue(number)
         found = _own(bot, issue.get_comments(), like)
         others = [_stamp(match) for _, match in found] if stamp is not None else []
@@ -192,7 +206,7 @@ def _put_comment(
                     created.delete()
                     raise GitHubError(f"comment: {why}")
                 # Somebody else may have begun one at the same time: another look removes the later one.
-                return None
+                return None if look_again else Posted(outcome, comments=comments)
             if not same_text(found[0][0].body, bodies[0]):
                 outcome = "created" if outcome == "created" else "edited"
                 found[0][0].edit(bodies[0])
@@ -334,7 +348,7 @@ def put_labels(
                 request(bot, "PATCH", address, {"color": colour, "description": meaning})
         if any(other in there for other in among if other not in labels):
             return None
-        return Posted(", ".join(dict.fromkeys(done)) or "unchanged")
+        return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
 
     return until_done("label", step, bot)
 
