@@ -167,6 +167,13 @@ def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
+def test_a_comment_begun_at_the_same_time_is_removed(desk: Desk) -> None:
+    same = f"Slower.\n{state_line('verdict', STAMP)}"
+    desk.github.fault("POST", COMMENTS, headers={"X": "1"}, before=lambda: desk.github.comment(1, same))
+    assert put_comment(desk.bot, 1, ["Slower."], STAMP).outcome == "created"
+    assert desk.github.bodies(1) == [same]
+
+
 def test_two_runs_really_at_once(desk: Desk) -> None:
     faults = [desk.github.fault("POST", COMMENTS, hold_s=0.2) for _ in range(2)]
     bots = [connect(desk.bot.step, sleep=desk.slept.append, pause_s=0) for _ in range(2)]
