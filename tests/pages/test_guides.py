@@ -12,7 +12,7 @@ from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state
-from kernelgate.ci.lab.log import Opened
+from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange, duration
 from kernelgate.ci.policy import policy
 from tests import docs_code
 
@@ -53,8 +53,28 @@ def test_each_command_is_one_that_the_command_line_takes() -> None:
         assert not (part and isinstance(found, click.Group)) or part in found.commands, f"{verb} {part}"
 
 
-def test_the_limits_of_the_steps_are_those_of_the_sessions() -> None:
+def test_the_loop_tells_what_the_log_says() -> None:
+    told = (DOCS / "loop.md").read_text(encoding="utf-8")
+    opened = SESSION.opened
+    facts = [opened.objective, opened.hypothesis or "", f"--target {opened.target:g}", *opened.cases]
+    for event in SESSION.events:
+        if isinstance(event, GateAttempt):
+            facts.append(f"{event.gate}: passed: {event.said}")
+        if isinstance(event, TriedChange):
+            facts += [event.what, event.why, f"--action {event.action}", f"try {event.number}: {event.said}"]
+            facts += [event.cause] if event.cause else []
+            facts.append(f"fuzz: {event.fuzz_trials} of {event.fuzz_trials} trials")
+    assert [fact for fact in facts if fact not in told] == []
+
+
+def test_the_times_of_the_steps_are_those_of_the_sessions() -> None:
     told = (DOCS / "systematic.md").read_text(encoding="utf-8")
+    seconds = {event.gate: event.seconds or 0.0 for event in SESSION.events if isinstance(event, GateAttempt)}
+    took = {
+        "environment": seconds["environment"],
+        "measure": seconds["build"] + seconds["correctness"] + seconds["performance"],
+        "one change after the other": sum(one.seconds or 0.0 for one in SESSION.events if isinstance(one, TriedChange)),
+    }
     spent = 0.0
     for name, minutes in {
         "environment": state.ENVIRONMENT_MINUTES,
@@ -65,7 +85,8 @@ def test_the_limits_of_the_steps_are_those_of_the_sessions() -> None:
         "document": state.DOCUMENT_MINUTES,
     }.items():
         spent += minutes
-        assert f"| {name} | {minutes:g} | {spent:g} | " in told
+        measured = duration(took[name] / 60) if name in took else "–"
+        assert f"| {name} | {minutes:g} | {spent:g} | {measured} |" in told
     assert spent == state.OPTIMISE_MINUTES
     assert f"(`--template baseline`) takes {state.BASELINE_MINUTES:g} minutes" in told
     for gate in state.gate_states((Opened(name="", objective=""),)):
@@ -78,6 +99,12 @@ def test_the_limits_of_the_steps_are_those_of_the_sessions() -> None:
         f"a change is kept from {next_step.KEEP_FROM:g} times as fast as before",
     ):
         assert words in told
+
+
+def test_the_newcomers_half_hour_adds_up() -> None:
+    text = (DOCS / "onboarding.md").read_text(encoding="utf-8")
+    assert sum(map(int, re.findall(r"^## \d\. .*: (\d+) minutes$", text, re.MULTILINE))) == 30
+    assert "kBlockK = 64;" in (ROOT / "csrc/attention/cpu/block.h").read_text(encoding="utf-8")
 
 
 def test_the_figures_of_nvidias_screens_have_the_names_that_kernelgate_prints() -> None:

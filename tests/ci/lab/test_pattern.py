@@ -12,11 +12,13 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
+from kernelgate.ci.lab.patterns import UsedBy
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / patterns.FOLDER
 LOGS = {one.name: one.events for one in folder.every(ROOT)}
+RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
 PATTERNS = patterns.read_all(FILES)
 
 
@@ -104,3 +106,37 @@ def test_the_verb_says_why_and_what_to_run(
 def test_the_page_says_of_each_check_what_it_looks_at() -> None:
     text = (FILES / patterns.INDEX).read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
+
+
+def used_by(name: str) -> UsedBy:
+    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
+
+    def those(how: str) -> tuple[str, ...]:
+        return tuple(
+            session
+            for session, events in sorted(RECORDED.items())
+            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
+        )
+
+    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
+
+
+def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
+    for one in PATTERNS:
+        assert used_by(one.name) == one.sessions, one.name
+    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
+    assert used <= {one.name for one in PATTERNS} | {"new"}
+
+
+def measured_minutes(name: str) -> float | None:
+    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
+    measured = (one for session, events in LOGS.items() if session not in RECORDED for one in events)
+    uses = [one for one in measured if isinstance(one, log.PatternUse)]
+    said = [one.minutes for one in uses if (one.pattern, one.how) == (name, "applied") and one.minutes is not None]
+    return sum(said) / len(said) if said else None
+
+
+def test_what_is_given_as_measured_is_what_measured_sessions_say() -> None:
+    assert {one.name: one.measured_minutes for one in PATTERNS} == {
+        one.name: measured_minutes(one.name) for one in PATTERNS
+    }
