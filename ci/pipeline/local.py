@@ -69,9 +69,9 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     from kernelgate.bench.system import git
     from kernelgate.bench.system.worker import worker_pool
 
-    sha = git.resolve(repo, base) if base else git.default_base(repo)
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
+    sha = git.resolve(repo, base) if base else git.default_base(repo)
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
