@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.timing import pool, references
+from kernelgate.bench.timing.device import DeviceComparison
 from kernelgate.bench.timing.references import CallError, CallTally, Way
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
@@ -272,3 +274,13 @@ def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_pat
         asked: list[int] = getattr(case.kernel, "asked")  # noqa: B009 - of this card alone
         assert min(asked[:-1]) >= 100
         assert case.verifier.references.complete
+
+
+def test_a_call_is_as_wrong_as_its_worst_output() -> None:
+    first = DeviceComparison(max_abs=0.5, wrong=0, nonfinite=0, mean_abs=0.1, compared=4)
+    second = DeviceComparison(max_abs=2.0, wrong=1, nonfinite=0, mean_abs=0.3, compared=4)
+    assert references._worst([first, second]) == CallError(True, 2.0, pytest.approx(0.2))
+    assert references._worst([first, first]) == CallError(False, 0.5, pytest.approx(0.1))
+    assert references._worst([first, replace(second, nonfinite=1)]) == CallError(True, None, None)
+    with pytest.raises(KernelgateError, match="did not run"):
+        references._worst([first, replace(second, compared=0)])

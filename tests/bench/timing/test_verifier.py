@@ -237,3 +237,11 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
                 asked.answer(CloseCase())
     finally:
         os.close(fd)
+
+
+def test_two_probes_tell_how_long_it_took_and_on_one_multiprocessor_the_clock() -> None:
+    """Nanoseconds, cycles and the number of the multiprocessor, before and after."""
+    here = verifier._probed((5_000, 100, 3, 7_000, 3_100, 3), 1_000)
+    assert (here.started_us, here.us, here.sm_mhz) == (4.0, 2.0, 1500.0)
+    assert verifier._probed((5_000, 100, 3, 7_000, 3_100, 4), 1_000).sm_mhz is None
+    assert verifier._probed((5_000, 100, 3, 7_000, 90, 3), 1_000).sm_mhz is None, "a counter that began anew"

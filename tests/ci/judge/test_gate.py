@@ -25,7 +25,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import completeness, gate
+from kernelgate.ci.judge import cards, completeness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.verdict import judge
@@ -462,3 +462,17 @@ def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None
         return sum("fuzz" in render.plain_line(line) for line in completeness.against_plan(record, "").missing)
 
     assert (missing(0), missing(1)) == (1, 0)
+
+
+def test_the_evidence_of_a_gpu_names_what_was_compared() -> None:
+    made = MADE["slower"]
+    found = gate.evidence("l4", made.record, made.verdict, Policy())
+    assert None not in (found.head_sha, found.base_sha)
+    assert (found.head_sha, found.base_sha) == (made.record.run.head_sha, made.record.run.base_sha)
+
+
+def test_a_record_without_a_card_has_none_of_its_cases() -> None:
+    whole = CARD_EXAMPLES["improved_beside_unchanged"]().record
+    rest = cards.without(whole, {"rmsnorm"})
+    assert {case.card for case in whole.cases} == {"rmsnorm", "swiglu"}
+    assert {case.card for case in rest.cases} == {"swiglu"}

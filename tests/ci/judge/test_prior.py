@@ -182,7 +182,8 @@ def test_mean_squares_are_weighted_and_the_past_fades() -> None:
 
 
 def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
-    assert prior.seen(np.array([-3.0, 12.0]), np.zeros(2), None).spread_pct == prior.MOST_PCT
+    seen = prior.seen(np.array([-3.0, 12.0]), np.zeros(2), "2026-08-01")
+    assert (seen.spread_pct, seen.last_seen) == (prior.MOST_PCT, "2026-08-01")
 
 
 @pytest.mark.parametrize(("df", "believed"), [(HISTORY_DF - 0.1, False), (HISTORY_DF, True)])

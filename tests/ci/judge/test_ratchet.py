@@ -225,3 +225,8 @@ def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
         ("clocks", "default", "locked"),
     ]
     assert ratchet.changed(now, Environment()) == ()
+
+
+def test_a_record_without_a_summary_is_as_old_as_its_run() -> None:
+    assert ratchet.oldest(night(3, {"one": 0})) == "2026-08-03"
+    assert ratchet.oldest(RunRecord()) is None

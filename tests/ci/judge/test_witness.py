@@ -242,6 +242,8 @@ def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
     """On a machine that is used for other work, levels differ by process; on a quiet one that adds nothing."""
     ratios, near, far = np.full(8, 0.1), [np.full(9, 100.0), np.full(9, 101.0)], [np.full(9, 100.0), np.full(9, 180.0)]
     assert witness.apart([ratios], near, near, TOLERANCE).error == 0
+    turn = 0.1 + 0.01 * np.arange(8)
+    assert witness.apart([turn], near, near, TOLERANCE).error == pytest.approx(stats.median_of(turn).error)
     assert witness.apart([ratios], near, far, TOLERANCE).error > 0.3
     assert witness.apart([ratios], near[:1], far[:1], TOLERANCE).error == 0, "one process shows no scatter"
 
