@@ -51,7 +51,7 @@ $(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 	$(VENV)/bin/python tests/workflows/node.py install $*
 	@touch $@
 
-test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 5 minutes on two cores
+test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 3 minutes on two cores
 	$(PYTEST) -m 'not gpu and not slow and not nightly'
 
 test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, or one part of them, as CI does [SHARD=1/6] [SINCE="1 day"]
