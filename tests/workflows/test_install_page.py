@@ -187,4 +187,4 @@ def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(
     rules = policy.load(ROOT / ".ci/kernelgate.toml").template
     said = description.describe(pull["body"], rules, changed)
     assert said.excused is None
-    assert not said.blocks
+    assert not said.blocking
