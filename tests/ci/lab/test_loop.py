@@ -54,7 +54,7 @@ class ScriptedAgent:
             if self.closed:
                 return
             said = await self.call("session_next")
-            await self.step(shlex.split(said["answer"]["command"])[2:])
+            await self.step(shlex.split(said["answer"]["next"]["command"])[2:])
         raise AssertionError("the session did not come to its end")
 
     async def step(self, words: list[str]) -> None:
@@ -67,7 +67,7 @@ class ScriptedAgent:
                 what, why, text, _ = edit = self.edits.pop(0)
                 self.source.write_text(text, encoding="utf-8")
                 done = await self.call("session_try", what=what, why=why)
-                if any(one["status"] == "undecided" for one in done["answer"]["outcomes"]) and self.again:
+                if any(one["status"] == "undecided" for one in done["answer"]["logged"][0]["outcomes"]) and self.again:
                     self.again -= 1
                     self.edits.insert(0, edit)
                 else:
