@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -271,11 +270,16 @@ def _commits(one: MeasuredSeries) -> str:
 
 
 def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:
-    against = formatting.percent(100 * math.expm1(change.effect), 2, sign=True) if change else formatting.MISSING
+    against = _percent(change.effect if change else None, sign=True)
     return (
         (point.made or "?")[:10],
         formatting.commit(point.commit, formatting.MISSING),
         formatting.durations(point.us),
-        formatting.MISSING if point.error is None else formatting.percent(100 * math.expm1(point.error), 2),
+        _percent(point.error),
         "not to be trusted" if point.finding else against,
     )
+
+
+def _percent(log: float | None, sign: bool = False) -> str:
+    found = pct(log)
+    return formatting.MISSING if found is None else formatting.percent(found, 2, sign=sign)

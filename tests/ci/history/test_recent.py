@@ -27,6 +27,15 @@ def test_one_series_shows_each_commit(index_at: Database) -> None:
     ]
 
 
+def test_what_is_beyond_every_number_is_no_number(index_at: Database) -> None:
+    (case,) = an_entry("a").cases
+    points = tuple(one.model_copy(update={"error": 1e4}) for one in case.points)
+    comparisons = tuple(one.model_copy(update={"effect": 1e4}) for one in case.comparisons)
+    wild = case.model_copy(update={"points": points, "comparisons": comparisons})
+    put(index_at, an_entry("a", "a" * 40, cases=(wild,)))
+    assert text(index_at).splitlines()[-1].split() == ["2026-08-01", "aaaaaaa", "100.0", "µs", "—", "—"]
+
+
 def test_several_series_are_lines_by_card_gpu_and_environment(index_at: Database) -> None:
     l4 = H200.model_copy(update={"device": Device(name="NVIDIA L4")})
     put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2), an_entry("c", us=900.0, environment=l4))
