@@ -1,7 +1,7 @@
 """The ways in which a fuzz trial calls a kernel, besides once with whole tensors on an idle device.
 
 offset, gaps, transposed  each tensor in turn lies one element off, with gaps between rows, or with its last two axes
-                          exchanged in memory: the kernel must be right, or refuse by an error that names the tensor
+                          exchanged in memory: the kernel must be right, or refuse by an error, whatever its words
 empty                     an axis is 0: right, or refused by name
 repeat                    many calls on the same inputs, each compared: what is rare, and what differs from call to call
 stream                    on a stream whose inputs arrive late, while the default stream is idle
@@ -115,16 +115,20 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
         try:
             done = examine.run(ready)
         except KernelCallError as error:
-            if not _names(str(error), [name]):
-                raise KernelCallError(f"where {name} {how}, {error}, which does not name {name}") from None
+            # An error of the device is a launch that failed, and what came back wrong is wrong: neither is a refusal.
+            raised = "raised an error" in str(error) and "CUDA error" not in str(error)
+            if not raised or examine.beyond_use(subject.device):
+                raise KernelCallError(f"where {name} {how}, {error}") from None
+            if found := examine.trespass(ready, ready.outputs):
+                return outcome(f"where {name} {how}: {found}, and refused it then")
             refused.append(name)
             continue
         comparisons.append(done.comparison)
         if found := examine.fault([done]):
-            return outcome(f"where {name} {how}: {found}; support that, or refuse it by an error that names {name}")
+            return outcome(f"where {name} {how}: {found}; support that, or refuse it by an error")
     if not comparisons and not refused:
         raise InapplicableError(f"no tensor can be laid out so: {trial.way}")
-    return outcome(None, *comparisons, note=f"refused by name: {', '.join(refused)}" if refused else None)
+    return outcome(None, *comparisons, note=f"refused by an error: {', '.join(refused)}" if refused else None)
 
 
 def empty(subject: Subject, trial: Trial) -> TrialOutcome:

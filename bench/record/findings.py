@@ -150,7 +150,7 @@ class FuzzResult(Model):
     """Largest |output - oracle| / (atol + rtol * |oracle|): at most 1 in a pass; null as above."""
     message: str | None = None
     note: str | None = None
-    """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
+    """What is not wrong: that the kernel refused an unusual layout by an error, or gave other bits at another call."""
     repeatable: Flag | None = None
     """Whether all calls on the same inputs gave the same bits; null where there was one."""
     runs: Count | None = None

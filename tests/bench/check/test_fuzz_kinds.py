@@ -311,6 +311,13 @@ def test_a_planted_fault_is_named(run: Run, kind: Kind, old: str, new: str, says
     assert [one for one in messages if re.search(says, one)], messages
 
 
+def test_a_wrong_shape_of_a_view_is_no_refusal(run: Run) -> None:
+    kernel = RETURNS.kernel.replace("return x + y", "return (x + y)[:, : None if x.is_contiguous() else 0]")
+    assert kernel != RETURNS.kernel
+    (one,) = run(RETURNS, kernel, ["m4_n8_fp16_distribution-normal_way-gaps"]).results
+    assert re.search(r"where x has gaps between its rows, the kernel returned fp16 \[4, 0\]", one.message or ""), one
+
+
 @pytest.mark.parametrize(
     ("card", "says"),
     [
