@@ -116,11 +116,14 @@ def assemble(
     described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
     asked = _Asked(info, policy, described, task, trusted, trusted.expected if task == "bench" else NO_PLAN)
     results = _results(folder, asked)
+    if described is not None:
+        described = _with_measured(described, results, info)
+        asked = replace(asked, description=described)
     decision = gate.decide(
         [result.evidence for result in results],
         described.blocking if described else (),
         [(why,) for why in info.refused],
-        policy.template.block_contradicted_claim,
+        policy.template.claims == "block",
         info.acceptances,
     )
     try:
@@ -317,6 +320,20 @@ def blame(job: Job) -> tuple[Fault, str]:
     return fault, where
 
 
+def _with_measured(described: Description, results: Sequence[GpuResult], info: RunInfo) -> Description:
+    """The description without what every GPU's measurement supplies. A head that is to blame itself cannot be measured
+    before it is fixed, so that nothing of this is asked of it."""
+    if any(one.evidence.fault in (Fault.BUILD, Fault.OUTPUT) for one in results):
+        return replace(described.filled_by(completeness.SUPPLIES), filled=())
+    stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
+    by_pull = (info.run.event or "").startswith("pull_request")
+    for evidence, report in ((one.evidence, one.report) for one in results):
+        judged = report.verdict is not None and report.verdict.refused is None and evidence.label not in stopped
+        whole = report.record if judged and evidence.fault is None else None
+        supplied &= completeness.supplied(whole, by_pull) if whole is not None else set()
+    return described.filled_by(supplied)
+
+
 # What is not judged ---------------------------------------------------------------------------------------------------
 
 
@@ -348,12 +365,15 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
 
 
 def _description_lines(description: Description) -> Iterator[Line]:
-    """What the description lacks, and what in it was not understood."""
+    """What the description lacks, what of that was measured, and what in it was not understood."""
     for one in description.missing:
         if one.blocks:
             head: Line = (Mark.SLOWER, " this blocks: in the description ")
-            yield (*head, Code(one.part.heading), f" {one.why}; {one.part.how}")
+            unfilled = ", and was not measured in full" if one.part.key in completeness.SUPPLIES else ""
+            yield (*head, Code(one.part.heading), f" {one.why}{unfilled}; {one.part.how}")
     if others := [one.part.heading.lstrip("# ") for one in description.missing if not one.blocks]:
         yield (Mark.UNKNOWN, f" the description lacks: {', '.join(others)}")
+    if description.filled:
+        yield (Mark.PASSED, f" in the description, filled by the measurement: {', '.join(description.filled)}")
     for line in description.unread[:3]:
         yield (Mark.UNKNOWN, " claim not understood: ", Code(line, most=120))

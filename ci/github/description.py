@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, plain, read_claims
 from kernelgate.ci.github.client import changed_names, connect, patiently
+from kernelgate.ci.judge.completeness import SUPPLIES
 from kernelgate.ci.policy.policy import Template
 
 MAX_BODY = 262_144
@@ -25,21 +26,26 @@ MAX_BODY = 262_144
 
 
 class Part(Enum):
-    """A section of the template: the words that name it, and how to add it."""
+    """A section of the template: the words that name it, and how to add it; of one that nothing asks for neither."""
 
-    HYPOTHESIS = (r"\bintent|\bhypothes[ie]s", "## Intent and hypothesis", "say what should become faster and why")
-    CHANGE = (
-        r"\bwhat (?:was |is |has )?changed?\b|^changes?$",
-        "## What was changed",
-        "name the one variable you changed",
-    )
-    CLAIMS = (r"\bclaim", "## Claimed effect", 'write a line such as "- m4096_n1024_fp16: 10% faster", or "none"')
-    EVIDENCE = (r"\bprofil|\bevidence", "## Profiler evidence", "give numbers from before and after")
-    CORRECTNESS = (r"\bcorrectness", "## Correctness", "tick what you checked")
-    TESTING = (r"\btest(?:s|ing|ed)?\b", "## Testing done", "name the commands and the machine")
+    HYPOTHESIS = (r"\bintent|\bhypothes[ie]s", "Intent and hypothesis", "say what should become faster and why")
+    CHANGE = (r"\bwhat (?:was |is |has )?changed?\b|^changes?$", "", "")
+    CLAIMS = (r"\bclaim", "", "")
+    BENCHMARK = (r"\bstatistic|\bbenchmark|^results?$", "Statistical results", "give the times of base and head")
+    EVIDENCE = (r"\bprofil|\bevidence", "Profiler evidence", "give numbers from before and after")
+    CORRECTNESS = (r"\bcorrectness", "Correctness", "tick what you checked")
+    TESTING = (r"\btest(?:s|ing|ed)?\b", "Testing done", "name the commands and the machine")
 
     def __init__(self, pattern: str, heading: str, how: str) -> None:
-        self.pattern, self.heading, self.how = pattern, heading, how
+        self.pattern, self.heading, self.how = pattern, f"## {heading}", how
+
+    @property
+    def key(self) -> str:
+        """Of the policy's [template]."""
+        return self.name.lower()
+
+
+ASKED = (Part.HYPOTHESIS, Part.EVIDENCE, Part.CORRECTNESS, Part.BENCHMARK, Part.TESTING)
 
 
 @dataclass(frozen=True)
@@ -62,10 +68,18 @@ class Description:
     unread: tuple[str, ...]
     """Lines of the section on claims that hold a number and were not understood."""
     excused: str | None = None
+    filled: tuple[str, ...] = ()
+    """What its author left out and the measurement supplies: keys of the policy."""
 
     @property
     def blocking(self) -> tuple[str, ...]:
         return tuple(missing.part.heading for missing in self.missing if missing.blocks)
+
+    def filled_by(self, supplied: Collection[str]) -> Description:
+        """What a measurement supplies need not be written."""
+        taken = [one for one in self.missing if one.part.key in supplied]
+        rest = tuple(one for one in self.missing if one not in taken)
+        return replace(self, missing=rest, filled=tuple(one.part.key for one in taken))
 
 
 def describe(
@@ -76,14 +90,14 @@ def describe(
     Where no kernel is touched, or a bot wrote it, nothing is missing; claims are read all the same.
     """
     sections = split(body or "")
-    claims, unread = read_claims(sections.get(Part.CLAIMS, ""))
+    claims, unread = ((), ()) if policy.claims == "ignore" else read_claims(sections.get(Part.CLAIMS, ""))
     if by_bot:
         return Description((), claims, (), "a bot opened it")
     if changed is not None and not any(path.startswith(policy.kernel_paths) for path in changed):
         return Description((), claims, (), "it touches no kernel")
-    empty = [part for part in Part if _is_empty(part, sections.get(part, ""))]
-    blocking = {Part.HYPOTHESIS} if policy.block_empty_hypothesis else set()
-    missing = (Missing(one, f"is {'empty' if one in sections else 'missing'}", one in blocking) for one in empty)
+    rules = {part: getattr(policy, part.key) for part in ASKED}
+    empty = [part for part in ASKED if rules[part] != "ignore" and _is_empty(part, sections.get(part, ""))]
+    missing = (Missing(one, f"is {'empty' if one in sections else 'missing'}", rules[one] == "block") for one in empty)
     return Description(tuple(missing), claims, unread)
 
 
@@ -152,9 +166,6 @@ def _is_empty(part: Part, text: str) -> bool:
     if part is Part.CORRECTNESS and boxes:
         return not any(box[1] in "xX" for box in boxes)
     texts = [plain(BULLET.sub("", line)) for line in lines]
-    if part is Part.CLAIMS:
-        # "none" is an answer here.
-        return not any(texts)
     return not any(words and not FILLER.fullmatch(words) for words in texts)
 
 
@@ -165,7 +176,9 @@ def as_text(described: Description) -> str:
     """The review for a terminal; the job summary shows it as it is."""
     if described.excused:
         return f"This pull request needs no description: {described.excused}.\n"
-    lines = [] if described.missing else ["The description is complete."]
+    lines = [] if described.missing or described.filled else ["The description is complete."]
+    if described.filled:
+        lines.append(f"left to the measurement, and asked for where that is incomplete: {', '.join(described.filled)}")
     for missing in sorted(described.missing, key=lambda one: not one.blocks):
         lines.append(f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}")
     for claim in described.claims:
@@ -189,10 +202,11 @@ def review(step: Step, rules: Template, body: Path | None) -> int:
 
 
 def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Description:
-    """What stands in the file, else in the event's pull request. Raises UsageError for a file that cannot be read."""
+    """What stands in the file, else in the event's pull request; what a measurement can supply is left to it. Raises
+    UsageError for a file that cannot be read."""
     if body:
         try:
-            return describe(body.read_text(encoding="utf-8", errors="replace"), rules)
+            return describe(body.read_text(encoding="utf-8", errors="replace"), rules).filled_by(SUPPLIES)
         except OSError as error:
             raise UsageError(f"{body}: the description cannot be read: {error.strerror}") from None
     pull = step.event().pull_request
@@ -202,7 +216,8 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
     if step.token is not None:
         bot = connect(step)
         changed = patiently("changed files", lambda: changed_names(bot.repository.get_pull(pull.number)), bot)
-    return describe(pull.body, rules, changed, by_bot=pull.user is not None and pull.user.type == "Bot")
+    by_bot = pull.user is not None and pull.user.type == "Bot"
+    return describe(pull.body, rules, changed, by_bot=by_bot).filled_by(SUPPLIES)
 
 
 # What kernelgate writes into it --------------------------------------------------------------------------------------

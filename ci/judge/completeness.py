@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kernelgate.bench.record import Case, CaseKey, Check, CheckKind, Expected, RunRecord, TimedCase, timed_cases
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import cards, correctness, validity, witness
@@ -47,6 +48,33 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     return Completeness(tuple(_missing(record, expected)), (*contrary, *_not_asked_for(record, expected)))
 
 
+SUPPLIES: Final = ("evidence", "correctness", "benchmark")
+
+
+def supplied(record: RunRecord, as_planned: bool = True) -> frozenset[str]:
+    """Which of `SUPPLIES` the record holds in full, for every card whose libraries differ: times of the planned cases,
+    a fuzz list that passed, a profile of each side that was timed. A CPU has no profiler: there the times are all.
+
+    `as_planned`: else somebody asked for some of the cases, which then are all.
+    """
+    same, expected = cards.same_library(record), record.expected or Expected()
+    planned = expected.cases if expected.cases and as_planned else record.cases
+    about = Expected(cards=record.cards, cases=planned, processes=expected.processes)
+    timed = {
+        (case.case.card, side)
+        for case in timed_cases(record)
+        for process in case.processes
+        for side in SIDES
+        if process.samples_us.get(side)
+    }
+    benchmark = not any(_untimed(record, about, same)) and (bool(timed) or cards.nothing_differs(record))
+    fuzz = not any(_unchecked(record, about, "fuzz", same)) and not correctness.is_wrong(record)
+    profiled = {(one.card, one.side) for one in record.profile if one.metrics}
+    evidence = benchmark and (formatting.on_cpu(record.environment.device) or profiled >= timed)
+    held = zip(SUPPLIES, (evidence, fuzz, benchmark), strict=True)
+    return frozenset(part for part, is_held in held if is_held and record.run.ended in (None, "complete"))
+
+
 def replanned(record: RunRecord, expected: Expected) -> bool:
     """Whether the default branch asks for something else than it did when the record was planned."""
     planned = record.run.plan_hash
@@ -74,13 +102,8 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     timed = timed_cases(record)
-    counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed}
     exempt = cards.same_library(record) | set(own)
-    held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
-    least = expected.processes or 1
-    yield from _said([case for case in expected.cases if not held[case.key] and case.card not in exempt], "not timed")
-    short = [case for case in expected.cases if 0 < held[case.key] < least]
-    yield from _said(short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
+    yield from _untimed(record, expected, exempt)
     for kind in expected.checks:
         if kind == "witness":
             yield from _unwitnessed(record, expected, exempt)
@@ -90,6 +113,15 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     yield from _without_reference(record, expected, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
+
+
+def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+    counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
+    held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
+    least = expected.processes or 1
+    yield from _said([case for case in expected.cases if not held[case.key] and case.card not in exempt], "not timed")
+    short = [case for case in expected.cases if 0 < held[case.key] < least]
+    yield from _said(short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
 
 
 def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:

@@ -151,12 +151,19 @@ class AgentRules(PolicySection):
     gpu_seconds: Annotated[float, between(0.0, 1e7)] = 7200.0
 
 
+TemplateRule = Literal["block", "warn", "ignore"]
+
+
 class Template(PolicySection):
     """What a pull request's description must hold, and how its claims are held against the measurement."""
 
     kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
-    block_empty_hypothesis: StrictBool = True
-    block_contradicted_claim: StrictBool = True
+    hypothesis: TemplateRule = "block"
+    evidence: TemplateRule = "block"
+    correctness: TemplateRule = "block"
+    benchmark: TemplateRule = "block"
+    testing: TemplateRule = "block"
+    claims: TemplateRule = "block"
 
 
 class RunnerGpu(PolicySection):
@@ -326,7 +333,15 @@ def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
     return f"{place}: {why}".removeprefix(": ")
 
 
+_RENAMED = {
+    "template.block_empty_hypothesis": 'template.hypothesis = "block", "warn" or "ignore"',
+    "template.block_contradicted_claim": 'template.claims = "block", "warn" or "ignore"',
+}
+
+
 def _unknown(key: str) -> str:
+    if key in _RENAMED:
+        return f"replaced by {_RENAMED[key]}"
     found = ", or ".join(f"{one.name}, {one.value}, in {one.source}" for one in constants.of_key(key))
     return f"a constant now: {found}" if found else "there is no such key"
 

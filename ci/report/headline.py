@@ -542,6 +542,7 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
 def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     """How to get rid of the first blocker."""
     first = decision.blockers[0]
+    rest: Line = (" Needs no new measurement.",)
     match first.code:
         case BlockCode.WRONG_OUTPUT:
             return _repeat(gpu, places)
@@ -553,10 +554,12 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
             lacking = [one.subject for one in decision.blockers if one.code is BlockCode.DESCRIPTION]
             named = [piece for one in lacking for piece in (" and ", Code(one, most=80))][1:]
             what = (" add ", *named, " to ")
+            if gpu.failure is not None or decision.open:
+                rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
         case _:
             return UNBLOCK[first.code]
     described = Link("the description", places.pull) if places.pull else "the description"
-    return (Strong("To unblock:"), *what, described, ". Needs no new measurement.")
+    return (Strong("To unblock:"), *what, described, ".", *rest)
 
 
 def _repeat(gpu: GpuReport, places: Links) -> Line:

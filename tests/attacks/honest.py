@@ -48,7 +48,17 @@ PLAN = Expected(
     label="l4", target="8.9", cards=(CARD,), cases=CASES, checks=("fuzz", "sanitizer", "witness"), processes=2
 )
 L4 = Environment(device=Device(name="NVIDIA L4", compute_capability="8.9"))
-BODY = "## Intent and hypothesis\nFewer registers.\n"
+BODY = """## Intent and hypothesis
+Fewer registers.
+## Profiler evidence
+200 registers, then 128
+## Correctness
+- [x] fuzz
+## Statistical results
+as measured
+## Testing done
+make pr
+"""
 ROUNDS = 40
 COMPARED = {"base": Calls(made=400, compared=100), "head": Calls(made=400, compared=100)}
 

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from kernelgate.bench.build import library
 from kernelgate.ci.github import description
 from kernelgate.ci.github.check_run import CHECK_NAME
+from kernelgate.ci.judge import completeness
 from kernelgate.ci.policy import policy
 from tests.miniature import ENVIRONMENT, git
 from tests.workflows import gh
@@ -172,7 +173,7 @@ def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(
     assert all(git(tree, "rev-parse", "main") == git(tree, "rev-parse", "origin/main") for tree in origins)
 
     pushed = git(done.tree, "ls-tree", "-r", "--name-only", "origin/main", ".github").split()
-    callers = {f".github/workflows/{file.name}" for file in (ROOT / "docs/caller").iterdir()}
+    callers = {f".github/workflows/{file.name}" for file in (ROOT / "docs/caller").glob("*.yml")}
     template = ".github/pull_request_template.md"
     assert {template} <= set(pushed)
     if done.repository == OWN:
@@ -184,7 +185,8 @@ def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(
     assert pull["repo"] == done.repository
     changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()
     assert [file.split("/")[0] for file in changed] == ["csrc"]
-    rules = policy.load(ROOT / ".ci/kernelgate.toml").template
+    rules = policy.load(done.tree / ".ci/kernelgate.toml").template
+    assert (rules.testing == "warn") == (done.repository == OWN)
     said = description.describe(pull["body"], rules, changed)
     assert said.excused is None
-    assert not said.blocking
+    assert not said.filled_by(completeness.SUPPLIES).blocking

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.claims import Claim, read_claims
-from kernelgate.ci.github.description import Part, describe
+from kernelgate.ci.github.description import ASKED, Part, describe
 from kernelgate.ci.policy.policy import Template
 from tests.ci.desk import Desk
 from tests.fakes.github_server import event
@@ -24,6 +24,9 @@ Registers limit occupancy.
 
 ## Claimed effect
 - s512_b32_h8_d64_fp16: 10% faster
+
+## Statistical results
+9 µs instead of 10 µs
 
 ## Profiler evidence
 Before: 200 registers
@@ -76,7 +79,7 @@ def test_a_complete_description_is_complete_however_it_is_written(change: object
 
 def test_the_template_itself_asks_for_everything_and_claims_nothing() -> None:
     said = describe((ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8"), RULES, KERNEL)
-    assert [one.part for one in said.missing] == list(Part)
+    assert [one.part for one in said.missing] == list(ASKED)
     assert {one.why for one in said.missing} == {"is empty"}
     assert (said.claims, said.unread) == ((), ())
 
@@ -114,8 +117,27 @@ def test_a_line_without_an_end_is_read_all_the_same(line: str) -> None:
     assert missing(FILLED + line) == []
 
 
-def test_policy_decides_what_blocks() -> None:
-    assert describe("", Template(block_empty_hypothesis=False), KERNEL).blocking == ()
+@pytest.mark.parametrize("part", ASKED)
+def test_policy_decides_part_by_part_what_blocks(part: Part) -> None:
+    other = next(one for one in ASKED if one is not part)
+    for rule, missing, blocking in (("block", True, True), ("warn", True, False), ("ignore", False, False)):
+        found = describe("", Template.model_validate({part.key: rule}), KERNEL)
+        assert (part in [one.part for one in found.missing]) == missing
+        assert (part.heading in found.blocking) == blocking
+        assert other.heading in found.blocking
+
+
+def test_what_was_measured_need_not_be_written() -> None:
+    found = describe("## Intent and hypothesis\nFewer registers.", RULES, KERNEL).filled_by({"evidence", "benchmark"})
+    assert found.blocking == ("## Correctness", "## Testing done")
+    assert found.filled == ("evidence", "benchmark")
+    assert describe(FILLED, RULES, KERNEL).filled_by({"evidence"}).filled == ()
+
+
+def test_claims_that_the_policy_ignores_are_not_read() -> None:
+    body = "## Claimed effect\n- S=512: 5% faster\n- 3% or 4%"
+    found = describe(body, Template(claims="ignore"), KERNEL)
+    assert (found.claims, found.unread) == ((), ())
 
 
 def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:
@@ -184,12 +206,14 @@ def test_what_is_not_clear_is_not_guessed(line: str) -> None:
 # The verb ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("body", "code"), [("", 1), (FILLED.replace("## Testing done", ""), 0)])
+@pytest.mark.parametrize(("body", "code"), [("", 1), (FILLED.replace("## Profiler evidence", ""), 0)])
 def test_the_verb_reads_a_file(tmp_path: Path, body: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "body.md"
     path.write_text(body, encoding="utf-8")
     assert kernelgate(["template", str(path)]) == code
-    assert ("must be added" in capsys.readouterr().out) == bool(code)
+    said = capsys.readouterr().out
+    assert ("must be added" in said) == bool(code)
+    assert "left to the measurement" in said
 
 
 @pytest.mark.parametrize(

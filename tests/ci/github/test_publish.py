@@ -39,6 +39,8 @@ Registers limit occupancy.
 The launch bounds.
 ## Claimed effect
 {claim}
+## Statistical results
+as the bot writes them below
 ## Profiler evidence
 before 200 registers, after 128
 ## Correctness
@@ -456,14 +458,114 @@ def test_claims_stand_beside_the_measurement(desk: Desk, tmp_path: Path) -> None
     assert "❔ claim `S=9: 3% faster` was not measured: no measured case fits it" in body
 
 
-@pytest.mark.parametrize(("blocks", "conclusion"), [(True, "failure"), (False, "success")])
+@pytest.mark.parametrize(
+    ("rule", "shown", "conclusion"),
+    [("block", True, "failure"), ("warn", True, "success"), ("ignore", False, "success")],
+)
 def test_policy_decides_whether_a_contradicted_claim_blocks(
-    desk: Desk, tmp_path: Path, blocks: bool, conclusion: str
+    desk: Desk, tmp_path: Path, rule: str, shown: bool, conclusion: str
 ) -> None:
-    policy = Policy.model_validate({"template": {"block_contradicted_claim": blocks}})
+    policy = Policy.model_validate({"template": {"claims": rule}})
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster"), policy)
-    assert "is contradicted" in the_comment(desk)
+    assert ("claim" in the_comment(desk)) == shown
     assert the_check(desk)["conclusion"] == conclusion
+
+
+ALONE_KNOWN = "## Intent and hypothesis\nFewer registers.\n## Testing done\nmake pr on an L4\n"
+"""What no measurement can know."""
+SUPPLIED = {"evidence": "## Profiler evidence", "correctness": "## Correctness", "benchmark": "## Statistical results"}
+
+
+def profiled(example: str = "equivalent", **changes: Any) -> dict[str, dict[str, bytes]]:
+    content = json.loads(named(example)) | changes
+    sides = ["base", "head"] if "profile" not in changes else []
+    first = content["cases"][0]
+    one = {"card": first.get("card", ""), "case": first["id"], "metrics": {"launch__registers_per_thread": 128}}
+    return {
+        "kernelgate-record-l4": {
+            "run.json": json.dumps(content | {"profile": [one | {"side": s} for s in sides]}).encode()
+        }
+    }
+
+
+def lacking(desk: Desk) -> list[str]:
+    """The parts for which the check fails, as far as a measurement could supply them."""
+    return [
+        part
+        for part, heading in SUPPLIED.items()
+        if f"this blocks: in the description `{heading}`" in the_comment(desk)
+    ]
+
+
+def test_a_complete_measurement_fills_what_its_author_need_not_know(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, profiled(), body=ALONE_KNOWN), POLICY)
+    assert the_check(desk)["conclusion"] == "success"
+    line = "in the description, filled by the measurement: evidence, correctness, benchmark"
+    assert the_comment(desk).count(line) == 1
+    assert desk.github.pulls[1].body == ALONE_KNOWN
+
+
+@pytest.mark.parametrize(
+    ("body", "still"),
+    [
+        (ALONE_KNOWN.partition("## Testing")[0], "## Testing done"),
+        (ALONE_KNOWN.replace("Fewer registers.", ""), "## Intent and hypothesis"),
+    ],
+)
+def test_what_a_measurement_cannot_know_blocks_without_its_author(
+    desk: Desk, tmp_path: Path, body: str, still: str
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, profiled(), body=body), POLICY)
+    assert the_check(desk)["conclusion"] == "failure"
+    assert f"**To unblock:** add `{still}` to " in the_comment(desk)
+    assert lacking(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "still"),
+    [
+        ({}, ["evidence", "correctness", "benchmark"]),
+        ({"kernelgate-record-l4": {"failure.json": b"RUNNER"}}, ["evidence", "correctness", "benchmark"]),
+        (profiled(profile=[]), ["evidence"]),
+        (profiled(checks=[]), ["correctness"]),
+        (profiled(run={"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}), list(SUPPLIED)),
+    ],
+    ids=["no record", "runner lost", "not profiled", "not fuzzed", "cut short"],
+)
+def test_what_was_not_measured_in_full_fills_nothing(
+    desk: Desk, tmp_path: Path, artifacts: dict[str, dict[str, bytes]], still: list[str]
+) -> None:
+    left = {
+        name: {file: note(fault="runner", message="the GPU is gone")["failure.json"] if text == b"RUNNER" else text}
+        for name, files in artifacts.items()
+        for file, text in files.items()
+    }
+    post(desk.bot, measured(desk, tmp_path, left, body=ALONE_KNOWN), POLICY)
+    assert (the_check(desk)["conclusion"], lacking(desk)) == ("failure", still)
+
+
+def test_of_a_wrong_result_no_times_are_asked(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("wrong_result"), body=ALONE_KNOWN), POLICY)
+    assert (the_check(desk)["conclusion"], lacking(desk)) == ("failure", [])
+    assert "the description" not in the_comment(desk)
+
+
+@pytest.mark.parametrize("rule", ["warn", "ignore"])
+def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule: str) -> None:
+    rules = dict.fromkeys(("hypothesis", "testing", *SUPPLIED), rule)
+    policy = Policy.model_validate({"template": rules})
+    post(desk.bot, measured(desk, tmp_path, profiled(profile=[]), body="thanks"), policy)
+    assert the_check(desk)["conclusion"] == "success"
+    asked = "❔ the description lacks: Intent and hypothesis, Profiler evidence, Testing done" in the_comment(desk)
+    assert asked == (rule == "warn")
+    assert ("the description lacks" in the_comment(desk)) == (rule == "warn")
+
+
+def test_nothing_is_asked_where_no_kernel_is_touched(desk: Desk, tmp_path: Path) -> None:
+    files = [{"filename": "bench/timing/timer.py"}]
+    post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks", files=files), POLICY)
+    assert the_check(desk)["conclusion"] == "success"
+    assert "description" not in the_comment(desk)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,14 @@ def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "now"), [("block_empty_hypothesis", "template.hypothesis"), ("block_contradicted_claim", "template.claims")]
+)
+def test_a_key_that_was_replaced_names_the_new_one(key: str, now: str) -> None:
+    said = f'template.{key} (line 2) is True: replaced by {now} = "block", "warn" or "ignore"'
+    assert refused(f"[template]\n{key} = true") == f"the file does not fit: {said}"
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[" * 5000, "is not TOML: "),
