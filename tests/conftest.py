@@ -65,6 +65,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", metavar="I/N", help="Run the I-th of N parts of the tests, as CI shares them.")
     text = 'Of the slow tests that guard folders, run those of what changed since: "1 day" or a commit.'
     parser.addoption("--changed-since", metavar="SINCE", help=text)
+    text = "Of the slow tests that would run, take as many seconds in turns from their files; skip and list the others."
+    parser.addoption("--within", metavar="SECONDS", type=float, help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,6 +108,42 @@ def folders_below(package: str) -> list[str]:
     return [*SHARED, f"tests/{package.replace('.', '/')}/", *sorted(f"{name.replace('.', '/')}/" for name in names)]
 
 
+SLOW_S = 2.0
+LONG_S = {
+    "benchmarks/fuzzing/test_caught.py": 15.0,
+    "cheats/test_cheats.py": 12.0,
+    "cheats/test_native.py": 12.0,
+    "ci/judge/test_dependence.py": 57.0,
+    "ci/judge/test_modes.py": 7.0,
+    "ci/judge/test_prior.py": 3.5,
+    "ci/lab/test_session.py": 140.0,
+    "ci/test_bisect_verb.py": 62.0,
+    "test_repositories.py": 43.0,
+    "workflows/test_checks.py": 32.0,
+    "workflows/test_end_to_end.py": 30.0,
+    "workflows/test_measured.py": 72.0,
+}
+"""What a slow test took on two quiet cores, the mean of its file's; of the files that are not here, all together's."""
+
+
+def taken(slow: Iterable[tuple[str, str, bool]], seconds: float) -> set[str]:
+    """Which slow tests fit into these seconds, each a name, its file and whether what it alone guards changed.
+
+    Those where it did come first; then each file gives one test in turn, so that a long file costs no other its place.
+    """
+    turns: dict[str, int] = {}
+    order = []
+    for name, file, changed in slow:
+        turns[file] = turns.get(file, 0) + 1
+        order.append((not changed, turns[file], len(order), name, LONG_S.get(file, SLOW_S)))
+    kept = set()
+    for *_, name, cost in sorted(order):
+        if cost <= seconds:
+            seconds -= cost
+            kept.add(name)
+    return kept
+
+
 def is_touched(guarded: Iterable[str], changed: Iterable[str]) -> bool:
     return any(file.startswith(path) for file in changed for path in guarded)
 
@@ -122,6 +160,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=idle)
         items[:] = [item for item in items if item not in set(idle)]
         grouped = [(item, name) for item, name in grouped if item in set(items)]
+        if (seconds := config.getoption("--within")) is not None:
+            slow = [(item, name) for item, name in grouped if item.get_closest_marker("slow")]
+            asked = [
+                (item.nodeid, name, is_touched([f"tests/{name}", *set(guarded(item)) - set(SHARED)], changed))
+                for item, name in slow
+            ]
+            kept_in_time = taken(asked, seconds)
+            for item, _ in slow:
+                if item.nodeid not in kept_in_time:
+                    item.add_marker(pytest.mark.skip(reason="left to the nightly run, since the time is spent"))
     if shard := config.getoption("--shard"):
         part, parts = map(int, shard.split("/"))
         kept = set(share([name if name in ONE_PROCESS else item.nodeid for item, name in grouped], part, parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.conftest import changed_files, folders_below, is_touched, share
+from tests.conftest import LONG_S, ROOT, SLOW_S, changed_files, folders_below, is_touched, share, taken
 
 
 def test_every_test_is_in_exactly_one_part() -> None:
@@ -48,3 +48,21 @@ def test_a_slow_test_of_a_package_runs_where_that_or_what_it_uses_changed() -> N
     assert is_touched(folders_below("ci.commands"), ["ci/github/client.py"])
     assert is_touched(timing, ["constraints.txt"]), "another version of what it computes with"
     assert folders_below("ci") == folders_below("workflows") == [], "of several packages: such tests always run"
+
+
+def test_within_a_bound_every_file_has_a_turn_and_what_changed_comes_first() -> None:
+    """Everything changed and one file alone would spend the time; then a change of what one file guards."""
+    cheats = [(f"cheat {number}", "cheats/test_cheats.py", False) for number in range(100)]
+    others = [(f"other {file}", f"bench/test_{file}.py", False) for file in range(20)]
+    kept = taken([*cheats, *others], 20 * SLOW_S + 3 * LONG_S["cheats/test_cheats.py"])
+    assert kept == {"cheat 0", "cheat 1", "cheat 2"} | {name for name, *_ in others}
+
+    ends = [(f"end {number}", "workflows/test_end_to_end.py", False) for number in range(50)]
+    kernels = [(f"kernel {number}", "csrc/test_kernel_cpu.py", True) for number in range(4)]
+    assert taken([*ends, *kernels], 4 * SLOW_S) == {name for name, *_ in kernels}
+    assert taken([*ends, *kernels], 4 * SLOW_S + 30) == {"end 0", *(name for name, *_ in kernels)}
+    assert taken(ends, 29) == set()
+
+
+def test_the_files_whose_tests_take_long_are_there() -> None:
+    assert not [file for file in LONG_S if not (ROOT / "tests" / file).is_file()], "renamed, it would count as short"
