@@ -20,7 +20,7 @@ from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
 from kernelgate.ci.github.description import Description, describe
 from kernelgate.ci.github.fetch import Job, RunInfo
-from kernelgate.ci.github.plan import JUDGE_PATHS, skipped
+from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
@@ -352,7 +352,19 @@ def _untrusted(touches_kernel: bool) -> Posting:
 
 def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     pull = info.pull
-    why = skipped(pull.names, pull.labels, policy.measure) if pull else None
+    why = skipped(pull.names, pull.labels, policy.measure, pull.draft) if pull else None
+    if why == DRAFT:
+        # Nothing may pass: GitHub merges by itself what is marked ready before its measurement has begun.
+        report = Report(
+            headline=(Mark.UNKNOWN, " Not measured yet: this is a draft; blocks merge until it is measured"),
+            summary=("It is measured once it is marked ready for review.",),
+            now=(
+                NOW,
+                " mark it ready, or have somebody with write access measure it before: ",
+                Code("/kernelgate bench"),
+            ),
+        )
+        return Posting(report, UNTRUSTED, quiet=True)
     said = f"Not measured: {why or 'nothing in this change asks for it'}"
     report = Report(
         headline=with_consequence(Mark.UNKNOWN, (said,), NOT_MEASURED),

@@ -30,10 +30,7 @@ from kernelgate.ci.report import remarks
 Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
-_AWAITED: dict[str, Any] = {
-    "title": "Not judged yet",
-    "summary": "What was found before holds no longer, or not for this base.",
-}
+AWAITED = ("Not judged yet", "What was found before holds no longer, or not for this base.")
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
 CHECK_LIMIT = 65_535
 ANNOTATIONS_A_REQUEST = 50
@@ -143,11 +140,17 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
     return until_done("check run", step, bot)
 
 
-def begin_check(bot: Bot, stamp: Stamp, details_url: str) -> Posted:
-    """From now on the commit has a check run that waits for this run's verdict, which no merge passes."""
+def begin_check(bot: Bot, stamp: Stamp, details_url: str, awaited: tuple[str, str]) -> Posted:
+    """From now on the commit has a check run that waits for this run's verdict, which no merge passes. `awaited`: title
+    and summary."""
+    output: dict[str, Any] = dict(zip(("title", "summary"), awaited, strict=True))
 
     def step() -> Posted | None:
         shown = _shown(bot, stamp)
+        own = next((one.run for one in shown if one.told == stamp.order and one.waits), None)
+        if own is not None and own.output.title != awaited[0]:
+            own.edit(output=output)
+            return None
         if any(one.told >= stamp.order for one in shown):
             return None if _is_cleared(bot, shown, stamp.order) else Posted("there")
         bot.repository.create_check_run(
@@ -155,7 +158,7 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str) -> Posted:
             stamp.head_sha,
             external_id=_external(stamp.order, stamp.order),
             status="in_progress",
-            output=_AWAITED,
+            output=output,
             details_url=details_url,
         )
         return None

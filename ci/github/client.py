@@ -248,6 +248,7 @@ _LISTED_PULL = _with(
     url=str,
     issue_url=str,
     state=str,
+    draft=(bool, False),
     title=str,
     body=_OR_NONE,
     user=_with(_USER, type=str),

@@ -64,6 +64,7 @@ class SeenPull(Model):
 
     body: str | None = None
     by_bot: bool
+    draft: bool = False
     labels: tuple[str, ...]
     names: tuple[str, ...] | None = None
     """Every path that it touches, a renamed file's old one too; None where GitHub does not list them all."""
@@ -106,6 +107,8 @@ class RunInfo(Model):
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
     begun: bool = False
     """The run itself was requested, or waits to be approved, and nothing is known of it yet."""
+    fork: bool = False
+    """The run is of a fork, so that somebody has to approve its measurement."""
     accepted: tuple[KeptAcceptance, ...] = ()
     """What was accepted of the commit, the oldest first."""
 
@@ -152,7 +155,14 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
         known = Run(head_sha=run.head_sha, pull_request=pull.number if pull else None)
-        info = RunInfo(run=_identity(bot, run, known), run_url=run.html_url, under_way=True, begun=True)
+        info = RunInfo(
+            run=_identity(bot, run, known),
+            run_url=run.html_url,
+            conclusion=run.conclusion,
+            under_way=True,
+            begun=True,
+            fork=run.head_repository is None or run.head_repository.full_name != bot.repository.full_name,
+        )
     else:
         info = _ended(bot, run, pull, into, asked)
     more = {"told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
@@ -247,6 +257,7 @@ def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
     return SeenPull(
         body=pull.body,
         by_bot=pull.user.type == "Bot",
+        draft=pull.draft,
         labels=tuple(label.name for label in pull.labels),
         names=changed_names(pull, listed) if changed is None else names_of(listed),
         patches=tuple((file.filename, file.patch or "") for file in listed),

@@ -130,7 +130,10 @@ def watches_no_kernel(rules: Measure) -> bool:
     return rules.paths == (CARDS,)
 
 
-def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure) -> str | None:
+DRAFT = "this is a draft"
+
+
+def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure, draft: bool = False) -> str | None:
     """Why a pull request with these files (None: too many to know) and labels is not measured; None where it is."""
     label = next((label for label in rules.skip_labels if label in labels), None)
     if label is not None:
@@ -139,7 +142,7 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
         return NO_CARD
     if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
         return "the pull request changes no measured path"
-    return None
+    return DRAFT if draft and rules.drafts == "on_ready" else None
 
 
 def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
@@ -148,7 +151,7 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
     files = patiently("changed files", lambda: changed_names(pull), bot)
     run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number)
     touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
-    why_not = skipped(files, [label.name for label in pull.labels], rules)
+    why_not = skipped(files, [label.name for label in pull.labels], rules, pull.draft)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
         why_not = "only the description was edited, and what was measured before is judged again"

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import escape, formatting, render
-from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.document.model import Code, Line, Link, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.assemble import NOTHING_TRUSTED, Posting, Task, Trusted, assemble
-from kernelgate.ci.github.check_run import Annotation, CheckRun, Level, begin_check, end_check, put_check
+from kernelgate.ci.github.check_run import AWAITED, Annotation, CheckRun, Level, begin_check, end_check, put_check
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError
 from kernelgate.ci.github.fetch import RunInfo, read_run_info
+from kernelgate.ci.github.plan import FORK_ENVIRONMENT
 from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, put_comment, put_labels, put_results
 from kernelgate.ci.judge import correctness
 from kernelgate.ci.judge.case import Outcome, severity
@@ -124,10 +125,24 @@ def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
         return [_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))]
     if not info.begun or number is None:
         return []
-    ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url))]
+    awaited = _approval(info) if info.fork else AWAITED
+    ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url, awaited))]
     if not _exit_code(ended):
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
     return ended
+
+
+def _approval(info: RunInfo) -> tuple[str, str]:
+    """What a check says of a fork's run: who has to approve what, and where."""
+    gpu: Line = (
+        "Before the GPU runs anything of it, a reviewer of the environment ",
+        *(Code(FORK_ENVIRONMENT), " looks at the change and approves ", Link("the run", info.run_url)),
+        " (“Review deployments”).",
+    )
+    if info.conclusion != "action_required":
+        return "Not judged yet: a maintainer approves a fork's measurement", render.markdown_line(gpu)
+    first: Line = ("Somebody with write access approves its workflows on this page (“Approve workflows to run”). ",)
+    return "Not judged yet: waits for a maintainer to approve this fork's run", render.markdown_line((*first, *gpu))
 
 
 def _post_nothing(bot: Bot, info: RunInfo, why: str) -> int:

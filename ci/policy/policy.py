@@ -191,6 +191,7 @@ class Measure(PolicySection):
         ".github/workflows/",
     )
     skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
+    drafts: Literal["on_ready", "always"] = "on_ready"
     pinned: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
     """The commit of the default branch that each night times beside its head; empty: the head alone."""
     gpus: Annotated[tuple[RunnerGpu, ...], Field(min_length=1, max_length=15)] = (L4,)

@@ -98,6 +98,36 @@ def test_a_retargeted_pull_request_does_not_merge_on_its_old_success(desk: Desk,
     assert desk.github.pulls[1].labels == []
 
 
+def test_a_fork_is_told_who_approves_it_and_how(desk: Desk, tmp_path: Path) -> None:
+    pull = desk.github.pulls[1]
+    pull.head_repository = "mallory/kernels"
+    run = desk.github.add_run(pull, conclusion="action_required")
+    report(desk, tmp_path, run)
+    [check] = named_ours(desk)
+    assert latest(desk) == ("in_progress", None)
+    assert check["output"]["title"] == "Not judged yet: waits for a maintainer to approve this fork's run"
+    assert "“Approve workflows to run”" in check["output"]["summary"]
+    assert "holds no longer" not in check["output"]["summary"]
+
+    # Somebody approved it, and it is requested once more.
+    run |= {"status": "queued", "conclusion": None}
+    report(desk, tmp_path, run)
+    [check] = named_ours(desk)
+    assert check["output"]["title"] == "Not judged yet: a maintainer approves a fork's measurement"
+    assert "environment `kernelgate-forks`" in check["output"]["summary"]
+    assert f"[the run]({run['html_url']})" in check["output"]["summary"]
+    assert "Approve workflows" not in check["output"]["summary"]
+
+    ended(desk, tmp_path, run, "equivalent")
+    assert latest(desk) == ("completed", "success")
+
+
+def test_a_branch_of_our_own_waits_for_no_approval(desk: Desk, tmp_path: Path) -> None:
+    desk.github.pulls[1].head_repository = desk.github.repository
+    begun(desk, tmp_path)
+    assert named_ours(desk)[0]["output"]["title"] == "Not judged yet"
+
+
 def test_the_report_starts_when_a_run_is_requested() -> None:
     """Here, and in the repositories that call it."""
     for file in (".github/workflows/report.yml", "docs/caller/report.yml"):

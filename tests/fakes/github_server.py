@@ -92,6 +92,7 @@ class Pull:
     """A fork's full name, the repository's own, or None for a fork that was deleted."""
     state: str = "open"
     locked: bool = False
+    draft: bool = False
     title: str = "Widen the loads"
     body: str | None = ""
     author: str = "octocat"
@@ -436,6 +437,7 @@ class FakeGitHub:
         shown |= {
             "number": pull.number,
             "state": pull.state,
+            "draft": pull.draft,
             "locked": pull.locked,
             "title": pull.title,
             "body": pull.body,

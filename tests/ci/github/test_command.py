@@ -37,6 +37,11 @@ def test_people_with_write_access_are_served(desk: Desk, role: str) -> None:
     assert reply.startswith("[This run](https://github.com/octo-org/kernels/actions/runs/77) does `bench s512_b32")
 
 
+def test_a_draft_is_measured_on_command(desk: Desk, pull: Pull) -> None:
+    pull.draft = True
+    assert desk.asked("/kernelgate bench")["run"] == "true"
+
+
 @pytest.mark.parametrize("role", ["none", "triage"])
 def test_a_stranger_is_refused_politely(desk: Desk, role: str) -> None:
     desk.github.collaborators["mallory"] = role

@@ -66,6 +66,23 @@ def test_an_edited_description_is_not_measured_again(desk: Desk, tmp_path: Path)
     assert "only the description was edited" in desk.summary
 
 
+@pytest.mark.parametrize(
+    ("drafts", "draft", "action", "measure"),
+    [
+        ("on_ready", True, "opened", False),
+        ("on_ready", True, "synchronize", False),
+        ("on_ready", False, "ready_for_review", True),
+        ("always", True, "opened", True),
+    ],
+)
+def test_a_draft_is_measured_once_it_is_ready(
+    desk: Desk, tmp_path: Path, drafts: str, draft: bool, action: str, measure: bool
+) -> None:
+    payload = opened(desk, "csrc/k.cu", draft=draft) | {"action": action}
+    found = planned(desk, tmp_path, payload, Measure.model_validate({"drafts": drafts}))
+    assert (found.measure, "Not measured: this is a draft" in desk.summary) == (measure, not measure)
+
+
 def test_another_base_is_measured_again(desk: Desk, tmp_path: Path) -> None:
     changes = {"base": {"ref": {"from": "main"}, "sha": {"from": "c" * 40}}}
     assert planned(desk, tmp_path, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes}).measure

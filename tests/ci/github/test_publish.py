@@ -262,6 +262,34 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(desk: D
     assert the_check(desk)["output"]["summary"].startswith(why)
 
 
+def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_path: Path) -> None:
+    """What is merged by itself once it is ready must wait for its measurement."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, draft=True)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert desk.github.comments == {}
+    shown = the_check(desk)
+    assert shown["conclusion"] == "action_required"
+    assert shown["output"]["title"] == "❔ Not measured yet: this is a draft; blocks merge until it is measured"
+    assert "mark it ready, or" in shown["output"]["summary"]
+    assert "`/kernelgate bench`" in shown["output"]["summary"]
+
+
+def test_a_draft_that_touches_nothing_measured_is_not_asked_for_anything(desk: Desk, tmp_path: Path) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=[{"filename": "README.md"}], draft=True)
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert the_check(desk)["conclusion"] == "neutral"
+
+
+@pytest.mark.parametrize("draft", [True, False], ids=["by a command", "made ready"])
+def test_a_draft_that_was_measured_has_its_verdict(desk: Desk, tmp_path: Path, draft: bool) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY.format(claim="none"), draft=True)
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    desk.github.pulls[1].draft = draft
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
+    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
+    assert the_comment(desk).startswith("### ✅ No change") or "No change" in the_comment(desk).splitlines()[0]
+
+
 def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
     """An edited description of a kernel change without a run: a neutral check would let it pass."""
     desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
