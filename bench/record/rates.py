@@ -1,9 +1,9 @@
-"""What a case's samples come to: percentiles and rates of each side. Pure, and for `bench` and `ci` alike."""
+"""What a case's samples come to: its time, percentiles and rates of each side. Pure, and for `bench` and `ci` alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles
 
@@ -18,7 +18,8 @@ class Rate:
 
     key: CaseKey
     side: Side
-    p50_us: float
+    us: float
+    """Typical: `typical_us`, or as the judge has it."""
     p95_us: float
     p99_us: float
     cv_pct: float
@@ -26,13 +27,13 @@ class Rate:
     graph_us: float | None
     """Median of the processes; without launch overhead."""
     tflops: float | None
-    """From the case's own work and the median time."""
+    """From the case's own work and the typical time."""
     gbps: float | None
 
     @property
     def overhead_us(self) -> float | None:
-        """What the median holds beyond the kernel itself."""
-        return None if self.graph_us is None else max(0.0, self.p50_us - self.graph_us)
+        """What a call holds beyond the kernel itself."""
+        return None if self.graph_us is None else max(0.0, self.us - self.graph_us)
 
 
 def rates(record: RunRecord) -> tuple[Rate, ...]:
@@ -41,26 +42,34 @@ def rates(record: RunRecord) -> tuple[Rate, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def rate(case: TimedCase, side: Side) -> Rate | None:
-    """None where the side was not timed."""
-    samples = [time_us for process in case.processes for time_us in process.samples_us.get(side, ())]
-    if not samples:
+def typical_us(processes: Iterable[Collection[float]]) -> float | None:
+    """The one time of a side that is shown anywhere: the median of its processes' medians; None where it has none.
+
+    Each process counts once: of all samples together, one that has more rounds, or was throttled, could decide alone.
+    """
+    medians = [float(median(samples)) for samples in processes if len(samples)]
+    return median(medians) if medians else None
+
+
+def rate(case: TimedCase, side: Side, judged_us: float | None = None) -> Rate | None:
+    """None where the side was not timed. `judged_us`: its typical time in the verdict, if there is one."""
+    processes = [one for process in case.processes if (one := process.samples_us.get(side))]
+    if (us := typical_us(processes)) is None:
         return None
-    p50_us = median(samples)
+    us = judged_us or us
+    samples = [time_us for process in processes for time_us in process]
     graphs = [one.timing.graph_us[side] for one in case.processes if side in one.timing.graph_us]
     work = case.case.work
     return Rate(
         key=case.key,
         side=side,
-        p50_us=p50_us,
+        us=us,
         p95_us=percentile(samples, 95),
         p99_us=percentile(samples, 99),
-        cv_pct=median(
-            variation_pct(process.samples_us[side]) for process in case.processes if process.samples_us.get(side)
-        ),
+        cv_pct=median(map(variation_pct, processes)),
         graph_us=median(graphs) if graphs else None,
-        tflops=tflops(work.flops if work else None, p50_us),
-        gbps=gbps(work.bytes if work else None, p50_us),
+        tflops=tflops(work.flops if work else None, us),
+        gbps=gbps(work.bytes if work else None, us),
     )
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from statistics import median
 
 import numpy as np
 from github.PullRequest import PullRequest
@@ -24,7 +23,6 @@ from kernelgate.bench.record import (
     BaselineDay,
     BaselineSummary,
     CaseKey,
-    Microseconds,
     Run,
     RunRecord,
     Summary,
@@ -276,7 +274,7 @@ def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
 def _summary(case: TimedCase) -> BaselineSummary:
     processes = [np.array(process.samples_us["head"]) for process in case.processes]
     interval = bootstrap(processes, processes, False, SUMMARY_LEVEL).head
-    middle: Microseconds = median(sample for process in case.processes for sample in process.samples_us["head"])
+    middle = rates.typical_us(process.samples_us["head"] for process in case.processes) or 0.0
     return BaselineSummary(
         median_us=round(middle, 4),
         interval_us=(round(interval[0], 4), round(interval[1], 4)),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer
 
-from kernelgate.bench.record import CaseKey
+from kernelgate.bench.record import CaseKey, Side
 from kernelgate.ci.judge.validity import Finding
 
 
@@ -109,7 +109,7 @@ class CaseVerdict:
     """One case judged. Percentages are changes of time, positive is slower; None where nothing could be estimated.
 
     `base_us` and `head_us` are typical times in microseconds. Where there is a change, they differ by exactly that:
-    both come from the processes and the estimator that it comes from. Of a side alone they are medians.
+    what that and the medians of the sides' processes disagree by is split between them.
     """
 
     card: str
@@ -143,6 +143,9 @@ class CaseVerdict:
     @property
     def key(self) -> CaseKey:
         return CaseKey(self.card, self.id)
+
+    def us(self, side: Side) -> float | None:
+        return {"base": self.base_us, "head": self.head_us, "reference": self.reference_us}.get(side)
 
     @property
     def verdict(self) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, compared
@@ -147,19 +147,16 @@ class Evidence:
 def typical_times(case: Evidence, change: float) -> tuple[float, float]:
     """Times of base and head in microseconds that differ by exactly the log `change`.
 
-    Against a baseline they are the pooled levels. Of paired processes, the mean of each side's robust locations lies
-    beside them: the change comes from differences of rounds, and what the two disagree by is split between the sides.
+    The change comes from differences of rounds. By what it and the sides' typical times disagree is split between both
+    sides; against a baseline, which is of another day, the head's stands and the baseline's gives way.
     """
-    if case.against_baseline:
-        head = case.groups[-1].pooled().change
-        return math.exp(head - change), math.exp(head)
-    out = case.groups[0].left_out
-    middles = []
-    for side in (case.base, case.head):
-        step = location.log_step(np.concatenate(side))
-        levels = location.levels([np.log(samples) for samples in side], step)
-        middles.append(float(np.mean([one.value for index, one in enumerate(levels) if index != out])))
-    middle = sum(middles) / 2
+    out = case.groups[-1].left_out
+
+    def level(side: Sequence[Array]) -> float:
+        return math.log(rates.typical_us(one for index, one in enumerate(side) if index != out) or math.nan)
+
+    head = level(case.head)
+    middle = head - change / 2 if case.against_baseline else (level(case.base) + head) / 2
     return math.exp(middle - change / 2), math.exp(middle + change / 2)
 
 

@@ -21,13 +21,14 @@ MEMORY_INCREASE_PCT: Final = 1.0
 bytes."""
 
 
-def times(case: CaseVerdict) -> float | None:
-    """How many times as fast as the reference the head is; None where either was not timed, or proves nothing.
+def times(case: CaseVerdict, side: Side = "head") -> float | None:
+    """How many times as fast as the reference this side is; None where either was not timed, or proves nothing.
 
     A head without a base was timed beside its reference all the same.
     """
     spoilt = any(finding.code != HEAD_ALONE for finding in case.disqualifying)
-    return None if spoilt or not case.head_us or not case.reference_us else case.reference_us / case.head_us
+    us = case.us(side)
+    return None if spoilt or not us or not case.reference_us else case.reference_us / us
 
 
 def far_below(verdict: RecordVerdict | None, gates: Gates) -> tuple[tuple[CaseVerdict, float], ...]:

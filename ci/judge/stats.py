@@ -99,11 +99,6 @@ def middle(ordered: Array) -> float:
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
-def pooled_median(processes: Sequence[Array]) -> float:
-    """The median of the samples of all processes together, at least one."""
-    return float(np.median(np.concatenate(processes)))
-
-
 def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None = None) -> Pooled:
     """Head against base of other processes, and whatever else lies `between` them.
 

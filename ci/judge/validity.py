@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from kernelgate.bench.core import dtypes, hardware
-from kernelgate.bench.record import Case, Device, TimedProcess
+from kernelgate.bench.record import Case, Device, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -231,21 +231,22 @@ def _first_drift(processes: Sequence[Array]) -> tuple[str, int] | None:
 
 
 def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: Device) -> Iterator[Finding]:
-    """Median times that the device's arithmetic and bandwidth do not allow, and a head so much faster than base and
+    """Typical times that the device's arithmetic and bandwidth do not allow, and a head so much faster than base and
     reference: neither can have done the work."""
-    medians = {side: stats.pooled_median(processes) for side, processes in sides.items()}
+    typical = {side: us for side, processes in sides.items() if (us := rates.typical_us(processes)) is not None}
     if floors := floors_us(case, device):
         # The device may be the fastest of those that it can be, or one that the table does not have yet.
         limit, floor = min(floors, key=lambda item: item[1])
         if hardware.candidates(device.name, device.compute_capability) != (hardware.of_device(device.name),):
             floor /= UNKNOWN_DEVICE
-        for side, time in medians.items():
+        for side, time in typical.items():
             if time < floor * (1 - FLOOR_TOLERANCE):
                 message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
                 yield Finding("below_floor", message, True)
     # Faster than one of them says little: an oracle may be a loop, and a slow base may have been put right.
-    if reference and {"base", "head"} <= medians.keys():
-        head, usual = medians["head"], min(medians["base"], stats.pooled_median(reference))
+    beside = rates.typical_us(reference)
+    if beside is not None and {"base", "head"} <= typical.keys():
+        head, usual = typical["head"], min(typical["base"], beside)
         if head * BEYOND_REFERENCE < usual:
             times = f"{head:.4g} µs, base and reference at least {usual:.4g} µs"
             message = f"the head takes {times}: more than {BEYOND_REFERENCE:g} times as fast is not plausible"

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from kernelgate.bench.core.errors import RecordError
-from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord, TimedCase, read, timed_cases
+from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord, TimedCase, rates, read, timed_cases
 from kernelgate.ci.document.formatting import counted, plain
 from kernelgate.ci.judge import (
     cards,
@@ -205,9 +205,9 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         card=case.key.card,
         id=case.key.id,
         status=Status.ALONE if case.alone else Status.UNDECIDED,
-        base_us=_median(case.base),
-        head_us=_median(case.head),
-        reference_us=_median(case.reference),
+        base_us=rates.typical_us(case.base),
+        head_us=rates.typical_us(case.head),
+        reference_us=rates.typical_us(case.reference),
         processes=len(case.head),
         rounds=sum(map(len, case.head)),
         findings=case.findings,
@@ -262,10 +262,6 @@ def _status(
 
 def confirmed(case: Evidence, policy: Policy) -> bool:
     return case.processes >= policy.processes.to_block
-
-
-def _median(processes: Sequence[stats.Array]) -> float | None:
-    return stats.pooled_median(processes) if processes else None
 
 
 # ---- when to stop ----------------------------------------------------------------------------------------------------

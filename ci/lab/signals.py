@@ -19,6 +19,7 @@ from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import LAUNCH_SHARE, PROFILE_BELOW, LaunchShare
 from kernelgate.ci.judge import reference
+from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import log, state, variables
 from kernelgate.ci.lab.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
@@ -62,18 +63,23 @@ class Seen:
     policy: Policy = field(default_factory=Policy)
 
     @cached_property
+    def judged(self) -> Mapping[CaseKey, CaseVerdict]:
+        verdict = judge(self.record, self.policy) if self.record else None
+        return {one.key: one for one in verdict.cases} if verdict else {}
+
+    @cached_property
     def speedups(self) -> Mapping[str, float]:
         """By case: how many times as fast as the reference, where the judge that decides verdicts has it proven."""
-        verdict = judge(self.record, self.policy) if self.record else None
-        cases = verdict.cases if verdict and verdict.refused is None else ()
-        times = {_named(one.key): reference.times(one) for one in cases}
+        times = {_named(key): reference.times(one) for key, one in self.judged.items()}
         return {case: value for case, value in times.items() if value is not None}
 
     @cached_property
     def launch_shares(self) -> Mapping[str, float]:
         """By case: the launch's part of a call, from 0 to 1, where a graph's replay was timed."""
-        timed = [(case.key, rates.rate(case, "head")) for case in timed_cases(self.record)] if self.record else []
-        shares = ((_named(key), LaunchShare(one.p50_us, one.graph_us)) for key, one in timed if one and one.graph_us)
+        us = {key: one.head_us for key, one in self.judged.items()}
+        timed = timed_cases(self.record) if self.record else ()
+        heads = ((case.key, rates.rate(case, "head", us.get(case.key))) for case in timed)
+        shares = ((_named(key), LaunchShare(one.us, one.graph_us)) for key, one in heads if one and one.graph_us)
         return {case: one.launch_us / one.call_us for case, one in shares}
 
     @cached_property

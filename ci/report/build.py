@@ -14,7 +14,7 @@ from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
-from kernelgate.ci.judge import gate, sentences
+from kernelgate.ci.judge import gate, reference, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
@@ -267,7 +267,8 @@ def _name(row: JudgedCase) -> Line:
 def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
     case = row.case
     head = formatting.durations(case.head_us)[0]
-    ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
+    times = reference.times(case)
+    ratio = formatting.MISSING if times is None else f"{times:.2f}"
     return (sentences.mark(row.status), head, ratio, _name(row))
 
 

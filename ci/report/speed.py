@@ -104,40 +104,39 @@ def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
 
 
 def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
-    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
+    """Times as the verdict has them, percentiles, throughput from the case's own work, and the kernel alone."""
     by_key = {case.key: case for case in timed_cases(record)}
-    timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
+    timed = [(one, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     beside = formatting.reference(record.cards)
-    rows = [row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side))]
+    rows = [row for one, case in timed for side in rates.SIDES if (row := _speed_row(one, case, side))]
     if not rows:
         return None
-    figures = ("#P50", "#P95", "#P99", f"#× {beside}", "#TFLOP/s", "#GB/s", "#kernel", "#launch overhead")
+    figures = ("#time", "#P95", "#P99", f"#× {beside}", "#TFLOP/s", "#GB/s", "#kernel", "#launch overhead")
     note: Line = (
-        f"Time of one call over all rounds of all processes. “× {beside}” is the reference's median divided by the "
-        "kernel's: above 1 the kernel is the faster one. “Kernel” is "
-        "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
+        "Time of one call as the verdict has it: the median of the processes' medians; P95 and P99 are of all rounds. "
+        f"“× {beside}” is the reference's time divided by the kernel's: above 1 the kernel is the faster one. “Kernel” "
+        "is the same call replayed from a CUDA graph; “launch overhead” is what the time holds beyond it.",
     )
     blocks = (table(("case", "side", *figures), rows), *launches(record, cases), Paragraph(note))
     return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
 
 
-def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Piece, ...] | None:
-    rate, beside = rates.rate(case, side), rates.rate(case, "reference")
-    if rate is None:
+def _speed_row(judged: JudgedCase, case: TimedCase, side: Side) -> tuple[Piece, ...] | None:
+    if (rate := rates.rate(case, side, judged.case.us(side))) is None:
         return None
-    times = beside is not None and side != "reference" and rate.p50_us
+    times = None if side == "reference" else reference.times(judged.case, side)
     return (
-        name,
+        judged.name,
         side,
-        *formatting.durations(rate.p50_us, rate.p95_us, rate.p99_us),
-        f"{beside.p50_us / rate.p50_us:.2f}" if beside and times else formatting.MISSING,
+        *formatting.durations(rate.us, rate.p95_us, rate.p99_us),
+        formatting.MISSING if times is None else f"{times:.2f}",
         *(formatting.MISSING if one is None else formatting.significant(one, 3) for one in (rate.tflops, rate.gbps)),
         *formatting.durations(rate.graph_us),
         *formatting.durations(rate.overhead_us),
     )
 
 
-# Launch overhead: P50 of calls made one by one, beside the same call replayed from a CUDA graph -----------------------
+# Launch overhead: calls made one by one, beside the same call replayed from a CUDA graph -----------------------
 
 MAX_CASES = 5
 """That are spelled out, those with the largest share first."""
@@ -146,8 +145,9 @@ MEASURED = "by calls made one by one beside the same calls replayed from a CUDA 
 
 def launches(record: RunRecord, cases: Sequence[JudgedCase]) -> tuple[Block, ...]:
     """What a faster kernel can still win, and what fusing can, where a launch takes more than LAUNCH_SHARE."""
-    heads = ((case.key, rates.rate(case, "head")) for case in timed_cases(record))
-    shares = {key: LaunchShare(one.p50_us, one.graph_us) for key, one in heads if one and one.graph_us is not None}
+    judged = {one.case.key: one.case.head_us for one in cases}
+    heads = ((case.key, rates.rate(case, "head", judged.get(case.key))) for case in timed_cases(record))
+    shares = {key: LaunchShare(one.us, one.graph_us) for key, one in heads if one and one.graph_us is not None}
     known = [(one.name, shares[one.case.key]) for one in cases if one.case.key in shares]
     large = [one for one in known if one[1].launch_us > next_step.LAUNCH_SHARE * one[1].call_us]
     large.sort(key=lambda one: -one[1].launch_us / one[1].call_us)
@@ -168,9 +168,10 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
         return ()
     if not next_step.is_launch_cause(pairs):
         return ()
-    launches = (median(pair[at].launch_us for pair in pairs) for at in (0, 1))
-    kernels = (median(pair[at].kernel_us for pair in pairs) for at in (0, 1))
-    moved = f"{_moved(*launches)}; the kernels alone {_moved(*kernels)}"
+    timed = next(one for one in timed_cases(record) if one.key == news.case.key)
+    sides = [one for side in rates.SIDES[:2] if (one := rates.rate(timed, side, news.case.us(side)))]
+    launches = _moved(*(one.overhead_us or 0.0 for one in sides))
+    moved = f"{launches}; the kernels alone {_moved(*(one.graph_us or 0.0 for one in sides))}"
     where: Line = (" on ", Code(label)) if label else ()
     guide = docs("the cookbook on launch overhead", "CUDA_COOKBOOK.md#launch-overhead")
     return ((Strong("Why"), f", {MEASURED} in ", news.name, *where, f": the launch took {moved}; see ", guide),)

@@ -393,7 +393,7 @@ def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
     found = judged(folder, fast, PLAN.model_copy(update={"cases": cases}))
     assert found.conclusion == "neutral"
     assert (
-        "the head takes 0.06999 µs, base and reference at least 99.97 µs: more than 100 times as fast is not plausible"
+        "the head takes 0.07 µs, base and reference at least 99.96 µs: more than 100 times as fast is not plausible"
         in found.comment
     )
 

@@ -39,11 +39,11 @@ def test_rates_are_the_work_over_the_median_of_all_processes() -> None:
             graphs=(80.0, 90.0),
         )
     )
-    assert (base.key.id, base.side, base.p50_us, base.graph_us, base.overhead_us) == ("c", "base", 100, 85, 15)
+    assert (base.key.id, base.side, base.us, base.graph_us, base.overhead_us) == ("c", "base", 100, 85, 15)
     assert base.tflops == pytest.approx(20)
     assert base.gbps == pytest.approx(40)
     assert base.cv_pct == pytest.approx(5)
-    assert (head.p50_us, head.cv_pct, head.graph_us, head.overhead_us) == (50, 0, None, None)
+    assert (head.us, head.cv_pct, head.graph_us, head.overhead_us) == (50, 0, None, None)
 
 
 def test_a_side_that_was_not_timed_has_no_rates() -> None:

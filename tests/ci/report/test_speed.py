@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelgate.bench.record import Case, RunRecord
+from kernelgate.bench.record import Case, RunRecord, rates
 from kernelgate.ci.document.model import Bullets, Paragraph
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.policy.policy import Policy
@@ -29,7 +29,8 @@ def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list
         )
         for base_us, head_us, base_graph_us, head_graph_us in processes
     ]
-    verdict = slower(timed, 25.0)
+    medians = {side: rates.typical_us([(one[at],) for one in processes]) for at, side in enumerate(("base", "head"))}
+    verdict = replace(slower(timed, 25.0), base_us=medians["base"], head_us=medians["head"])
     return record((replace(timed, processes=tuple(told)),)), [JudgedCase(verdict, "S=32")]
 
 

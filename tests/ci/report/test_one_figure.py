@@ -1,0 +1,139 @@
+"""One figure, one source: a case's times and its ratio to the reference are the same number wherever they are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record as records
+from kernelgate.bench.record import RunRecord, Side, TimedCase, rates, timed_cases
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.judge.verdict import as_json, judge
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import page
+from kernelgate.ci.report.build import of_verdict
+from tests import runs
+from tests.ci.records import noise
+
+ROOT = Path(__file__).parent.parent.parent
+FAST = ("cards/swiglu_slower", "causes/spills", "comparisons/identical", "comparisons/slower_5pct", "traces/contended")
+KEPT = sorted(
+    str(path.relative_to(ROOT / "data").with_suffix(""))
+    for folder in ("cards", "causes", "comparisons", "timing", "traces")
+    for path in (ROOT / "data" / folder).glob("*.json")
+)
+UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
+
+
+@dataclass(frozen=True)
+class Read:
+    """A figure as its reader has it, rounded to what is shown."""
+
+    where: str
+    shown: str
+    meant: str
+
+
+def figures(record: RunRecord) -> Iterator[Read]:
+    """Every time and ratio of a case in JSON, page, comment and terminal, beside what the verdict's JSON says."""
+    verdict = judge(record, Policy())
+    built = of_verdict(record, verdict, Policy())
+    told = {(one["card"], one["id"]): one for one in json.loads(as_json(verdict))["cases"]}
+    cases = [(one, told[one.case.card, one.case.id]) for gpu in built.gpus for one in gpu.cases]
+
+    html = page.write(built, Policy().gates)
+    (held,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.DOTALL)
+    for one in json.loads(held)["cases"]:
+        for key in ("base_us", "head_us"):
+            yield Read(f"page's data, {key}", repr(one[key]), repr(told[one["card"], one["id"]][key]))
+    drawn = sorted(re.findall(r'<span class="times">(\d.*?)</span>', html))
+    pairs = [[us for us in (one["base_us"], one["head_us"]) if us is not None] for _, one in cases]
+    yield Read("page", str(drawn), str(sorted(" → ".join(formatting.durations(*us)) for us in pairs)))
+
+    comment, terminal = render.comment(built.report, 10**9), render.terminal(built.report, width=10_000)
+    for one, held_by in cases:
+        both = formatting.durations(held_by["base_us"], held_by["head_us"])
+        change = f"{both[0].rpartition(' ')[0]} → {both[1]}"
+        for where, text in (("comment", comment), ("terminal", terminal)):
+            shown = re.findall(r"[\d.,]+ → [\d.,]+ [nµm]?s", text)
+            yield Read(f"{where}, change of {one.case.id}", change if change in shown else str(shown), change)
+    cells = re.sub(r"<[^>]+>", "", re.sub(r"</t[dh]><t[dh][^>]*>", " | ", html))
+    rows = [list(_speed(text)) for text in (comment, terminal, cells)]
+    by_key = {case.key: case for case in timed_cases(record)}
+    sides = [
+        (one, held, side) for (one, held), side in product(cases, rates.SIDES) if _timed(by_key[one.case.key], side)
+    ]
+    for where, found in zip(("comment", "terminal", "page"), rows, strict=True):
+        for (one, held, side), (row_side, time, ratio) in zip(sides, found, strict=True):
+            us, beside = held[f"{side}_us"], held["reference_us"]
+            number, unit = time.replace(",", "").split()
+            digits = len(number.partition(".")[2])
+            yield Read(
+                f"{where}, {one.case.id}, {side}", f"{row_side} {number}", f"{side} {us / UNITS[unit]:.{digits}f}"
+            )
+            spoilt = side == "reference" or beside is None or one.case.disqualifying
+            yield Read(f"{where}, {one.case.id}, {side}, ratio", ratio, "—" if spoilt else f"{beside / us:.2f}")
+
+
+def _timed(case: TimedCase, side: Side) -> bool:
+    return any(one.samples_us.get(side) for one in case.processes)
+
+
+def _speed(text: str) -> Iterator[tuple[str, str, str]]:
+    """Side, time and ratio of each row of the table of speeds, in Markdown or as a terminal has it."""
+    for line in text.splitlines():
+        cells = re.split(r" \| |\s{2,}", line.strip("| "))
+        if len(cells) == 10 and cells[1] in rates.SIDES:
+            yield cells[1], cells[2], cells[5]
+
+
+def contradictions(record: RunRecord) -> list[Read]:
+    return [one for one in figures(record) if one.shown != one.meant]
+
+
+def two_speeds() -> RunRecord:
+    """Of five processes two were throttled, and had four times as many rounds: the median of all samples is theirs."""
+    rng = np.random.default_rng(30)
+    base, head = noise(rng, 0.0, 5, 40, 0.002)
+    factors, repeats = (1.0, 1.0, 1.0, 1.8, 1.8), (1, 1, 1, 4, 4)
+    processes = [
+        runs.process({"base": np.tile(b * f, n), "head": np.tile(h * f, n), "reference": np.tile(b * f / 2, n)})
+        for b, h, f, n in zip(base, head, factors, repeats, strict=True)
+    ]
+    return runs.run_record([runs.case("one", processes)])
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in KEPT], ids=str
+)
+def test_every_place_has_the_same_time_and_ratio(name: str) -> None:
+    assert contradictions(records.read(ROOT / "data" / f"{name}.json")) == []
+
+
+def test_throttled_processes_make_no_second_time() -> None:
+    made = two_speeds()
+    (case,) = timed_cases(made)
+    pooled = np.median(np.concatenate([one.samples_us["base"] for one in case.processes]))
+    assert pooled > 1.7 * judge(made, Policy()).cases[0].base_us
+    assert contradictions(made) == []
+
+
+@pytest.mark.parametrize("name", ["two speeds", "traces/contended"])
+def test_a_second_estimator_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: one table takes the median of all samples."""
+    rate = rates.rate
+
+    def pooled(case: TimedCase, side: Side, _: float | None = None) -> rates.Rate | None:
+        samples = [us for one in case.processes for us in one.samples_us.get(side, ())]
+        return rate(case, side, float(np.median(samples))) if samples else None
+
+    monkeypatch.setattr(rates, "rate", pooled)
+    found = contradictions(two_speeds() if name == "two speeds" else records.read(ROOT / "data" / f"{name}.json"))
+    assert {one.where.split(",")[0] for one in found} == {"comment", "terminal", "page"}
