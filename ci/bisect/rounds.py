@@ -40,6 +40,8 @@ LIBRARIES: Final = 8
 """At most so many libraries in one process, both ends of the range among them."""
 PROCESSES: Final = 2
 """Of a round."""
+DIGITS: Final = 9
+"""Of what a commit tells, in nats: of commits that tie, every processor chooses the same, however it adds up floats."""
 
 
 @dataclass
@@ -201,7 +203,7 @@ def next_processes(search: Search) -> tuple[tuple[int, ...], ...]:
 
 def _best(candidates: Iterable[int], splits: Sequence[int], chances: Array) -> int | None:
     """The commit that splits what these leave together most evenly, weighted by its probability."""
-    gains = {at: _entropy([*splits, at], chances) for at in candidates if at not in splits}
+    gains = {at: round(_entropy([*splits, at], chances), DIGITS) for at in candidates if at not in splits}
     if not gains:
         return None
     best = max(gains, key=lambda at: (gains[at], -at))

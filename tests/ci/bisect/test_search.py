@@ -82,6 +82,13 @@ def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_th
     assert max(np.diff([0, *inner, 64])) <= 8
 
 
+def test_processors_that_round_differently_choose_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, noise = rounds._entropy, np.random.default_rng(1)
+    chosen = rounds.next_processes(Search(15))
+    monkeypatch.setattr(rounds, "_entropy", lambda *told: exact(*told) + noise.normal(0, 1e-14))
+    assert [rounds.next_processes(Search(15)) for _ in range(5)] == [chosen] * 5
+
+
 def test_what_is_left_open_is_measured_again() -> None:
     unclear = [{0: 0.0, 30: 0.0, 31: 0.3, 32: 1.0, 64: 1.0}, {0: 0.0, 30: 0.0, 31: 0.7, 32: 1.0, 64: 1.0}]
     search = measured(Search(64), *unclear)
