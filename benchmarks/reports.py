@@ -35,6 +35,8 @@ from tests.fakes.github_server import FakeGitHub, Json, Pull
 
 PULLS = 200
 LONGEST_WAIT_S = 0.02
+BODY = "## Intent and hypothesis\nLess waiting.\n## Profiler evidence\nFewer stalls.\n## Testing done\nmake pr\n"
+"""All that measuring one case does not fill."""
 CASE = "s512_b32_h8_d64_fp16"
 ENDS = {"slower": ("failure", ["performance: regressed"]), "faster": ("success", ["performance: improved"])}
 """What becomes of each example: the check's conclusion, and the labels."""
@@ -89,7 +91,7 @@ def _open(github: FakeGitHub, number: int) -> tuple[Pull, Json, str]:
     pull = github.open_pull(
         head_sha=f"{number:040x}", base_sha=BASE_SHA, head_ref=f"change-{number}", files=[{"filename": "csrc/k.cuh"}]
     )
-    pull.body = "## Intent and hypothesis\nLess waiting.\n"
+    pull.body = BODY
     run = github.add_run(pull, status="queued", conclusion=None)
     github.add_job(run, "plan / plan", "success")
     github.add_job(run, "measure (l4) / measure", "success")
