@@ -53,6 +53,7 @@ ONE_PROCESS = frozenset(
         "bench/kernel/test_operators.py",
         "bench/kernel/test_triton_build.py",
         "ci/report/test_page_browser.py",
+        "gallery/test_gallery.py",
         "workflows/test_checks.py",
         "workflows/test_install_page.py",
         "workflows/test_measured.py",

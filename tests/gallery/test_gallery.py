@@ -1,0 +1,136 @@
+"""Every situation is asked the five questions; the readers are held to planted faults; the page is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from tests.ci.report import browser
+from tests.gallery import page
+from tests.gallery.asks import ASKED, ask, fault
+from tests.gallery.shortcomings import SHORTCOMINGS, expected
+from tests.gallery.situations import Situation, situations
+
+BY_NAME = {one.name: one for one in situations()}
+
+
+@pytest.mark.parametrize("one", situations(), ids=lambda one: one.name)
+def test_five_questions_are_answered_truly(one: Situation) -> None:
+    """But for what the one list names: what is answered now must leave it."""
+    unanswered = ask(one.comment, one.truth)
+    assert unanswered.keys() == expected(one.name), unanswered
+
+
+def test_there_are_eighty_and_every_shortcoming_is_of_one_of_them() -> None:
+    assert len(BY_NAME) == len(situations()) >= 80
+    for asked, names in SHORTCOMINGS.values():
+        assert set(asked) <= ASKED.keys()
+        for pattern in names:
+            assert any(fnmatchcase(name, pattern) for name in BY_NAME), pattern
+
+
+# ---- the readers -----------------------------------------------------------------------------------------------------
+
+FAULTS = [
+    ("one of four faster", "faster", "slower", "how much"),
+    ("one of four slower", "slower", "faster", "how much"),
+    ("one of four faster", r"12\.80?%", "128%", "how much"),
+    ("one of four faster", r"12\.80?%", "1.28%", "how much"),
+    ("measured: cards/swiglu_slower", r"Up to 4\.4%", "Up to 44%", "how much"),
+    ("nothing changed", "No change", "3.1% faster", "how much"),
+    ("noisy", "Cannot tell", "3.1% slower, cannot tell", "how much"),
+    ("odd N wrong", "Wrong result", "2.0% faster", "how much"),
+    ("one of four faster", "Sure:", "Likely:", "how sure"),
+    ("one of four faster", r"12\.7[^,]*", "so much", "how sure"),
+    ("noisy", "Cannot tell", "No change", "how sure"),
+    ("measured: cards/swiglu_slower", "more DRAM traffic, [^;.]*", "more bank conflicts", "why"),
+    ("measured: cards/swiglu_slower", r"\*\*Why", "By the way", "why"),
+    ("race", "(?i)race", "trace of it", "why"),
+    ("one of four slower", ": blocks merge", "", "blocks"),
+    ("one of four slower", "blocks merge", "does not block", "blocks"),
+    ("nothing changed", "does not block", "blocks merge", "blocks"),
+    ("its own workflow", "blocks merge until it is measured again", "does not block", "blocks"),
+    ("odd N wrong", "kernelgate fuzz", "kernelgate fuss", "now"),
+    ("new spills", "kernelgate resources", "kernelgate resources --registers", "now"),
+    ("noisy", "/kernelgate bench", "/kernelgate measure", "now"),
+    ("first card", "nothing to do", "nothing to do but `/kernelgate bench`", "now"),
+    ("runner lost", r"\*\*Now:\*\*", "", "now"),
+    ("less accurate", "kernelgate accuracy", "kernelgate bench -o", "now"),
+]
+
+
+@pytest.mark.parametrize(("name", "true", "planted", "question"), FAULTS)
+def test_a_planted_fault_is_noticed(name: str, true: str, planted: str, question: str) -> None:
+    one = BY_NAME[name]
+    comment = one.comment
+    text, count = re.subn(true, planted, comment)
+    assert count, f"{true} is not in {comment}"
+    if question not in expected(name):
+        assert question not in ask(comment, one.truth)
+    assert question in ask(text, one.truth)
+
+
+OTHER_WORDS = """### ❌ The worst of 4 cases is slower by 4.9%: the merge is blocked
+
+This is certain (4.8 to 5.0%); it was not profiled, since no profile was asked for.
+
+**Next:** `kernelgate pr --base 9f8e7d6` tries a fix.
+"""
+
+
+def test_other_words_of_the_same_meaning_are_understood() -> None:
+    assert ask(OTHER_WORDS, BY_NAME["one of four slower"].truth) == {}
+    held = OTHER_WORDS.replace("is slower by 4.9%: the merge is blocked", "is very likely slower by 30%: held")
+    held = held.replace("This is certain (4.8 to 5.0%)", "Between 29.5% and 30.5%")
+    assert ask(held, BY_NAME["slower after two processes"].truth) == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [
+        ("kernelgate bench --base 9f8e7d6 --case a -o run.json", True),
+        ("kernelgate history next", True),
+        ("kernelgate bench --case a …", False),
+        ("kernelgate profile --bogus", False),
+        ("/kernelgate accept a because it is needed", True),
+        ("/kernelgate accept a", False),
+        ("/kernelgate bench", True),
+    ],
+)
+def test_a_command_is_parsed_by_what_runs_it(written: str, whole: bool) -> None:
+    assert (fault(written) == "") is whole
+    assert fault("/kernelgate bench", {"bench"})
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+LINES = """
+() => Array.from(document.querySelectorAll('.phone')).map(phone => {
+  const top = phone.getBoundingClientRect().top;
+  const now = Array.from(phone.children).find(one => /^(Now|To unblock|Next):/.test(one.textContent));
+  return now ? now.getBoundingClientRect().bottom - top : 0;
+})
+"""
+
+
+@pytest.mark.slow
+def test_the_first_screen_of_a_phone_holds_the_answers(tmp_path: Path) -> None:
+    if browser.executable() is None:
+        pytest.fail(browser.MISSING)
+    with browser.opened() as tab:
+        tab.set_viewport_size({"width": browser.PHONE[0], "height": browser.PHONE[1]})
+        said = browser.shown(tab, tmp_path, page.html())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= browser.PHONE[0]
+        ends = dict(zip(BY_NAME, tab.evaluate(LINES), strict=True))
+    assert said == []
+    assert {name: end for name, end in ends.items() if end > browser.PHONE[1]} == {}
+    assert {name for name, end in ends.items() if not end} <= {name for name in BY_NAME if "now" in expected(name)}
+
+
+def test_the_table_counts_what_the_questions_find() -> None:
+    counted = Counter(question for one in situations() for question in ASKED if question not in expected(one.name))
+    assert all(f"{question}: {counted[question]} of {len(BY_NAME)}" in page.html() for question in ASKED)
