@@ -181,7 +181,10 @@ class ReadyCall:
         """The outputs of a call. Raises KernelCallError where they are not what outputs() says."""
         judge, outs = self.subject.judge, {name: one.tensor for name, one in self.outputs.items()}
         handed = outs or {name: self.given[name] for name in self.shapes}
-        made = operands.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
+        try:  # `call` is the commit's own, as the kernel is
+            made = operands.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
+        except Exception as error:
+            raise KernelCallError(first_line(loading.error_message(error))) from None
         for name, tensor in made.items():
             if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
                 raise KernelCallError(
@@ -252,7 +255,8 @@ def prepared(
         for name, (shape, dtype) in shapes.items()
         if name not in judge.in_place
     }
-    call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
+    with calling(subject):
+        call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
     return ReadyCall(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
 
 

@@ -15,6 +15,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import trials
 from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProcess
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
@@ -74,7 +75,7 @@ def run(
     limit_s = None if ids else limits.of(device)
     with trials.trying(library, card, machine, workers) as process:
         results, untried, late = _results(process, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK)
-    reasons = [f"{len(untried)} not tried, such as {untried[0]}"] if untried else []
+    reasons = [f"{len(untried)} cannot be judged, such as {untried[0][0].id}: {untried[0][1]}"] if untried else []
     if late and results and not results[-1].passed:
         reasons.append(f"the larger {len(late)} are not run after the first that fails")
     elif late:
@@ -87,8 +88,9 @@ def run(
         card=card.name,
         status="failed" if failed else "passed" if results else "skipped",
         reason="; ".join(reasons) or None,
-        # What is risky besides the card's own list is tried for as long as there is time.
-        asked=len(results) + sum(WAY not in trial.axes for trial in late),
+        # What is risky besides the card's own list is tried for as long as there is time; what the card cannot judge of
+        # its own list keeps the verdict open.
+        asked=len(results) + sum(WAY not in one.axes for one in (*(trial for trial, _ in untried), *late)),
         run=len(results),
         failed=failed,
         seed=seed,
@@ -99,10 +101,10 @@ def run(
 
 def _results(
     process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, to_first_failure: bool, shrunk: int
-) -> tuple[list[record.FuzzResult], list[str], Sequence[Trial]]:
-    """The results, what the card could not make, and the trials that there was no time for."""
+) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial]]:
+    """The results, what the card could not make or judge and why, and the trials that there was no time for."""
     results: list[record.FuzzResult] = []
-    untried: list[str] = []
+    untried: list[tuple[Trial, str]] = []
     spent_s = 0.0
     with progress.track("fuzz", len(chosen)) as advance:
         for at, trial in enumerate(chosen):
@@ -119,7 +121,7 @@ def _results(
             if outcome.inapplicable:
                 continue
             if outcome.untried:
-                untried.append(f"{trial.id}: {outcome.untried}")
+                untried.append((trial, outcome.untried))
                 continue
             results.append(result_of(process.card, trial, outcome))
             if not outcome.fault:
@@ -172,9 +174,13 @@ def skipped(reason: str, card: str = "") -> record.Check:
 
 
 def exit_code(done: Sequence[record.Check]) -> int:
-    """0 all passed, 1 a case failed, 2 all skipped."""
+    """0 all passed, 1 a case failed, 2 all skipped, 3 the card failed before any could be judged."""
     statuses = {check.status for check in done}
-    return 1 if "failed" in statuses else 0 if "passed" in statuses else 2
+    if "failed" in statuses:
+        return 1
+    if any(check.asked and not check.run for check in done):
+        return KernelgateError.exit_code
+    return 0 if "passed" in statuses else 2
 
 
 def summary(done: record.Check) -> str:
@@ -183,7 +189,9 @@ def summary(done: record.Check) -> str:
     if done.status == "skipped":
         return f"{about}: skipped: {done.reason}"
     passed = sum(result.passed for result in done.results)
-    return f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}"
+    return f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}" + (
+        f"; {done.reason}" if done.reason else ""
+    )
 
 
 def sizes(card: CardFacts, chosen: Sequence[Trial], device: environment.DeviceKind) -> str:

@@ -179,7 +179,7 @@ def _checked_and_timed(
         say(text)
         return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
-    fuzzed = begun.fuzz is not None and begun.fuzz.status != "skipped"
+    fuzzed = begun.fuzz is not None and (begun.fuzz.status != "skipped" or bool(begun.fuzz.asked))
     on_gpu = environment.kind(machine) == "cuda"
     possible = {"witness", *(("fuzz",) if fuzzed else ()), *(("sanitizer",) if on_gpu else ())}
     checks = tuple(kind for kind in rules.policy.checks if kind in possible)
