@@ -86,7 +86,7 @@ def edited(desk: Desk, _: Path) -> object:
 
 
 def checked(desk: Desk, _: Path) -> object:
-    begin_check(desk.bot, STAMP, "https://github.com/x")
+    begin_check(desk.bot, STAMP, "https://github.com/x", ("Not measured yet", "Waits."))
     return put_check(desk.bot, CheckRun("failure", "Slower", "Why."), STAMP)
 
 
