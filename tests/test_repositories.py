@@ -64,7 +64,7 @@ def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been
     done = kernelgate(folder, "pr", targets=TARGETS)
     assert done.returncode == 0, done.stderr
     compiled = "compiled for `sm_80, sm_89, sm_90`, and not run"
-    why = "no card has cases for a machine without a GPU; does not block"
+    why = "no card has cases for a machine without a GPU"
     assert comment(folder).splitlines()[0] == f"### ➖ Not measured: {compiled}: {why}"
     for target in ("sm_80", "sm_89", "sm_90"):
         assert re.search(rf"\| `_swiglu` \| `{target}` \| \d+ \| 0 B \|", comment(folder))

@@ -186,11 +186,18 @@ def sentences(found: Budget) -> tuple[str, ...]:
         return ("the profile does not say: it holds no duration of both sides.",)
     profiled, measured = (formatting.percent(one, 1, sign=True) for one in (found.profiled_pct, found.change_pct))
     if not found.is_shown:
-        return (f"the profile does not show it: {profiled} there, at equal clocks, and {measured} as measured.",)
+        apart = f"under the profiler, at equal clocks and with cold caches, {profiled}, and {measured} as measured"
+        return (f"not known: {apart}. {_ruled_out(found)}",)
     if not found.causes:
-        return (f"the profile shows a change of {profiled}, but not what it comes of.",)
+        return (f"not known: the profile shows {profiled}, and no figure that makes up for it. {_ruled_out(found)}",)
     unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
+
+
+def _ruled_out(found: Budget) -> str:
+    if not found.unchanged:
+        return "Nothing can be ruled out: registers, occupancy and spills changed or were not read."
+    return f"Ruled out, since unchanged: {', '.join(found.unchanged)}."
 
 
 def _clauses(found: Budget) -> Iterator[str]:

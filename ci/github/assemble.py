@@ -20,7 +20,7 @@ from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
 from kernelgate.ci.github.description import Description, describe
 from kernelgate.ci.github.fetch import Job, RunInfo
-from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, skipped
+from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
@@ -32,8 +32,8 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
-from kernelgate.ci.report.headline import NOW, with_consequence
-from kernelgate.ci.report.links import Links
+from kernelgate.ci.report.headline import NOW, reading, with_consequence
+from kernelgate.ci.report.links import Links, docs
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
@@ -160,7 +160,7 @@ def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) ->
     report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
     later = (_LATER,) if pull and pull.touches(JUDGE_PATHS) else ()
     checks = (*report.checks, *(_description_lines(asked.description) if asked.description else ()))
-    report = replace(report, remarks=(*report.remarks, *later), checks=checks)
+    report = reading(replace(report, remarks=(*report.remarks, *later), checks=checks))
     render.comment(report)
     return Posting(report, decision, gpus, asked.task)
 
@@ -340,7 +340,7 @@ def _with_measured(described: Description, results: Sequence[GpuResult], info: R
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
     decision = UNTRUSTED if touches_kernel else NOT_MEASURED
-    why = "Not judged: this pull request changes the workflows that measure it"
+    why = "not judged: this pull request changes the workflows that measure it"
     by = " somebody with write access can have it measured by the default branch's workflow: "
     report = Report(
         headline=with_consequence(Mark.UNKNOWN, (why,), decision),
@@ -356,7 +356,7 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     if why == DRAFT:
         # Nothing may pass: GitHub merges by itself what is marked ready before its measurement has begun.
         report = Report(
-            headline=(Mark.UNKNOWN, " Not measured yet: this is a draft; blocks merge until it is measured"),
+            headline=(Mark.UNKNOWN, " Held until it is measured: this is a draft"),
             summary=("It is measured once it is marked ready for review.",),
             now=(
                 NOW,
@@ -366,9 +366,13 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
         )
         return Posting(report, UNTRUSTED, quiet=True)
     said = f"Not measured: {why or 'nothing in this change asks for it'}"
+    by: Line = (" nothing to do; somebody with write access can have it measured: ", Code("/kernelgate bench"))
+    if why == NO_CARD:
+        by = (" describe the kernel in ", docs("a card", "cards.md"), "; ", Code("kernelgate cards"), " checks it.")
     report = Report(
         headline=with_consequence(Mark.UNKNOWN, (said,), NOT_MEASURED),
-        summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
+        summary=("Nothing of it was built or timed.",),
+        now=(NOW, *by),
     )
     return Posting(report, NOT_MEASURED, quiet=True, missed=pull is not None and why is None)
 

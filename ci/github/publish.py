@@ -158,7 +158,8 @@ def _post_shared(bot: Bot, info: RunInfo) -> int:
     """Several pull requests have the commit: its check run counts for each, so it can pass for none of them."""
     why = info.no_pull_request or ""
     _tell(bot, "nothing posted", why)
-    title = render.plain_line((Mark.BLOCKED, " Blocked by ", *cause(SHARED_COMMIT.blockers[0], named_=False)))
+    what = cause(SHARED_COMMIT.blockers[0], named_=False)
+    title = render.plain_line(with_consequence(Mark.BLOCKED, what, SHARED_COMMIT))
     more = f"{why}. A check run belongs to a commit, and what is slower than one base may be faster than another. "
     more += "Close all but one; then somebody with write access can have it measured: "
     summary = render.markdown_line((more, Code("/kernelgate bench")))

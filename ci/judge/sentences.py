@@ -66,6 +66,17 @@ def _undecided(case: CaseVerdict, digits: int) -> str:
     return f"{likely}; {why}" if seen is None else f"{likely} in {case.processes} processes"
 
 
+def likely(case: CaseVerdict, gates: Gates) -> Direction:
+    """The side on which the whole interval lies past the gate, where the direction is not certain yet."""
+    if case.status is Status.UNDECIDED and case.believed and case.interval_pct is not None:
+        low, high = case.interval_pct
+        if low > gates.regression_pct:
+            return Direction.SLOWER
+        if high <= -gates.improvement_pct:
+            return Direction.FASTER
+    return Direction.NONE
+
+
 def margin(gates: Gates) -> str:
     return f"±{formatting.threshold(gates.margin_pct)}"
 

@@ -217,5 +217,8 @@ def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     name = formatting.reference(gpu.record.cards)
     case = formatting.names(gpu.record.cases, gpu.record.cards).get(worst.key, Code(worst.id))
     beside = f" and {formatting.counted(others, 'more case')} below {gates.reference_min:g}×" if others else ""
-    rest = f"{beside}: profile before anything else, with "
-    return ((Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, rest, Code("kernelgate profile")),)
+    on_cpu = formatting.on_cpu(gpu.record.environment.device)
+    tool = Code("perf record" if on_cpu else "kernelgate profile")
+    return (
+        (Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, f"{beside}: profile before anything else, with ", tool),
+    )

@@ -56,7 +56,7 @@ def build(
     far_below = everywhere(lambda gpu: accuracy.far_below_reference(gpu, policy.gates))
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
-    return Report(
+    made = Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=headline.summary(gpus, decision, policy, places, drawn),
         remarks=(
@@ -82,6 +82,7 @@ def build(
         + remarks.compiler_warning_sections(gpus),
         elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
+    return headline.reading(made)
 
 
 def reported(
@@ -155,7 +156,8 @@ def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
         return ()
     if gpu.verdict is None:
         return why.what_limits(gpu.record, label)
-    return speed.why_by_launch(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, label)
+    by_launch = speed.why_by_launch(gpu.record, gpu.cases, policy, label)
+    return by_launch or why.why(gpu.record, gpu.verdict, gpu.cases, policy.gates, label)
 
 
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:

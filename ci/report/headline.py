@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Strong
+from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -26,6 +26,7 @@ from kernelgate.ci.judge.case import (
     Status,
     severity,
 )
+from kernelgate.ci.judge.correctness import new_sanitizer_findings, wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.policy.policy import Gates, Policy
@@ -51,20 +52,44 @@ class Words:
 
 
 def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge: bool = True) -> Line:
-    """`merge`: else nothing here is about merging, such as of a profile or a comparison with a baseline."""
+    """Mark, consequence, the worst, the best, what is missing: in this order, whatever was found.
+
+    `merge`: else nothing here is about merging, such as of a profile or a comparison with a baseline.
+    """
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, gates, len(gpus) > 1)
     if not merge:
         return (words.mark, " ", *words.text)
-    if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
-        return (Mark.BLOCKED, " Blocked by ", *_causes(decision, len(gpus) > 1), *_beside(words))
-    if is_incomplete(worst, decision):
-        text: Line = ("Incomplete: ", *decision.open[0], "; so far: ", *uncapped(words.text))
-        return with_consequence(Mark.UNKNOWN, text, decision)
     mark, said = _agreeing(words, decision)
-    if remarks.is_accepted(worst, decision):
-        mark, said = Mark.SLIGHT, ("Slower, and accepted: ", *uncapped(words.text))
-    return with_consequence(mark, said, decision)
+    lost = [gpu for gpu in gpus if gpu is not worst and is_lost(gpu)]
+    if lost and not (decision.blocks or decision.conclusion == "action_required"):
+        # What is known of the others is all that is known.
+        mark, said = Mark.RUNNER, words.text
+    text = (*uncapped(said), *_best_elsewhere(gpus, worst, words))
+    if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
+        mark, text = Mark.BLOCKED, (*_causes(gpus, decision), *_beside(words))
+    elif is_incomplete(worst, decision):
+        mark, text = Mark.UNKNOWN, ("incomplete, since ", *decision.open[0], "; so far ", *uncapped(words.text))
+    elif remarks.is_accepted(worst, decision):
+        mark, text = Mark.SLIGHT, ("accepted: ", *uncapped(words.text))
+    missing = [piece for gpu in lost for piece in (", ", Code(gpu.label))][1:]
+    return with_consequence(mark, (*text, *(("; ", *missing, " missing") if missing else ())), decision)
+
+
+def is_lost(gpu: GpuReport) -> bool:
+    """Whether nothing is known of this GPU, and the change is not to blame for that."""
+    return gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS)
+
+
+def _best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> Line:
+    """ ", 2 up to 15.0% faster on `l4`", where nothing is faster on the GPU that the line is about."""
+    if words.mark.tone not in ("bad", "warn") or any(one.status.is_faster for one in worst.cases):
+        return ()
+    others = [(gpu, faster) for gpu in gpus if (faster := [one for one in gpu.cases if one.status.is_faster])]
+    if not others:
+        return ()
+    gpu, faster = min(others, key=lambda one: one[1][0].case.change_pct or 0.0)
+    return (f", {_upto(faster, len(gpu.cases))} on ", Code(gpu.label))
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
@@ -85,8 +110,8 @@ def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
 
 def consequence(decision: Decision) -> str:
     """What follows for the merge, from the check's conclusion alone."""
-    words = {"failure": "blocks merge", "action_required": "blocks merge until it is measured again"}
-    return words.get(decision.conclusion, "does not block")
+    words = {"failure": "Blocks", "action_required": "Held until it is measured again"}
+    return words.get(decision.conclusion, "Does not block")
 
 
 def named(label: str, line: Line) -> Line:
@@ -102,9 +127,9 @@ def named(label: str, line: Line) -> Line:
 
 
 def with_consequence(mark: Mark, text: Line, decision: Decision) -> Line:
-    """The first line of this text, also where no GPU is behind it."""
-    colon = any(isinstance(piece, str) and ": " in piece for piece in text)
-    return (mark, " ", *text, "; " if colon else ": ", consequence(decision))
+    """The first line of this text, also where no GPU is behind it. A check's title is cut after some 60 characters: the
+    consequence comes first."""
+    return (mark, f" {consequence(decision)}: ", *uncapped(text))
 
 
 def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
@@ -129,20 +154,20 @@ def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
     return gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
 
 
-def _causes(decision: Decision, named_: bool) -> Line:
-    causes = list(dict.fromkeys(cause(blocker, named_) for blocker in decision.blockers))
+def _causes(gpus: Sequence[GpuReport], decision: Decision) -> Line:
+    causes = list(dict.fromkeys(cause(blocker, len(gpus) > 1, gpus) for blocker in decision.blockers))
     more = f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
     return (*formatting.separated(causes[:MAX_CAUSES]), more)
 
 
 def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:
-    """ "Also blocked by the description. ", of whatever blocks and the first line does not name."""
+    """ "Also blocks: the description. ", of whatever blocks and the first line does not name."""
     worst = deciding_gpu(gpus, decision)
     if not decision.blockers or not _says_itself(decision.blockers[0], worst, of_gpu(worst, gates)):
         return ()
     first = decision.blockers[0]
     rest = tuple(one for one in decision.blockers if one.code is not first.code or one.gpu != first.gpu)
-    return ("Also blocked by ", *_causes(replace(decision, blockers=rest), len(gpus) > 1), ". ") if rest else ()
+    return ("Also blocks: ", *_causes(gpus, replace(decision, blockers=rest)), ". ") if rest else ()
 
 
 CAUSES: Mapping[BlockCode, str] = {
@@ -159,16 +184,27 @@ CAUSES: Mapping[BlockCode, str] = {
     BlockCode.DESCRIPTION: "the description",
     BlockCode.SHARED_COMMIT: "another pull request that has the same commit",
 }
-"""What blocks, as the object of "blocked by"; after a space comes the case or kernel."""
+"""What blocks, as people call it; after a space comes the case or kernel."""
 
 
-def cause(blocker: Blocker, named_: bool) -> Line:
+def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Line:
+    """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
     words = CAUSES[blocker.code]
+    if blocker.code is BlockCode.SANITIZER and (found := _sanitized(gpus, blocker)) is not None:
+        short = (replace(one, most=30) if isinstance(one, Code) else one for one in correctness.finding(found))
+        return (*short, *where)
     if blocker.code is BlockCode.SLOWER and blocker.subject:
         words += " of "
     subject = Code(blocker.subject, most=60) if blocker.subject else "the kernel"
     return (words, *((subject,) if words.endswith(" ") else ()), *where)
+
+
+def _sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
+    """The first finding that the blocker stands for."""
+    records = (gpu.record for gpu in gpus if gpu.record is not None and gpu.label == (blocker.gpu or ""))
+    found = (one for record in records for one in new_sanitizer_findings(record))
+    return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
 
 NOW = Strong("Now:")
@@ -176,10 +212,11 @@ PROFILE: Line = (
     *(NOW, " ", Code("kernelgate profile"), " says what takes the time ("),
     *(docs("how to read it", "CUDA_COOKBOOK.md"), ")."),
 )
+SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
 UNBLOCK: Mapping[BlockCode, Line] = {
     BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
     BlockCode.SANITIZER: (
-        *(NOW, " fix what it names; ", Code("kernelgate sanitize"), " looks again on your GPU ("),
+        *(NOW, Code("kernelgate sanitize"), " looks again on your GPU ("),
         *(docs("what it watches", "fuzzing.md#compute-sanitizer"), ")."),
     ),
     BlockCode.LESS_ACCURATE: (
@@ -204,21 +241,8 @@ UNBLOCK: Mapping[BlockCode, Line] = {
 
 
 def _beside(words: Words) -> Line:
-    """ ", not by speed (12.8% faster on the L4)": whatever else blocks, this is how fast it is."""
-    if words.mark is Mark.RUNNER:
-        return _bracketed("; speed was not judged", uncapped(words.text))
-    if words.mark.tone in ("good", "same", "warn"):
-        return _bracketed(", not by speed", uncapped(words.text))
-    return ("; ", *uncapped(words.text))
-
-
-def _bracketed(before: str, text: Line) -> Line:
-    """In brackets, which have to be part of words; a name at either end stands behind a colon instead."""
-    text = tuple(piece for piece in text if piece != "")
-    if not (isinstance(text[0], str) and isinstance(text[-1], str)):
-        return (f"{before}: ", *text)
-    *opened, last = (f"{before} ({text[0]}", *text[1:])
-    return (*opened, f"{last})")
+    """ "; speed: 12.8% faster on the L4": whatever else blocks, this is how fast it is."""
+    return ("; " if words.mark in (Mark.RUNNER, Mark.WRONG, Mark.BUILD) else "; speed: ", *uncapped(words.text))
 
 
 def uncapped(text: Line) -> Line:
@@ -229,12 +253,12 @@ def uncapped(text: Line) -> Line:
     return (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *rest)
 
 
-_RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 4, Fault.OURS: 4}
+_RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, Fault.OURS: 7}
 _PLACES = {Status.UNCONFIRMED: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
 
 
 def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
-    """Wrong results, then what does not compile, what is slower, what could not be measured, what is undecided."""
+    """Wrong results, then what does not compile, what is slower, what is undecided, what was not measured at all."""
     if gpu.is_wrong:
         return (0, Status.UNDECIDED, 0.0)
     if gpu.failure is not None:
@@ -282,8 +306,8 @@ def _failed(failure: Failure, where: Line) -> Words:
         case Fault.DISPUTED:
             return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
         case Fault.RUNNER:
-            return Words(Mark.RUNNER, ("Not your fault", *where, ": ", message))
-    return Words(Mark.RUNNER, ("Not your fault", *where, ": kernelgate itself failed"))
+            return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": ", message))
+    return Words(Mark.RUNNER, ("Not judged, not your fault", *where, ": kernelgate itself failed"))
 
 
 def _untimed(record: RunRecord, where: Line) -> Words:
@@ -326,11 +350,14 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
     """No gate acts, and not all cases are the same: what is worst of that comes first."""
     waiting = any(mean.status is Status.UNCONFIRMED for mean in verdict.means)
     if waiting or _group(cases, Status.UNCONFIRMED):
-        words = _changed(verdict, cases, Status.UNCONFIRMED, where)
-        return replace(words, text=(*words.text, ", not confirmed"))
+        return _changed(verdict, cases, Status.UNCONFIRMED, (*where, ", not confirmed"))
     if undecided := _group(cases, Status.UNDECIDED):
+        for side in (Direction.SLOWER, Direction.FASTER):
+            if likely := [one for one in undecided if sentences.likely(one.case, gates) is side]:
+                return _likely(likely, cases, where)
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
-        return Words(Mark.UNKNOWN, (f"Cannot tell{partly}: ", why_undecided(undecided)), undecided[0])
+        text = (f"Cannot tell{partly}: ", why_undecided(undecided), _beside_them(cases, undecided))
+        return Words(Mark.UNKNOWN, text, undecided[0])
     for status in (Status.SLOWER, Status.IMPROVED, Status.FASTER):
         if _group(cases, status):
             return _changed(verdict, cases, status, where)
@@ -339,25 +366,53 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
     return Words(Mark.SAME, (f"No change: {rest}", *where, ", the others have no base"))
 
 
+def _likely(group: Sequence[JudgedCase], cases: Sequence[JudgedCase], where: Line) -> Words:
+    """ "Likely 382% slower (366 to 398%), not certain after 2 repeats": the whole interval lies past the gate."""
+    group = sorted(group, key=lambda one: -abs(one.case.change_pct or 0.0))
+    repeats = f", not certain after {formatting.counted(group[0].case.processes, 'repeat')}"
+    text = (f"Likely {_upto(group, len(cases), interval=True)}", *where, repeats, _beside_them(cases, group))
+    return Words(Mark.SLIGHT, text, group[0])
+
+
 def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
-    """ "Up to 7.25% slower in 2 of 7 cases on the L4": of the cases with this status, or of the mean where none has."""
+    """ "2 of 7 cases up to 7.25% slower on the L4, 2 up to 15.0% faster": the cases with this status, or the mean where
+    none has; then what stands beside them."""
     group, mark = _group(cases, status), sentences.mark(status)
-    if not group:
-        mean = next((mean for mean in verdict.means if mean.status is status), None)
-        if mean is None:
-            return Words(mark, ("All cases together", *where))
-        percent = formatting.percent(abs(mean.change_pct), 2)
-        of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
-        card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
-        return Words(mark, (f"{percent} {_direction(mean.change_pct)} over {of} cases together", *card, *where), mean)
-    first = group[0].case
-    size, _ = formatting.amount(first.change_pct, first.interval_pct)
-    upto = "Up to " if len(group) > 1 else ""
-    count = f" in {len(group)} of {len(cases)} cases" if len(cases) > 1 else ""
-    unchanged, faster = len(_group(cases, Status.UNCHANGED)), sum(one.status.is_faster for one in cases)
-    quiet = status.is_faster and 0 < unchanged == len(cases) - faster
-    rest = ", nothing else changed" if quiet else ""
-    return Words(mark, (f"{upto}{size} {_direction(first.change_pct)}{count}", *where, rest), group[0])
+    if group:
+        size = _upto(group, len(cases))
+        return Words(mark, (f"{size[0].upper()}{size[1:]}", *where, _beside_them(cases, group)), group[0])
+    mean = next((mean for mean in verdict.means if mean.status is status), None)
+    if mean is None:
+        return Words(mark, ("All cases together", *where))
+    percent = formatting.percent(abs(mean.change_pct), 2)
+    of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
+    card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
+    text = f"{percent} {_direction(mean.change_pct)} over {of} cases together"
+    alike = [one for one in cases if (one.case.change_pct or 0.0) * mean.change_pct > 0]
+    return Words(mark, (text, *card, *where, _beside_them(cases, alike)), mean)
+
+
+def _upto(group: Sequence[JudgedCase], of: int = 0, interval: bool = False) -> str:
+    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of the only one "7.25% slower"."""
+    case = group[0].case
+    size, between = formatting.amount(case.change_pct, case.interval_pct)
+    number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
+    count = number if of > 1 else "" if of else f"{len(group)} "
+    upto, sure = "up to " if len(group) > 1 else "", f" {between}" if interval else ""
+    return f"{count}{upto}{size} {_direction(case.change_pct)}{sure}"
+
+
+def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str:
+    """ ", 2 up to 15.0% faster, 1 unknown": the best beside the cases that are told, and the worst where these are not
+    slower themselves; of the unchanged how many, where nothing else is left."""
+    rest = [one for one in cases if one not in told]
+    worse = [one for one in rest if one.status.is_slower and not any(told_.status.is_slower for told_ in told)]
+    better = sorted((one for one in rest if one.status.is_faster), key=lambda one: one.case.change_pct or 0.0)
+    unknown, same = (sum(one.status is which for one in rest) for which in (Status.UNDECIDED, Status.UNCHANGED))
+    parts = [*(_upto(group) for group in (worse, better) if group), *([f"{unknown} unknown"] if unknown else [])]
+    if 0 < same == len(rest) - len(worse) - len(better) - unknown:
+        parts.append(f"{same} unchanged")
+    return "".join(f", {part}" for part in parts)
 
 
 def _direction(change_pct: float | None) -> str:
@@ -408,7 +463,11 @@ def summary(
         piece
         for gpu in gpus
         if gpu is not worst
-        for piece in (*of_gpu(gpu, policy.gates, several=True).text, ". ")
+        for piece in (
+            *of_gpu(gpu, policy.gates, several=True).text,
+            ". ",
+            *(behind(gpu, policy) if gpu.failure else ()),
+        )
         if not isinstance(piece, Link)
     ]
     plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
@@ -421,7 +480,7 @@ def behind(gpu: GpuReport, policy: Policy) -> Line:
     """What the first line rests on, in a sentence or two."""
     if (failure := gpu.failure) is not None:
         if failure.fault in (Fault.RUNNER, Fault.DISPUTED):
-            return ("The change was not judged. ",)
+            return (f"Nothing was judged{' there' if gpu.label else ''}. ",)
         if failure.fault is Fault.BUILD:
             return (Code(failure.message, most=300), " ")
         message = failure.message[:1].upper() + failure.message[1:].rstrip(".")
@@ -440,6 +499,9 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     if about is None:
         return _nothing_changed([one.case for one in cases], level)
     opening = "Sure: " if about.status is not Status.UNCONFIRMED else "Not sure enough to block: "
+    if isinstance(about, JudgedCase) and sentences.likely(about.case, policy.gates) is not Direction.NONE:
+        interval = formatting.amount(about.case.change_pct, about.case.interval_pct)[1].strip("()")
+        return ("Likely: ", level, f" {interval}{_repeats(about.case)}; more repeats make it certain.")
     if isinstance(about, MeanVerdict):
         low, high = sorted(abs(bound) for bound in about.interval_pct)
         return (opening, level, f" {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}.")
@@ -472,8 +534,8 @@ def _believed(case: CaseVerdict, level: Link) -> Line:
     seen = sentences.noise([case]).partition("; ")[2]
     between = formatting.between(case.interval_pct, formatting.places(case.interval_pct))
     low, high = case.interval_pct
-    likely = " slower, likely" if low > 0 else " faster, likely" if high < 0 else ""
-    return (level, f": {between}{likely}{f'; {seen}' if seen else ''}.")
+    side = " slower" if low > 0 else " faster" if high < 0 else ""
+    return (level, f": {between}{side}{f'; {seen}' if seen else ''}.")
 
 
 def _repeats(case: CaseVerdict) -> str:
@@ -526,20 +588,30 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
     """
     worst = deciding_gpu(gpus, decision)
     if decision.blockers:
-        return _unblock(worst, decision, places)
+        return _unblock(gpus, worst, decision, places)
     if decision.conclusion == "action_required":
         return (NOW, " somebody with write access has it measured again: ", *_again(worst, (), places))
-    if worst.failure is not None:
+    if (lost := next((gpu for gpu in (worst, *gpus) if gpu.failure is not None), None)) is not None:
         check = docs("Check the runner", "runner.md#5-check-the-machine")
-        machine: Line = (" Lost again? ", check, ".") if worst.failure.fault is Fault.RUNNER else ()
-        again = _again(worst, (), places)
+        machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
+        again = _again(lost, (), places)
         return (NOW, " nothing in your change to fix; ", *again, " measures it again.", *machine)
     if decision.open:
-        return (NOW, " ", *_again(worst, (), places), " measures what is missing.")
+        return (NOW, " ", *_whole(worst, places), " measures what is missing.")
     return _of_verdict(worst, places, far_below)
 
 
-def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
+NOTHING: Line = (NOW, " nothing to do.")
+
+
+def reading(report: Report) -> Report:
+    """The report, which sends its readers to what they should know where there is nothing to do."""
+    noted = any(line[:1] == (Mark.SLIGHT,) for line in (*report.remarks, *report.checks))
+    read: Line = (NOW, " nothing has to be done; read what is marked ", Mark.SLIGHT, " below.")
+    return replace(report, now=read) if noted and report.now == NOTHING else report
+
+
+def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, places: Links) -> Line:
     """How to get rid of the first blocker."""
     first = decision.blockers[0]
     rest: Line = (" Needs no new measurement.",)
@@ -547,7 +619,16 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
         case BlockCode.WRONG_OUTPUT:
             return _repeat(gpu, places)
         case BlockCode.SLOWER:
-            return _regression(gpu, places)
+            return _regression(gpu, decision, places)
+        case BlockCode.SANITIZER:
+            found = _sanitized(gpus, first)
+            at: Line = (
+                (" at ", Code(f"{found.file}:{found.line}", most=40)) if found and found.file and found.line else ()
+            )
+            return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
+        case BlockCode.DOES_NOT_COMPILE:
+            shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
+            return UNBLOCK[first.code] if shown else (NOW, " ", Code("kernelgate build"), SHOWS_THE_ERROR)
         case BlockCode.CONTRADICTED_CLAIM:
             what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
         case BlockCode.DESCRIPTION:
@@ -566,23 +647,37 @@ def _repeat(gpu: GpuReport, places: Links) -> Line:
     repeated = correctness.command(gpu.record) if gpu.record else None
     look = links.diff(gpu.run, places, "the diff")
     looked: Line = (" and look at ", *look) if look else ()
-    if repeated is None:
+    if repeated is not None:
+        return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
+    record = gpu.record
+    if record is None or not (wrong := wrong_outputs(record)):
         compares = " compares every output with the oracle on your machine"
         return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
-    return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
+    # What fuzzing does not see: it calls a few times, and timing many times.
+    timed = _again(gpu, [correctness.argument(record, key.card, key.id) for key in wrong], links.NO_LINKS)
+    passed = record.fuzz is not None and record.fuzz.status == "passed"
+    hint = "; fuzzing had passed, so look for what one call leaves to the next" if passed else ""
+    where: Line = (", in ", *look) if look and passed else looked
+    return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")
 
 
-def _regression(gpu: GpuReport, places: Links) -> Line:
+def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
     line: list[Piece] = [NOW, " "]
     if look := links.diff(gpu.run, places, "the diff"):
         line += ["look for the cause in ", *look, "; "]
-    base = gpu.run.base_sha
-    line.append(Code(shell("kernelgate", "pr", *(("--base", base[:7]) if base else ()))))
-    line += [" measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
-    case = next((one for one in gpu.cases if one.status is Status.REGRESSED), None)
-    if case is not None and places.on_github:
-        line += [" ", Code(f"/kernelgate accept {_argument(gpu, case)} because …")]
+    line += [*_whole(gpu, links.NO_LINKS), " measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
+    if places.on_github:
+        subject = decision.blockers[0].subject
+        case = next((one for one in gpu.cases if one.case.id == subject), None)
+        line += [" ", Code(f"/kernelgate accept {_argument(gpu, case) or 'all'} because it is intended")]
     return tuple(line)
+
+
+def _whole(gpu: GpuReport, places: Links) -> Line:
+    """The command that does everything again: on the pull request, else on this machine."""
+    if places.on_github:
+        return _again(gpu, (), places)
+    return (Code(shell("kernelgate", "pr", *(("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()))),)
 
 
 def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
@@ -596,6 +691,10 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         return PROFILE
     if gpu.cases and is_alone(gpu.cases):
         return (NOW, " nothing to do: once this is merged, the next change has a base.")
+    findings = [finding.code for one in undecided for finding in one.case.disqualifying]
+    if findings and IMPOSSIBLE.issuperset(findings):
+        work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
+        return (NOW, *work, *_whole(gpu, links.NO_LINKS), " measures a fix.")
     if undecided:
         again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
         return (NOW, " ", *again, *_tries_again(undecided))
@@ -603,8 +702,12 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         look = links.diff(gpu.run, places, "the diff")
         return (NOW, " nothing has to be done", *((", but the cause is in ", *look) if look else ()), ".")
     if gpu.cases or gpu.verdict.verdict is Outcome.EQUIVALENT:
-        return (NOW, " nothing to do.")
+        return NOTHING
     return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+
+
+IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
+"""Findings of times that no such device gives: measured again, they stay."""
 
 
 def _tries_again(undecided: Sequence[JudgedCase]) -> Line:

@@ -16,6 +16,7 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import (
     Block,
     Bullets,
@@ -34,8 +35,10 @@ from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import SURE
 from kernelgate.ci.explain.recommend import Recommendation, against_change
-from kernelgate.ci.judge import cards, static
-from kernelgate.ci.policy.policy import Static
+from kernelgate.ci.judge import cards, sentences, static
+from kernelgate.ci.judge.case import Direction, RecordVerdict, Status
+from kernelgate.ci.policy.policy import Gates, Static
+from kernelgate.ci.report.correctness import argument
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import docs
 
@@ -84,30 +87,57 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
 # The sentence -------------------------------------------------------------------------------------------------------
 
 
-def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
+def why(
+    record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], gates: Gates, label: str = ""
+) -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
-    Nothing where no case changed or none was profiled.
+    Where none has one and a gate is passed, why it was not profiled.
 
     `label`: of the GPU, where several are reported.
     """
     profiles = {one.key: one for one in both_sides(record)}
-    news = [one for one in cases if one.status.is_news]
+    likely = {side: [one for one in cases if sentences.likely(one.case, gates) is side] for side in Direction}
+    news = [one for one in cases if one.status.is_slower] + likely[Direction.SLOWER]
+    news += [one for one in cases if one.status.is_faster] + likely[Direction.FASTER]
     profiled = [one for one in news if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:
-        return ((Strong("Why"), *_on(label), ": not known; only the head was profiled."),) if profiled else ()
+        past = [one for one in news if one.status in PAST or one.status is Status.UNDECIDED]
+        past_together = any(mean.status in PAST for mean in verdict.means)
+        return (
+            ((Strong("Why"), *_on(label), *_not_profiled(record, news, bool(profiled))),)
+            if past or past_together
+            else ()
+        )
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     # Whose profile it is, always by name: a headline may be of another case.
     change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
-    moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
+    slower = (case.case.change_pct or 0.0) > 0
+    moved = f"{change} {'slower' if slower else 'faster'}"
     other = f", which is {moved}; the table's first case was not profiled: "
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
     kernel = _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, found, label)) is not None:
+    if slower and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
+
+
+PAST = (Status.REGRESSED, Status.UNCONFIRMED, Status.IMPROVED)
+
+
+def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) -> Line:
+    """What is missing, and on a GPU how to see why."""
+    if formatting.on_cpu(record.environment.device):
+        return (": not profiled, because Nsight Compute sees no CPU kernel.",)
+    lacks = "the record has a profile of the head alone" if of_head else "the record has no profile of this change"
+    base, case = record.run.base_sha, news[0].case.key if news else None
+    words = (
+        *(("--base", base[:7]) if base else ()),
+        *(("--case", argument(record, case.card, case.id)) if case else ()),
+    )
+    return (f": not profiled, because {lacks}; ", Code(shell("kernelgate", "profile", *words), most=500), " shows it.")
 
 
 def _on(label: str) -> Line:

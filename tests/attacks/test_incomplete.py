@@ -61,14 +61,14 @@ def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: b
     assert pull.run([("l4", changed(worse))]).conclusion == "failure"
     found = pull.run([("l4", changed(worse, one_case))], command=command)
     assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
-    assert "Incomplete: `m1024` was not timed" in found.comment
+    assert "incomplete, since `m1024` was not timed" in found.comment
 
 
 def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
     found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
     assert (found.conclusion, found.labels) == ("neutral", ())
     assert found.comment.startswith(
-        "### ❔ Incomplete: `m1024` was not timed; so far: 29.96% faster on the L4; does not block\n"
+        "### ❔ Does not block: incomplete, since `m1024` was not timed; so far 29.96% faster on the L4\n"
     )
 
 
@@ -112,8 +112,8 @@ def test_an_invented_label_proves_nothing(pull: PullRequestRuns, beside: float |
     found = pull.run(records)
     assert IMPROVED not in found.labels
     assert found.conclusion == ("failure" if beside else "neutral")
-    assert "Not your fault on `moon`: kernelgate itself failed" in found.comment
-    assert ("The policy has no GPU with the label moon" in found.comment) is (not beside)
+    assert "ot your fault on `moon`: kernelgate itself failed" in found.comment
+    assert "The policy has no GPU with the label moon" in found.comment
 
 
 def device(**facts: str) -> Change:
@@ -198,9 +198,10 @@ def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault:
     note = {"failure.json": json.dumps(NOTE | {"fault": fault}).encode()}
     found = pull.run([(label, note)], {job: ("failure", [(step, "failure")])}, conclusion="failure")
     assert (found.conclusion, found.labels) == ("action_required", ())
-    first = f"### ❔ Not verified: the job {job} stopped at {step}, and only a file that it left says that"
+    why = f"the job {job} stopped at {step}, and only a file that it left says that"
+    first = f"### ❔ Held until it is measured again: not verified: {why}"
     assert found.comment.replace("`", "").startswith(first)
-    assert found.comment.split("\n")[0].endswith("; blocks merge until it is measured again")
+    assert found.comment.split("\n")[0].startswith("### ❔ Held until it is measured again: ")
     assert "**Now:** somebody with write access has it measured again: `/kernelgate bench`" in found.comment
 
 
@@ -214,7 +215,7 @@ def test_a_note_on_a_step_that_only_the_runner_can_fail_is_believed(pull: PullRe
     note = {"failure.json": json.dumps(NOTE).encode()}
     jobs = {"measure (l4) / measure": ("failure", [("doctor", "failure")])}
     found = pull.run([("l4", note)], jobs, conclusion="failure")
-    assert found.comment.startswith("### 🛠️ Not your fault: the GPU is gone")
+    assert found.comment.startswith("### 🛠️ Does not block: not judged, not your fault: the GPU is gone")
     assert found.conclusion == "neutral"
 
 

@@ -158,7 +158,7 @@ def test_the_waiting_lifts_no_failure(desk: Desk, tmp_path: Path, how: str) -> N
         desk.github.add_job(run, MEASURED, "cancelled")
         ended(desk, tmp_path, run, conclusion="cancelled")
     assert latest(desk) == ("completed", "failure")
-    assert named_ours(desk)[-1]["output"]["title"].startswith("❌ 4.90% slower ")
+    assert named_ours(desk)[-1]["output"]["title"].startswith("❌ Blocks: 1 of 9 cases 4.90% slower ")
     assert nothing_waits(desk)
 
 

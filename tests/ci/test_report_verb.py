@@ -25,7 +25,7 @@ def test_the_comment_is_printed_or_written_with_the_page(slower: Path, capsys: p
     record.write(EXAMPLES["profile_and_resources"]().record, baseline)
     assert run(["report", str(slower), "--baseline", str(baseline)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("### ❌ 4.90% slower on the L4: blocks merge\n")
+    assert printed.startswith("### ❌ Blocks: 4.90% slower on the L4\n")
     assert printed.endswith(f"\n{MARKER}\n")
     assert "<details><summary>Stored baseline: shows nothing: a change below" in printed
     assert "- `l4.json`, " in printed
@@ -40,7 +40,9 @@ def test_the_preset_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFi
     record.write(EXAMPLES["certain_below_gate"]().record, path)
     policy.write_text("[presets.strict.gates]\nregression_pct = 1.0\n", encoding="utf-8")
     assert run(["report", str(path), "--policy", str(policy)]) == 0
-    assert capsys.readouterr().out.startswith("### ⚠️ 2.00% slower in 1 of 2 cases on the L4: does not block\n")
+    assert capsys.readouterr().out.startswith(
+        "### ⚠️ Does not block: 1 of 2 cases 2.00% slower on the L4, 1 unchanged\n"
+    )
     assert run(["report", str(path), "--policy", str(policy), "--preset", "strict"]) == 0
     assert capsys.readouterr().out.startswith("### ❌ ")
 

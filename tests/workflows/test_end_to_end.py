@@ -43,7 +43,7 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     report = project.report(run)
     assert report.conclusion == "success", report.log
     [comment] = project.server.bodies(1)
-    assert re.match(r"### ❌ [\d.]+% slower on the L4: blocks merge\n", comment), comment
+    assert re.match(r"### ❌ Blocks: [\d.]+% slower on the L4\n", comment), comment
     assert "contradicted" in comment, "the author claimed the opposite"
     assert opened[0].labels == ["performance: regressed"]
     [check] = project.server.checks.values()
@@ -75,7 +75,7 @@ def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpu", "step", "said", "conclusion"),
-    [("lost", "doctor", "Not your fault", "neutral"), ("wrong", "fuzz", "Wrong result", "failure")],
+    [("lost", "doctor", "not your fault", "neutral"), ("wrong", "fuzz", "wrong result", "failure")],
 )
 def test_a_gpu_that_is_lost_or_a_wrong_result_ends_the_measurement(
     project: Project, gpu: str, step: str, said: str, conclusion: str
@@ -173,7 +173,7 @@ def test_the_first_pull_request_of_an_adopter_is_measured_and_blocks_nothing(
         assert project.report(run).conclusion == "success"
         [comment] = project.server.bodies(1)
         assert "no card of Attention yet" in comment
-        assert "does not block" in comment.splitlines()[0]
+        assert "Does not block: " in comment.splitlines()[0]
         [check] = project.server.checks.values()
         assert (check["head_sha"], check["conclusion"]) == (pull.head_sha, "neutral")
 

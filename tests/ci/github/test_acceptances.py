@@ -73,7 +73,7 @@ def test_the_baseline_takes_in_what_was_accepted(merged: Desk) -> None:
     body = offered(merged)
     assert body
     assert ACCEPTED in body
-    assert "### ⚠️ Slower, and accepted: 40.0% slower in 1 of 2 cases on the L4" in body
+    assert "### ⚠️ Slower, and accepted: 1 of 2 cases 40.0% slower on the L4" in body
     stored = record.from_json(merged.github.files["kernelgate/baseline-l4", "stored.json"])
     assert stored.run.head_sha == HEAD_SHA
     assert {path for _, path in merged.github.files} == {"stored.json"}, "best and release never worsen"

@@ -77,8 +77,8 @@ def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(tmp
     text = comment(found.report)
     assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
     assert text.startswith(
-        "### ❔ Incomplete: the cards of the default branch changed between plan and report, "
-        "so this must be measured again; so far: no change: all 9 cases within"
+        "### ❔ Does not block: incomplete, since the cards of the default branch changed between plan and report, "
+        "so this must be measured again; so far no change: all 9 cases within"
     )
     same = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": PLAN})
     assert same.decision.conclusion == "success"
@@ -121,7 +121,9 @@ def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
     found = posting(tmp_path, carded("one_library"), {"l4": more})
     assert found.decision.conclusion == "neutral"
-    assert found.title.startswith("❔ Incomplete: m64 was not timed; so far: no change: base and head")
+    assert found.title.startswith(
+        "❔ Does not block: incomplete, since m64 was not timed; so far no change: base and head"
+    )
 
 
 @pytest.mark.parametrize("listed", [True, False])

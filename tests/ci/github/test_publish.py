@@ -98,11 +98,11 @@ def the_check(desk: Desk) -> dict[str, Any]:
 def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert post(desk.bot, folder, POLICY) == 0
-    assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
-    assert desk.summary.startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
+    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
+    assert desk.summary.startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
     shown = the_check(desk)
     assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
-    assert shown["output"]["title"] == "❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge"
+    assert shown["output"]["title"] == "❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged"
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
         ("csrc/k.cuh", 11, 12, "failure")
     ], "at the longest run of changed lines alone"
@@ -183,7 +183,7 @@ def test_the_verb_writes_and_posts(
     monkeypatch.setattr(client, "connect", partial(client.connect, pause_s=0))
     assert kernelgate(["report", "--from", str(folder)]) == 0
     printed = capsys.readouterr().out
-    assert "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n" in printed
+    assert "### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n" in printed
     assert "is contradicted" in printed
     assert desk.github.writes() == []
     assert kernelgate(["report", "--from", str(other), "--post"]) == 0
@@ -200,20 +200,18 @@ def note(**facts: Any) -> dict[str, bytes]:
 
 def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, {"kernelgate-record-build": note(target="sm_89")}), POLICY)
-    assert the_comment(desk).startswith(
-        "### 🔧 Does not compile for `sm_89`: blocks merge\n\n`csrc/k.cuh:11: error: no` "
-    )
+    assert the_comment(desk).startswith("### 🔧 Blocks: does not compile for `sm_89`\n\n`csrc/k.cuh:11: error: no` ")
     assert the_check(desk)["conclusion"] == "failure"
     assert [(n["path"], n["start_line"], n["title"]) for n in the_check(desk)["annotations"]] == [
-        ("csrc/k.cuh", 11, "🔧 Does not compile for sm_89: blocks merge")
+        ("csrc/k.cuh", 11, "🔧 Blocks: does not compile for sm_89")
     ]
 
 
 @pytest.mark.parametrize(
     ("fault", "first", "conclusion"),
     [
-        ("output", "🛑 Wrong result: blocks merge", "failure"),
-        ("runner", "🛠️ Not your fault: the GPU is gone; does not block", "neutral"),
+        ("output", "🛑 Blocks: wrong result", "failure"),
+        ("runner", "🛠️ Does not block: not judged, not your fault: the GPU is gone", "neutral"),
     ],
 )
 def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str, conclusion: str) -> None:
@@ -227,7 +225,7 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
 @pytest.mark.parametrize(
     ("job", "step", "said"),
     [
-        ("build / build", ("build head", "failure"), "Does not compile"),
+        ("build / build", ("build head", "failure"), "does not compile"),
         ("measure (l4) / measure", ("bench", "cancelled"), "runner disconnected"),
     ],
 )
@@ -258,8 +256,9 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(desk: D
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
-    why = "### ❔ Not measured: the pull request changes no measured path; does not block\n"
+    why = "### ❔ Does not block: not measured: the pull request changes no measured path\n"
     assert the_check(desk)["output"]["summary"].startswith(why)
+    assert "have it measured: `/kernelgate bench`" in the_check(desk)["output"]["summary"]
 
 
 def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_path: Path) -> None:
@@ -269,7 +268,7 @@ def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_
     assert desk.github.comments == {}
     shown = the_check(desk)
     assert shown["conclusion"] == "action_required"
-    assert shown["output"]["title"] == "❔ Not measured yet: this is a draft; blocks merge until it is measured"
+    assert shown["output"]["title"] == "❔ Held until it is measured: this is a draft"
     assert "mark it ready, or" in shown["output"]["summary"]
     assert "`/kernelgate bench`" in shown["output"]["summary"]
 
@@ -287,7 +286,7 @@ def test_a_draft_that_was_measured_has_its_verdict(desk: Desk, tmp_path: Path, d
     desk.github.pulls[1].draft = draft
     post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
     assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
-    assert the_comment(desk).startswith("### ✅ No change") or "No change" in the_comment(desk).splitlines()[0]
+    assert the_comment(desk).startswith("### ✅ Does not block: no change")
 
 
 def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
@@ -304,7 +303,9 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
     desk.github.pulls[1].head_sha = "f" * 40
     desk.github.pulls[1].labels.append("skip-performance")
     post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    assert the_comment(desk).startswith("### ❔ Not measured: the pull request has the label skip-performance")
+    assert the_comment(desk).startswith(
+        "### ❔ Does not block: not measured: the pull request has the label skip-performance"
+    )
     assert desk.github.pulls[1].labels == ["skip-performance"]
 
 
@@ -372,7 +373,7 @@ def test_a_run_without_a_verdict_takes_no_failure_back(desk: Desk, tmp_path: Pat
     measured_run(desk, tmp_path, "slower")
     post(desk.bot, ended(desk, tmp_path, conclusion), POLICY)
     assert still_blocks(desk)
-    assert the_comment(desk).startswith("### 🛠️ Not your fault")
+    assert the_comment(desk).startswith("### 🛠️ Does not block: not judged, not your fault")
 
 
 def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     latest = desk.github.checks[max(desk.github.checks)]
     assert (latest["conclusion"], latest["output"]["title"]) == (
         "failure",
-        "⛔ Blocked by another pull request that has the same commit",
+        "⛔ Blocks: another pull request that has the same commit",
     )
     assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
 
@@ -448,7 +449,7 @@ def test_missing_permissions_leave_the_summary_and_say_so(
     assert post(desk.bot, folder, POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "failure"
-    assert desk.summary.startswith("### ❌ 4.90% slower")
+    assert desk.summary.startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower")
     assert "the comment is missing: " in desk.summary
     assert "a token needs pull-requests: write" in desk.summary
     printed = capsys.readouterr().out
@@ -470,7 +471,7 @@ def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> 
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
     assert post(desk.bot, folder, POLICY) == 0
     assert len(the_comment(desk)) <= 65_536
-    assert the_comment(desk).startswith("### ❌ 4.90% slower")
+    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower")
     assert "Omitted for length" in the_comment(desk)
 
 
@@ -638,8 +639,8 @@ def spilling(example: str) -> dict[str, dict[str, bytes]]:
 
 def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
-    assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
-    assert "Also blocked by new register spills in `attention`, the description. " in the_comment(desk)
+    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
+    assert "Also blocks: new register spills in `attention`, the description. " in the_comment(desk)
 
 
 # Several GPUs --------------------------------------------------------------------------------------------------------
@@ -649,7 +650,7 @@ def test_one_comment_with_the_rows_of_each_gpu(desk: Desk, tmp_path: Path) -> No
     folder = measured(desk, tmp_path, l4("equivalent") | {"kernelgate-record-h100": {"run.json": named("slower")}})
     post(desk.bot, folder, POLICY)
     body = the_comment(desk)
-    assert body.startswith("### ❌ 4.90% slower in 1 of 9 cases on `h100`: blocks merge\n")
+    assert body.startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on `h100`, 8 unchanged\n")
     assert "| ❌ | **+4.90%** | 321.4 → 337.1 µs | `h100` |" in body
     assert "\nAll: S=512 B=32 H=8 fp16. " in body
     assert desk.github.pulls[1].labels == ["performance: regressed"]
@@ -671,7 +672,7 @@ def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], jo
 def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
     said = stopped(desk, tmp_path, l4("faster"), "performance / measure (h100) / measure", ("bench", "failure"))
-    assert said.startswith("### 🛠️ Not your fault on `h100`")
+    assert said.startswith("### 🛠️ Does not block: 1 of 4 cases 12.80% faster on `l4`, 3 unchanged; `h100` missing\n")
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
@@ -679,18 +680,21 @@ def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Pa
 def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
     """What came after may be what is slower."""
     said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
-    first, _ = said.split("; so far: ", 1)
+    first, _ = said.split("; so far ", 1)
     job = "`measure (l4) / measure`"
-    assert first == f"### ❔ Incomplete: not everything was measured, since the job {job} stopped at bench"
+    assert (
+        first
+        == f"### ❔ Does not block: incomplete, since not everything was measured, since the job {job} stopped at bench"
+    )
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
-    first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
-    assert the_comment(desk).startswith(first)
-    assert "; so far: 12.80% faster in 1 of 4 cases on the L4" in the_comment(desk).splitlines()[0]
+    why = "artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
+    assert the_comment(desk).startswith(f"### ❔ Does not block: incomplete, since {why}")
+    assert "; so far 1 of 4 cases 12.80% faster on the L4" in the_comment(desk).splitlines()[0]
     assert "NaN is not a JSON number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
@@ -701,7 +705,9 @@ def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path
 def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> None:
     files = [*FILES, {"filename": ".github/workflows/performance.yml"}]
     post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
-    assert the_comment(desk).startswith("### ❔ Not judged: this pull request changes the workflows that measure it")
+    assert the_comment(desk).startswith(
+        "### ❔ Held until it is measured again: not judged: this pull request changes the workflows that measure it"
+    )
     assert "`/kernelgate bench`" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
@@ -808,7 +814,7 @@ def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk
     desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
     fetch(desk.bot, run["id"], tmp_path / "in", record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
-    assert "4.90% slower in 1 of 9 cases" in desk.summary
+    assert "1 of 9 cases 4.90% slower" in desk.summary
     assert "nothing posted" not in desk.summary
     assert desk.github.writes() == []
 

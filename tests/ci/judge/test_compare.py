@@ -88,13 +88,13 @@ def test_people_read_the_comment_s_words_with_the_verdict_last(files: Path, caps
     run(["compare", "slower.json"])
     printed = capsys.readouterr().out
     assert "▲   +5.1%" in printed
-    assert printed.endswith("\n\n❌ 5.1% slower: blocks merge\n")
+    assert printed.endswith("\n\n❌ Blocks: 5.1% slower\n")
     run(["compare", "slower.json", "short.json"])
     printed = capsys.readouterr().out
-    assert "\nslower.json: ❌ 5.1% slower: blocks merge\n" in printed
+    assert "\nslower.json: ❌ Blocks: 5.1% slower\n" in printed
     assert words(printed).endswith(
-        "short.json: ❔ Cannot be judged: too few samples: one has processes of base and head with at least 20 rounds: "
-        "0; it takes 2; does not block"
+        "short.json: ❔ Does not block: cannot be judged: too few samples: one has processes of base and head with at "
+        "least 20 rounds: 0; it takes 2"
     )
 
 

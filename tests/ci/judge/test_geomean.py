@@ -207,7 +207,7 @@ def test_a_small_loss_in_every_case_is_certain_and_blocks(
     records.write(record, tmp_path / "run.json")
     assert run(["compare", "run.json"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert said.endswith(" ❌ 1.20% slower over 12 cases together: blocks merge")
+    assert said.endswith(" ❌ Blocks: 1.20% slower over 12 cases together")
     assert "; past the 1% that blocks." in said
     assert "2 more below: all slower within the gate." in said
 

@@ -64,7 +64,7 @@ def test_three_times_the_references_memory(action: Literal["fail", "warn", "igno
     assert said in text
     assert ("the limit is 2×" in text) is bool(said)
     assert [one.code for one in decision.blockers] == [BlockCode.MEMORY] * (action == "fail")
-    assert text.startswith("### ⛔ Blocked by more memory than the policy allows in ") is (action == "fail")
+    assert text.startswith("### ⛔ Blocks: more memory than the policy allows in ") is (action == "fail")
 
 
 @pytest.mark.parametrize(

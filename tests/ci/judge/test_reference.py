@@ -63,7 +63,7 @@ def test_of_several_the_slowest_is_named_and_the_others_are_counted() -> None:
 def test_a_team_may_have_it_block_or_say_nothing() -> None:
     text, decision = comment(slow(0.31), "fail")
     assert [one.code for one in decision.blockers] == [BlockCode.BELOW_REFERENCE]
-    assert text.startswith("### ⛔ Blocked by less than the reference's least speed in ")
+    assert text.startswith("### ⛔ Blocks: less than the reference's least speed in ")
     text, decision = comment(slow(0.31), "ignore")
     assert not decision.blocks
     assert "profile before anything else" not in text

@@ -58,7 +58,10 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
     assert post(desk.bot, Path("records"), rules) == 0
     [check] = desk.github.checks.values()
     assert check["conclusion"] == "neutral"
-    assert check["output"]["title"].startswith("❔ Not measured: the default branch describes no kernel yet: a card")
+    said = check["output"]["title"]
+    assert said.startswith("❔ Does not block: not measured: the default branch describes no kernel yet: a card")
+    assert "/kernelgate bench" not in check["output"]["summary"], "it is refused"
+    assert "`kernelgate cards` checks it" in check["output"]["summary"]
 
 
 def test_a_change_too_large_to_list_is_not_measured_without_a_card() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -73,7 +75,7 @@ def test_the_working_tree_is_compared_with_head(
     assert measured.fuzz.status == "passed"
     assert [case.id for case in measured.cases] == ["s64_b1_h2_d64_fp32"]
     assert 2 <= sum(process.role == "paired" for process in measured.processes) <= Processes().limit
-    assert code == int("blocks merge" in said.out)
+    assert code == int("Blocks: " in said.out)
     assert said.out == (clone / "out" / local.COMMENT).read_text(encoding="utf-8")
     assert f"The working tree vs `{head[:7]}`" in said.out
     assert "✅ correct: 4 of 4 fuzz cases" in said.out
@@ -86,7 +88,7 @@ def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[
     edit(clone, "csrc/attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("### 🛑 Wrong result in 4 of 4 fuzz cases: blocks merge")
+    assert said.startswith("### 🛑 Blocks: wrong result in 4 of 4 fuzz cases")
     assert "kernelgate fuzz --seed" in said
     assert record.read(clone / "out" / local.RECORD).cases == ()
 
@@ -99,7 +101,7 @@ def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     (clone / "out" / local.RECORD).write_text("of another run", encoding="utf-8")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("### 🔧 Does not compile")
+    assert said.startswith("### 🔧 Blocks: does not compile")
     assert said.splitlines()[2].startswith("`csrc/attention/cpu/attention_cpu.cpp:")
     assert "missing" in said.splitlines()[2]
     assert not (clone / "out" / local.RECORD).exists()
@@ -126,3 +128,27 @@ def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
     assert other is not None
     assert other[0] == "baseline_1.json", "of another device, which the comment says"
     assert local.stored_baseline(tmp_path, stored("NVIDIA H200", "another kernel's")) is None
+
+
+TWICE = "    attend_block(arguments, task / blocks, static_cast<int>(task % blocks) * kBlockQ);\n"
+
+
+@pytest.mark.slow
+def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Slower, the same where the comment's own command is run, and green once that is fixed. Whoever sits at the
+    machine reads only the line "Now"."""
+    base, source = git(clone, "rev-parse", "HEAD"), "csrc/attention/cpu/attention_cpu.cpp"
+    edit(clone, source, TWICE, TWICE * 3)
+    git(clone, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--all", "--message=head")
+    assert cli.run(["pr", "--base", base]) == 1
+    slower = capsys.readouterr().out
+    assert re.match(r"### ❌ Blocks: [\d.]+% slower on ", slower), slower.split("\n")[0]
+    assert "**Why**: not profiled, because Nsight Compute sees no CPU kernel" in slower
+    assert "kernelgate profile" not in slower.split("<details>")[0]
+    [now] = re.findall(r"(?m)^\*\*Now:\*\* .*$", slower)
+    [command] = re.findall(r"`(kernelgate [^`]+)`", now)
+    edit(clone, source, TWICE * 3, TWICE)
+    code = cli.run(shlex.split(command)[1:])
+    fixed = capsys.readouterr().out
+    assert code == 0, fixed.split("\n")[0]
+    assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelgate.bench import record
 from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.publish import line_notes
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, decide
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
-from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import GpuReport
+from kernelgate.ci.report.build import build, reported
+from kernelgate.ci.report.gpu import Failure, GpuReport
 from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
 
 POLICY = Policy()
+DATA = Path(__file__).parents[2] / "data"
 RED, GREEN = "❌🛑🔧⛔", "✅"
 PATCHES = [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")]
 
@@ -39,11 +42,10 @@ def surfaces(gpus: list[tuple[gate.GpuEvidence, GpuReport]], found: Decision) ->
 
 def agrees(line: str, conclusion: str) -> bool:
     """Whether a first line says what the check does."""
-    blocks = "blocks merge" in line or "Blocked by" in line
-    passes = "does not block" in line
-    expected = {"failure": (True, RED), "success": (False, GREEN), "action_required": (True, "❔")}
-    blocking, marks = expected.get(conclusion, (False, "⚠❔🛠➖"))
-    return (blocks, passes) == (blocking, not blocking) and line[0] in marks
+    expected = {"failure": ("Blocks", RED), "success": ("Does not block", GREEN), "action_required": ("Held", "❔")}
+    says, marks = expected.get(conclusion, ("Does not block", "⚠❔🛠➖"))
+    said = re.findall(r"\b(?:Blocks|Held|Does not block)\b", line)
+    return said == [says] and re.match(r"\S+ (Blocks|Held|Does not block)", line) is not None and line[0] in marks
 
 
 KINDS: list[Mix] = [
@@ -107,15 +109,15 @@ def test_whatever_blocks_is_in_the_first_line() -> None:
         found = Decision("failure", blockers=(Blocker(code, "l4", "subject"),))
         line = render.plain_line(headline.headline([GpuReport("l4", made.record, made.verdict)], found, Gates()))
         assert agrees(line, "failure"), line
-        assert code in headline.OWN_WORDS or line.startswith("⛔ Blocked by "), line
+        assert code in headline.OWN_WORDS or line.startswith("⛔ Blocks: "), line
 
 
 WORDS: list[tuple[str, dict[str, Any], str]] = [
     ("faster", {"description": ("## Intent",)},
-     "⛔ Blocked by the description, not by speed (12.8% faster in 1 of 4 cases on the L4, nothing else changed)"),
+     "⛔ Blocks: the description; speed: 1 of 4 cases 12.8% faster on the L4, 3 unchanged"),
     ("equivalent", {"refused": (("artifact x is refused",),)},
-     "❔ Incomplete: artifact x is refused; so far: no change: all 9 cases within ±1% on the L4; does not block"),
-    ("slower", {"description": ("## Intent",)}, "❌ 4.9% slower in 1 of 9 cases on the L4: blocks merge"),
+     "❔ Does not block: incomplete, since artifact x is refused; so far no change: all 9 cases within ±1% on the L4"),
+    ("slower", {"description": ("## Intent",)}, "❌ Blocks: 1 of 9 cases 4.9% slower on the L4, 8 unchanged"),
 ]  # fmt: skip
 
 
@@ -128,10 +130,44 @@ def test_what_decided_comes_first(name: str, facts: dict[str, Any], said: str) -
     assert render.plain_line(line) == said
 
 
+def test_consequence_and_worst_stand_before_a_title_is_cut() -> None:
+    for name in ("slower", "mixed", "slower_together", "faster", "certain_below_gate", "wrong_result"):
+        line, _ = first_line([(name, None, (), (), ())])
+        assert re.match(r"\S+ (Blocks|Does not block): .*(% (slower|faster)|wrong result)", line[:60]), line
+
+
+def test_both_directions_and_what_is_missing_are_told_of_all_gpus() -> None:
+    lost = GpuEvidence("b200", fault=Fault.RUNNER), GpuReport("b200", failure=Failure(Fault.RUNNER, "It is gone."))
+    gpus = [parts("l4", ("faster", None, (), (), ())), parts("h100", ("slower", None, (), (), ())), lost]
+    found = decide([evidence for evidence, _ in gpus])
+    line = render.plain_line(headline.headline([one for _, one in gpus], found, Gates()))
+    first, best = "1 of 9 cases 4.9% slower on h100, 8 unchanged", "1 of 4 cases 12.8% faster on l4"
+    assert line == f"❌ Blocks: {first}, {best}; b200 missing"
+    assert first_line([("mixed", None, (), (), ())])[0] == (
+        "❌ Blocks: 2 of 7 cases up to 7.25% slower on the L4, 2 up to 15.0% faster, 1 unknown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (
+            "causes/without-tensor-cores",
+            "likely 381.6% slower (365.6 to 398.2%) on the H200, not certain after 2 repeats",
+        ),
+        ("comparisons/identical", "cannot tell: "),
+        ("causes/heads-apart", "cannot tell: "),
+    ],
+)
+def test_likely_is_what_lies_wholly_past_the_gate_and_nothing_else(path: str, said: str) -> None:
+    made = reported(record.read(DATA / f"{path}.json"), POLICY).report
+    assert render.plain_line(made.headline).partition("Does not block: ")[2].startswith(said)
+
+
 def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:
     """What the pull request's own card calls wrong decides nothing."""
     line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
-    assert (line, conclusion) == ("❌ 4.9% slower in 1 of 9 cases on gpu1: blocks merge", "failure")
+    assert (line, conclusion) == ("❌ Blocks: 1 of 9 cases 4.9% slower on gpu1, 8 unchanged", "failure")
 
 
 def test_whatever_blocks_says_how_to_get_rid_of_it() -> None:

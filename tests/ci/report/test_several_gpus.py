@@ -28,7 +28,7 @@ def test_the_comment_is_the_golden_one() -> None:
 def test_the_first_screen_explains_the_gpu_of_the_first_line_and_the_others_come_below_the_table() -> None:
     text = render.comment(together(explained("l4"), explained("h100"), on("b200", "slower")))
     parts = [text.index(f"fp16 on `{label}`") for label in ("l4", "h100")]
-    assert text.startswith("### ❌ 4.9% slower in 1 of 9 cases on `l4`")
+    assert text.startswith("### ❌ Blocks: 1 of 9 cases 4.9% slower on `l4`")
     assert parts[0] < text.index("**Now:**") < text.index("| | change |") < parts[1]
 
 
@@ -40,16 +40,16 @@ def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:
     assert rows[1] == ["✅", "−12.8%", "321.4 → 280.3 µs", "l4 S=512 B=32"]
 
 
-def test_a_gpu_that_measured_nothing_opens_and_hides_no_other() -> None:
+def test_a_gpu_that_measured_nothing_is_missing_and_hides_no_other() -> None:
     text = render.comment(together(on("l4", "equivalent"), lost("h100")))
-    assert text.startswith("### 🛠️ Not your fault on `h100`: the GPU is gone; does not block\n")
-    assert "No change: all 9 cases within ±1% on `l4`." in text
+    assert text.startswith("### 🛠️ Does not block: no change: all 9 cases within ±1% on `l4`; `h100` missing\n")
+    assert "Not judged, not your fault on `h100`: the GPU is gone." in text
     assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
 
 
 def test_a_wrong_result_on_one_gpu_says_so_first_and_keeps_the_others() -> None:
     text = render.comment(together(on("l4", "equivalent"), on("h100", "wrong_result")))
-    assert text.startswith("### 🛑 Wrong result in 3 of 38 fuzz cases on `h100`: blocks merge\n")
+    assert text.startswith("### 🛑 Blocks: wrong result in 3 of 38 fuzz cases on `h100`\n")
     assert "**Now:** repeat it with `kernelgate fuzz --seed 1271" in text
     assert "9 cases unchanged wherever measured" in text
     assert "✅ `l4`: correct" not in text, "beside a wrong result nothing is called correct"

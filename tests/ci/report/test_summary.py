@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Run, RunRecord
+from kernelgate.bench.record import Run, RunRecord, timed_cases
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport
@@ -20,7 +22,7 @@ from kernelgate.ci.report.links import DOCS, Links
 from kernelgate.ci.report.page import write
 from tests.ci.mixes import MADE, SPILLS
 from tests.ci.records import paired_record
-from tests.ci.report_examples import BASE_SHA, HEAD_SHA
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA, all_reported, judge, noisy, report, same
 
 # ---- now -------------------------------------------------------------------------------------------------------------
 
@@ -39,7 +41,7 @@ def comment(name: str, blockers: tuple[Any, ...] = (), claims: tuple[str, ...] =
 
 
 def of_failure(fault: Fault) -> str:
-    failure = Failure(fault, "it broke", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
+    failure = Failure(fault, "it broke", target="sm_89", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
     part = GpuReport("l4", failure=failure)
     return render.comment(build([part], decide([GpuEvidence("l4", fault=fault)]), Policy(), places=ON_GITHUB))
 
@@ -53,7 +55,8 @@ def step(text: str) -> str:
     ("name", "facts", "said"),
     [
         ("slower", {}, f"**Now:** look for the cause in {DIFF}; `kernelgate pr --base 9f8e7d6` measures a fix on your "
-         f"machine. [Intended?]({DOCS}/comment.md#accept) `/kernelgate accept s512_b32_h8_d64_fp16 because …`"),
+         f"machine. [Intended?]({DOCS}/comment.md#accept) "
+         "`/kernelgate accept s512_b32_h8_d64_fp16 because it is intended`"),
         ("faster", {}, "**Now:** nothing to do."),
         ("certain_below_gate", {}, f"**Now:** nothing has to be done, but the cause is in {DIFF}."),
         ("slower_unconfirmed", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
@@ -62,6 +65,11 @@ def step(text: str) -> str:
         ("wrong_result", {}, "**Now:** repeat it with `kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal` and "
          f"look at {DIFF}."),
         ("refused", {}, "**Now:** `/kernelgate bench` measures it again."),
+        ("wrong_timed_output", {}, "**Now:** repeat it with `kernelgate bench --base 9f8e7d6 --case "
+         "s512_b32_h8_d64_fp16 -o run.json`, which compares timed calls; fuzzing had passed, so look for what one call "
+         f"leaves to the next, in {DIFF}."),
+        ("slower_together", {}, f"**Now:** look for the cause in {DIFF}; `kernelgate pr --base 9f8e7d6` measures a fix "
+         f"on your machine. [Intended?]({DOCS}/comment.md#accept) `/kernelgate accept all because it is intended`"),
         ("first_card", {}, "**Now:** nothing to do: once this is merged, the next change has a base."),
         ("faster", {"description": ("## Intent", "## Claimed effect")}, "**To unblock:** add `## Intent` and "
          f"`## Claimed effect` to [the description]({REPOSITORY}/pull/7). Needs no new measurement."),
@@ -87,6 +95,30 @@ def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
 )
 def test_the_next_step_where_there_is_no_record(fault: Fault, said: str) -> None:
     assert step(of_failure(fault)).startswith(said)
+
+
+def test_a_build_that_left_no_note_is_not_told_to_fix_an_error_that_nobody_sees() -> None:
+    failure = Failure(Fault.BUILD, "the job build stopped at build head")
+    decision = decide([GpuEvidence("l4", fault=Fault.BUILD)])
+    said = step(render.comment(build([GpuReport("l4", failure=failure)], decision, Policy())))
+    assert said.startswith("**Now:** `kernelgate build` shows the error")
+
+
+def test_a_time_that_no_such_work_takes_is_not_measured_again() -> None:
+    """It stays: what to look at is whether the work is done."""
+    run = EXAMPLES["faster"]().record
+    finding = Finding("below_floor", "the head takes 1 µs; the memory bandwidth of the L4 allows no less", True)
+    first = noisy(timed_cases(run)[0], -90.0, 1.0, (finding,))
+    said = report(run, judge(Outcome.INCONCLUSIVE, first, *(same(one, 0.0) for one in timed_cases(run)[1:])))
+    assert render.plain_line(said.now).startswith("Now: check that the kernel does all of the work")
+    other = replace(first, findings=(replace(finding, code="hot"),))
+    again = report(run, judge(Outcome.INCONCLUSIVE, other, *(same(one, 0.0) for one in timed_cases(run)[1:])))
+    assert " tries again." in render.plain_line(again.now)
+
+
+def test_a_warning_below_is_not_called_nothing_to_do() -> None:
+    assert "read what is marked ⚠" in render.plain_line(all_reported()["baseline"].report.now)
+    assert render.plain_line(all_reported()["baseline_of_another_gpu"].report.now) == "Now: nothing to do."
 
 
 def test_there_always_is_one() -> None:
@@ -139,7 +171,7 @@ def said(base_us: float, low_us: float, high_us: float) -> Report:
 def test_both_speeds_are_named_and_no_interval(speeds: tuple[float, float, float], first: str, second: str) -> None:
     made = said(*speeds)
     text = render.comment(made)
-    assert text.startswith(f"### ❔ Cannot tell: head has two speeds, {first}; does not block\n\n{second} ")
+    assert text.startswith(f"### ❔ Does not block: cannot tell: head has two speeds, {first}\n\n{second} ")
     assert "interval" not in text.split("<details>")[0]
     assert "[+" not in text
     again = "Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: [guide](https://"
