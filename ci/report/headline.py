@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.escape import shell, visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import (
@@ -67,7 +67,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         mark, said = Mark.RUNNER, words.text
     text = (*uncapped(said), *_best_elsewhere(gpus, worst, words))
     if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
-        mark, text = Mark.BLOCKED, (*_causes(gpus, decision), *_beside(words))
+        mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), *_beside(words))
     elif is_incomplete(worst, decision):
         mark, text = Mark.UNKNOWN, ("incomplete, since ", *decision.open[0], "; so far ", *uncapped(words.text))
     elif remarks.is_accepted(worst, decision):
@@ -154,8 +154,13 @@ def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
     return gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
 
 
-def _causes(gpus: Sequence[GpuReport], decision: Decision) -> Line:
-    causes = list(dict.fromkeys(cause(blocker, len(gpus) > 1, gpus) for blocker in decision.blockers))
+def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = None) -> Line:
+    """`beside`: the GPU whose speed is said behind them, with the case that is slower."""
+    blockers = (
+        replace(one, subject="") if one.code is BlockCode.SLOWER and (one.gpu or "") == beside else one
+        for one in decision.blockers
+    )
+    causes = list(dict.fromkeys(cause(blocker, len(gpus) > 1, gpus) for blocker in blockers))
     more = f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
     return (*formatting.separated(causes[:MAX_CAUSES]), more)
 
@@ -192,7 +197,11 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
     words = CAUSES[blocker.code]
     if blocker.code is BlockCode.SANITIZER and (found := _sanitized(gpus, blocker)) is not None:
-        short = (replace(one, most=30) if isinstance(one, Code) else one for one in correctness.finding(found))
+        # The line of the source is enough where it is known: the kernel is named below.
+        bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}
+        at_line = {"kernel": None} if found.file and found.line else {}
+        said = correctness.finding(found.model_copy(update=bounded | at_line))
+        short = (replace(one, most=24) if isinstance(one, Code) else one for one in said)
         return (*short, *where)
     if blocker.code is BlockCode.SLOWER and blocker.subject:
         words += " of "

@@ -135,7 +135,7 @@ def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> N
     made = EXAMPLES["equivalent"]().record
     text = comment(reported(made.model_copy(update={"checks": (*made.checks, sanitized(RACE))}), Policy()).report)
     assert text.splitlines()[0].startswith(
-        "### ⛔ Blocks: racecheck: race reported at a write in `k<1>` at `csrc/k.cu:12` (3 times); speed: no change: "
+        "### ⛔ Blocks: racecheck: race reported at a write at `csrc/k.cu:12` (3 times); speed: no change: "
     )
     assert "**Now:** fix it at `csrc/k.cu:12`; `kernelgate sanitize` looks again" in text
     assert "✅ compute-sanitizer" not in text
