@@ -24,6 +24,7 @@ from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
+from kernelgate.ci.judge.doubt import INCOMPLETE, Cause, Doubt
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
@@ -89,7 +90,8 @@ class Posting:
         verdicts = [gpu.verdict for gpu in self.gpus if gpu.verdict and gpu.verdict.refused is None]
         # The times of a head without a base say nothing of the change.
         judged = any(case.status is not Status.ALONE for verdict in verdicts for case in verdict.cases)
-        return judged or any(not verdict.cases for verdict in verdicts) or self.decision.conclusion != "neutral"
+        decided = self.decision.conclusion in ("success", "failure")
+        return judged or any(not verdict.cases for verdict in verdicts) or decided
 
     @property
     def topic(self) -> str:
@@ -119,19 +121,23 @@ def assemble(
     if described is not None:
         described = _with_measured(described, results, info)
         asked = replace(asked, description=described)
+    hold = policy.gates.doubt == "hold" and task == "bench"
     decision = gate.decide(
         [result.evidence for result in results],
         described.blocking if described else (),
         [(why,) for why in info.refused],
         policy.template.claims == "block",
         info.acceptances,
+        hold,
     )
     try:
         return _posting(results, decision, asked)
     except Exception as error:
         # Each can be rendered by itself, so what blocks is known; nothing passes that cannot be explained.
-        decision = decision if decision.blocks else replace(decision, conclusion="neutral", label=None)
-        return _posting([_broken("", error, info)], decision, asked)
+        broken = _broken("", error, info)
+        if not decision.blocks:
+            decision = gate.decide([broken.evidence], hold=hold)
+        return _posting([broken], decision, asked)
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,9 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
             lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
             evidence = replace(one.evidence, missing=(lacks, *one.evidence.missing))
             fault = Fault.DISPUTED if blame(job)[0] is Fault.OUTPUT else evidence.fault
-            one = replace(one, evidence=replace(evidence, fault=fault))
+            cause: Cause = "machine" if blame(job)[0] is Fault.RUNNER else "head"
+            doubts = (*evidence.doubts, Doubt(INCOMPLETE, one.evidence.label, cause=cause))
+            one = replace(one, evidence=replace(evidence, fault=fault, doubts=doubts))
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
         left = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
@@ -212,7 +220,7 @@ def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
 
 def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
     why = str(error) if isinstance(error, KernelgateError) else unexpected(error)
-    return _failed(label, info, Fault.OURS, f"what the run left cannot be judged: {visible(why)}")
+    return _failed(label, info, Fault.DISPUTED, f"what the run left cannot be judged: {visible(why)}")
 
 
 def _failed(label: str, info: RunInfo, fault: Fault, message: str, note: FailureNote | None = None) -> GpuResult:
@@ -228,7 +236,7 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
     if path.exists():
         measured = record.read(path)
         if label in planned and (why := completeness.too_large(measured, planned[label], policy.processes)):
-            return _failed(label, info, Fault.OURS, f"the record cannot be used: {render.plain_line(why)}")
+            return _failed(label, info, Fault.DISPUTED, f"the record cannot be used: {render.plain_line(why)}")
         measured = held_to(asked.plan[label], measured, info) if label in asked.plan else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
@@ -311,13 +319,14 @@ def blame(job: Job) -> tuple[Fault, str]:
     where = f"the job {job.name}" + (f" stopped at {job.step}" if job.step else "")
     if job.conclusion == "cancelled":
         return Fault.RUNNER, f"{where} and was cancelled by a user, or its runner disconnected"
-    if job.conclusion == "timed_out":
-        return Fault.RUNNER, f"{where} and ran into its time limit"
+    late = job.conclusion == "timed_out"
+    where += " and ran into its time limit" if late else ""
     step = (job.step or "").casefold()
     if not step or step.startswith(RUNNER_STEPS):
         return Fault.RUNNER, where
-    fault = next((fault for word, fault in AUTHOR_STEPS.items() if step.startswith(word)), Fault.OURS)
-    return fault, where
+    # A head can hang or kill what measures it; none can be blamed for that.
+    known = () if late else AUTHOR_STEPS.items()
+    return next((fault for word, fault in known if step.startswith(word)), Fault.DISPUTED), where
 
 
 def _with_measured(described: Description, results: Sequence[GpuResult], info: RunInfo) -> Description:

@@ -66,9 +66,15 @@ class CheckRun:
     """False where nothing of the change was judged: that takes back no failure, not even its own run's."""
     settled: bool = False
     """Neutral, and yet it takes an earlier failure back: all that is slower was accepted, and nothing is in doubt."""
+    held: bool = False
+    """It asks for action because of a doubt, which takes no failure back and passes for no run that says nothing."""
+
+    @property
+    def state(self) -> str:
+        return ":accepted" if self.settled else ":held" if self.held else ""
 
 
-_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?(?P<settled>:accepted)?")
+_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?(?P<state>:accepted|:held)?")
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,8 @@ class OwnCheck:
     judged: Order
     """The run whose records it is about: the same, unless that one was to measure nothing."""
     run: ShownRun
-    settled: bool = False
-    """What is slower was accepted, and nothing is in doubt."""
+    state: str = ""
+    """`:accepted`: what is slower was, and nothing is in doubt; `:held`: something is."""
 
     @property
     def waits(self) -> bool:
@@ -89,7 +95,7 @@ class OwnCheck:
     def said(self) -> str | None:
         """The conclusion; None where it waits for one, or another took its place."""
         ended = not self.waits and self.run.conclusion != "cancelled"
-        return ("accepted" if self.settled else self.run.conclusion) if ended else None
+        return (self.state.removeprefix(":") or self.run.conclusion) if ended else None
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
@@ -110,7 +116,8 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return None
         mine = [one for one in shown if one.told == of] or [one for one in shown if one.judged == stamp.order]
         own = mine[-1] if mine else None
-        stands = check.conclusion == "neutral" and not check.settled and _stands(shown, check, stamp)
+        weak = check.held or (check.conclusion == "neutral" and not check.settled)
+        stands = _standing_verdict(shown, check, stamp) if weak else None
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
@@ -118,7 +125,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             bot.repository.create_check_run(
                 CHECK_NAME,
                 stamp.head_sha,
-                external_id=_external(of, stamp.order, check.settled),
+                external_id=_external(of, stamp.order, check.state),
                 status="completed",
                 conclusion=check.conclusion,
                 output=_output(check) | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
@@ -127,14 +134,18 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return None
         wanted = check
         if stands:
-            # The latest failure once more, in the words that it has.
-            last = next(one.run.output for one in reversed(shown) if one.said == "failure")
-            wanted = replace(check, conclusion="failure", title=last.title or "", summary=last.summary or "")
+            # The latest such verdict once more, in the words that it has.
+            last = stands.run.output
+            conclusion: Conclusion = "action_required" if stands.said == "held" else "failure"
+            wanted = replace(check, conclusion=conclusion, title=last.title or "", summary=last.summary or "")
+            wanted = replace(wanted, held=stands.said == "held")
         for _ in range(ROUNDS):
             if (change := _change(own.run, wanted, [] if stands else notes)) is None:
-                return Posted(f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=stands)
+                return Posted(
+                    f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=bool(stands)
+                )
             outcome = outcome if outcome == "created" else "edited"
-            own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.settled))
+            own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
         return None
 
     return until_done("check run", step, bot)
@@ -189,7 +200,7 @@ def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
         if found := _EXTERNAL.fullmatch(run.external_id or ""):
             told = int(found[1]), int(found[2])
             judged = (int(found[3]), int(found[4])) if found[3] else told
-            shown.append(OwnCheck(told, judged, run, found["settled"] is not None))
+            shown.append(OwnCheck(told, judged, run, found["state"] or ""))
     return shown
 
 
@@ -243,22 +254,25 @@ def _output(check: CheckRun) -> dict[str, Any]:
     return {"title": visible(check.title, 200), "summary": summary}
 
 
-def _external(told: Order, judged: Order, settled: bool = False) -> str:
+def _external(told: Order, judged: Order, state: str = "") -> str:
     known = f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}")
-    return f"{known}:accepted" if settled else known
+    return known + state
 
 
-def _stands(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> bool:
-    """Whether the latest verdict among these check runs is a failure that `check`, which passes, may not hide.
+def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> OwnCheck | None:
+    """The latest verdict among these check runs, where it is one that `check` may not hide: a failure, or a doubt where
+    `check` says nothing of the change.
 
     What has no verdict took none back: neither a run that is under way, nor one that waits for somebody. A measurement
     can always be made to end without a verdict: by closing and opening the pull request again, by another base, by a
     kernel that hangs the second time.
     """
-    said = {one.judged: one.said for one in shown if one.said is not None}
-    earlier = [order for order in said if order < stamp.order or not check.judged]
-    verdicts = [order for order in earlier if said[order] in ("success", "accepted", "failure")]
-    return bool(verdicts) and said[max(verdicts)] == "failure"
+    verdicts = {"success", "accepted", "failure"} | (set() if check.judged else {"held"})
+    latest = {one.judged: one for one in shown if one.said is not None}
+    earlier = [order for order in latest if order < stamp.order or not check.judged]
+    found = [order for order in earlier if latest[order].said in verdicts]
+    last = latest[max(found)] if found else None
+    return last if last is not None and last.said in ("failure", "held") else None
 
 
 # What somebody accepted ----------------------------------------------------------------------------------------------

@@ -76,7 +76,14 @@ def post(
     notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
     decision = posting.decision
     check = CheckRun(
-        decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged, decision.settled
+        decision.conclusion,
+        posting.title,
+        texts[0],
+        notes,
+        info.run_url,
+        posting.judged,
+        decision.settled,
+        bool(decision.held),
     )
     ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
     if not ended[-1].left:

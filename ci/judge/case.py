@@ -18,6 +18,9 @@ class Outcome(StrEnum):
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
+    LIKELY_SLOWER = "likely_slower"
+    """The whole interval lies past the gate, and it is not certain yet."""
+    LIKELY_FASTER = "likely_faster"
     SLOWER = "slower"
     """Certain, and no gate acts."""
     FASTER = "faster"
@@ -25,6 +28,9 @@ class Outcome(StrEnum):
     """Shown to lie within the margin, not merely "not significant"."""
     INCONCLUSIVE = "inconclusive"
     """Could not be told: no statement on the gates is possible."""
+
+
+CERTAIN = frozenset({Outcome.IMPROVED, Outcome.REGRESSED, Outcome.SLOWER, Outcome.FASTER, Outcome.EQUIVALENT})
 
 
 class Direction(StrEnum):
@@ -39,39 +45,47 @@ class Status(IntEnum):
     """What a case means to its author. The order is that of every list of cases, the worst first."""
 
     REGRESSED = 0
-    UNCONFIRMED = 1
-    """Certainly slower and past the gate, in fewer processes than it takes to block."""
+    LIKELY_SLOWER = 1
+    """Past the gate with its whole interval, or certainly slower, and not yet certain enough to block."""
     SLOWER = 2
     """Certainly slower, and no gate acts."""
     UNDECIDED = 3
-    IMPROVED = 4
-    FASTER = 5
+    LIKELY_FASTER = 4
+    """Past the gate with its whole interval, and not yet certain."""
+    IMPROVED = 5
+    FASTER = 6
     """Certainly faster, and no gate acts."""
-    UNCHANGED = 6
-    ALONE = 7
+    UNCHANGED = 7
+    ALONE = 8
     """Of the head alone: there is nothing to compare it with."""
 
     @property
     def outcome(self) -> Outcome:
-        """What may be said to a script: three statuses leave it open what holds."""
+        """What may be said to a script: two statuses leave it open what holds."""
         return _OUTCOMES.get(self, Outcome.INCONCLUSIVE)
 
     @property
     def is_slower(self) -> bool:
-        return self in (Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER)
+        return self in (Status.REGRESSED, Status.LIKELY_SLOWER, Status.SLOWER)
 
     @property
     def is_faster(self) -> bool:
-        return self in (Status.IMPROVED, Status.FASTER)
+        return self in (Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER)
+
+    @property
+    def is_likely(self) -> bool:
+        return self in (Status.LIKELY_SLOWER, Status.LIKELY_FASTER)
 
     @property
     def is_news(self) -> bool:
-        """Whether there is a certain difference that matters."""
+        """Whether there is a difference that matters, certain or likely."""
         return self.is_slower or self.is_faster
 
 
 _OUTCOMES = {
     Status.REGRESSED: Outcome.REGRESSED,
+    Status.LIKELY_SLOWER: Outcome.LIKELY_SLOWER,
+    Status.LIKELY_FASTER: Outcome.LIKELY_FASTER,
     Status.SLOWER: Outcome.SLOWER,
     Status.IMPROVED: Outcome.IMPROVED,
     Status.FASTER: Outcome.FASTER,
@@ -201,22 +215,24 @@ class RecordVerdict:
     """`base`, or the name of the baseline file."""
     means: tuple[MeanVerdict, ...] = ()
     """Of each card with several compared cases."""
+    too_short: Annotated[bool, Field(exclude=True)] = False
+    """Refused only because of too few samples."""
 
 
-_OPEN = {Status.UNCONFIRMED, Status.UNDECIDED, Status.ALONE}
-_ACTS = {Status.REGRESSED, Status.UNCONFIRMED, Status.IMPROVED}
+_DECIDES = (
+    *(Status.REGRESSED, Status.LIKELY_SLOWER, Status.UNDECIDED, Status.ALONE, Status.SLOWER),
+    *(Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER, Status.UNCHANGED),
+)
+"""Which status of a case is the record's: the first that there is."""
+_ACTS = {Status.REGRESSED, Status.LIKELY_SLOWER, Status.IMPROVED}
 
 
 def overall(cases: Iterable[CaseVerdict], means: Iterable[MeanVerdict] = ()) -> Outcome:
-    """A regression anywhere decides, then what could not be told. An improvement needs that no case is slower."""
+    """A regression anywhere decides, then a likely one, then what could not be told. An improvement needs that no case
+    is slower, and that each is certain."""
     single = {case.status for case in cases}
     statuses = single | {mean.status for mean in means if mean.status in _ACTS}
-    if Status.REGRESSED in statuses:
-        return Outcome.REGRESSED
-    if statuses & _OPEN:
-        return Outcome.INCONCLUSIVE
-    order = (Status.SLOWER, Status.IMPROVED, Status.FASTER, Status.UNCHANGED)
-    return next((status.outcome for status in order if status in statuses), Outcome.EQUIVALENT)
+    return next((status.outcome for status in _DECIDES if status in statuses), Outcome.EQUIVALENT)
 
 
 def worst_first(cases: Iterable[CaseVerdict]) -> list[CaseVerdict]:

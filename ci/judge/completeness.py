@@ -29,6 +29,8 @@ class Completeness:
     """Sentences for people; both empty where the record is what was asked for, or where nothing says what was."""
 
     missing: tuple[Line, ...] = ()
+    by_machine: bool = False
+    """No head causes what is missing: a tool or a reference that the machine lacks, or cards that changed."""
     contrary: tuple[Line, ...] = ()
     """The record is of something else than what was asked for, and proves nothing."""
 
@@ -44,8 +46,10 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
         return Completeness()
     contrary = tuple(_of_another_gpu(record, expected, label))
     if replanned(record, expected):
-        return Completeness((REPLANNED,), contrary)
-    return Completeness(tuple(_missing(record, expected)), (*contrary, *_not_asked_for(record, expected)))
+        return Completeness((REPLANNED,), contrary=contrary)
+    by_head, by_machine = tuple(_missing(record, expected)), tuple(_lacked_by_machine(record, expected))
+    contrary += tuple(_not_asked_for(record, expected))
+    return Completeness((*by_head, *by_machine), bool(by_machine) and not by_head, contrary)
 
 
 SUPPLIES: Final = ("evidence", "correctness", "benchmark")
@@ -98,7 +102,7 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
         asked = Code(expected.target)
         yield ("it is not known on which compute capability it was measured; the plan asked for ", asked)
     # Cards of the plan that were judged by the head's own all the same.
-    own = sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"})
+    own = _judged_by_own(record, expected)
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     timed = timed_cases(record)
@@ -108,11 +112,22 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
         if kind == "witness":
             yield from _unwitnessed(record, expected, exempt)
         else:
-            yield from _unchecked(record, expected, kind, exempt)
+            yield from _unchecked(record, expected, kind, exempt, by_machine=False)
     yield from _unverified([case for case in timed if case.case.card not in exempt])
-    yield from _without_reference(record, expected, exempt)
+    yield from _without_reference(record, expected, exempt, noted=False)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
+
+
+def _lacked_by_machine(record: RunRecord, expected: Expected) -> Iterator[Line]:
+    exempt = cards.same_library(record) | set(_judged_by_own(record, expected))
+    if "sanitizer" in expected.checks:
+        yield from _unchecked(record, expected, "sanitizer", exempt, by_machine=True)
+    yield from _without_reference(record, expected, exempt, noted=True)
+
+
+def _judged_by_own(record: RunRecord, expected: Expected) -> list[str]:
+    return sorted(cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"})
 
 
 def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -124,14 +139,20 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     yield from _said(short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
 
 
-def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
-    """The cards for which a check did not run to its end. A check that names no card is of the only one."""
+def _unchecked(
+    record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str], by_machine: bool | None = None
+) -> Iterator[Line]:
+    """The cards for which a check did not run to its end. A check that names no card is of the only one.
+
+    `by_machine`: only those that lack it because the machine has no compute-sanitizer, or only the others.
+    """
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
     made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}
     by_words: dict[str, list[str]] = {}
     for card in sorted(asked - set(exempt)):
-        if card not in made or not _ran(made[card]):
+        unable = kind == "sanitizer" and card in made and made[card].status == "skipped" and not made[card].run
+        if (card not in made or not _ran(made[card])) and by_machine in (None, unable):
             by_words.setdefault(_why_not(made.get(card)), []).append(card)
     for words, names in by_words.items():
         of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
@@ -171,9 +192,9 @@ def _unverified(timed: Sequence[TimedCase]) -> Iterator[Line]:
         yield ("the outputs of ", *_named(silent), " were not compared in every process")
 
 
-def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str], noted: bool) -> Iterator[Line]:
     """The cases whose card has a reference that was not timed. One that could not be is excused where the device's
-    arithmetic and bandwidth say what is plausible."""
+    arithmetic and bandwidth say what is plausible. `noted`: those of which a note says why, or the others."""
     referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
     excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
     asked = {key for case in expected.cases if case.card in referring for key in _keys(case)}
@@ -181,9 +202,9 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
     for case in timed_cases(record):
         sides = {side for process in case.processes for side, times in process.samples_us.items() if times}
         if case.key in asked and "head" in sides and "reference" not in sides:
-            if excused & {None, case.case.card} and validity.floors_us(case.case, record.environment.device):
-                continue
-            lacking.append(case.case)
+            why = bool(excused & {None, case.case.card})
+            if why is noted and not (why and validity.floors_us(case.case, record.environment.device)):
+                lacking.append(case.case)
     if lacking:
         yield ("the reference of ", *_named(lacking), " was not timed, so how plausible the times are is not known")
 

@@ -6,13 +6,14 @@ Plain data in, a `Decision` out. The rules, in order:
    base does not have, a regression, a static finding, a loss of accuracy, a speed far below the reference or a memory
    far above it that the policy fails, a contradicted claim or an incomplete description where the policy says so. The
    check fails.
-2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
-   and no label says improved or unchanged.
+2. A doubt that the head may have caused holds the merge, unless the policy lets it pass, and so does a GPU of which
+   nothing is known: the check asks for action until it is measured. What the machine alone made unclear is said; the
+   check is neutral, and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
    is certainly slower within the gates neither blocks nor passes: the check is neutral. A card with one library on both
    sides is certain without times: no kernel changed.
-4. Where GitHub and what a job left contradict each other on whose fault it is, nobody is blamed and nothing passes: the
-   check waits for somebody who has it measured again.
+4. Where a step that runs the head failed, and only what the head could have written says why, nobody is blamed and
+   nothing passes, whatever the policy: the check waits for somebody who has it measured again.
 5. A regression that somebody with write access accepted, of this very head against this very base, no longer blocks.
    It stays what it is: the check is neutral, never a success, and everything else blocks as before.
 
@@ -28,8 +29,9 @@ from typing import Literal
 
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import accuracy, cards, completeness, correctness, reference, static
-from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
+from kernelgate.ci.judge import accuracy, cards, completeness, correctness, doubt, reference, static
+from kernelgate.ci.judge.case import CERTAIN, Outcome, RecordVerdict, Status, overall, worst_first
+from kernelgate.ci.judge.doubt import Doubt
 from kernelgate.ci.policy.policy import Policy
 
 Conclusion = Literal["success", "failure", "neutral", "action_required"]
@@ -54,7 +56,7 @@ class Fault(StrEnum):
     RUNNER = "runner"
     OURS = "ours"
     DISPUTED = "disputed"
-    """GitHub says that a step failed which tries the author's code; what the job left says otherwise."""
+    """A step that runs the author's code failed, or left what cannot be read, and nothing that is trusted says why."""
 
 
 class BlockCode(StrEnum):
@@ -122,6 +124,7 @@ class GpuEvidence:
     """Claims that this GPU's measurement contradicts."""
     missing: tuple[Line, ...] = ()
     """What was to be measured and was not, a sentence each."""
+    doubts: tuple[Doubt, ...] = ()
     head_sha: str | None = None
     base_sha: str | None = None
     """The commits that were compared."""
@@ -139,6 +142,8 @@ class Decision:
     """Everything that is too slow, the worst of each GPU first, accepted or not."""
     accepted: tuple[Acceptance, ...] = ()
     """Those that hold for one of the regressions."""
+    held: tuple[Doubt, ...] = ()
+    """What asks for action, though nothing blocks; none where the policy lets doubts pass."""
     settled: bool = False
     """Everything is known, and but for what is accepted nothing is in doubt: as a success, this takes an earlier
     failure of the same commit back."""
@@ -160,7 +165,7 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     """What a record alone says of its GPU. One of something else than was planned proves nothing."""
     held = completeness.against_plan(record, label)
     if held.contrary:
-        return GpuEvidence(label, fault=Fault.OURS)
+        return GpuEvidence(label, fault=Fault.OURS, doubts=(Doubt(doubt.UNMEASURED, label),))
     gates = policy.gates
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)
@@ -180,9 +185,12 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     if gates.above_memory_max == "fail":
         found += [(BlockCode.MEMORY, one.key.id) for one in reference.above_memory_max(proven, gates)[:first]]
         missing += reference.memory_unmeasured(proven)
+    by_machine = held.by_machine and missing == [*held.missing]
+    lacking = [Doubt(doubt.INCOMPLETE, label, cause="machine" if by_machine else "head")] if missing else []
     return GpuEvidence(
         label=label,
         verdict=decides,
+        doubts=() if wrong else (*doubt.of_verdict(label, record, decides, gates), *lacking),
         fault=Fault.OUTPUT if wrong else None,
         blockers=tuple(Blocker(code, label, subject) for code, subject in found),
         missing=tuple(missing),
@@ -209,12 +217,13 @@ def decide(
     refused: Sequence[Line] = (),
     claims_block: bool = True,
     accepted: Sequence[Acceptance] = (),
+    hold: bool = True,
 ) -> Decision:
     """What follows from everything that is known.
 
     `description`: the sections that are missing and block. `refused`: artifacts that could not be used, a sentence
     each. `claims_block`: whether the policy lets a contradicted claim block. `accepted`: everything that somebody
-    accepted, for whatever commits.
+    accepted, for whatever commits. `hold`: whether the policy lets a doubt hold the merge.
     """
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
     open_, regressions = [*refused], []
@@ -233,16 +242,25 @@ def decide(
         open_ += [(*where, *what) for what in gpu.missing]
     blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
     outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
-    passes = bool(gpus) and not open_ and _PASSING.issuperset(outcomes)
-    conclusion: Conclusion = "failure" if blockers else "success" if passes else "neutral"
-    if not blockers and any(gpu.fault is Fault.DISPUTED for gpu in gpus):
-        conclusion = "action_required"
+    doubts = [*([Doubt(doubt.REFUSED, None)] if refused else []), *(one for gpu in gpus for one in _doubts(gpu))]
+    held = tuple(one for one in doubts if hold and one.holds and not blockers)
+    waits = bool(held) or any(gpu.fault is Fault.DISPUTED for gpu in gpus)
+    passes = bool(gpus) and not open_ and not waits and _PASSING.issuperset(outcomes)
+    conclusion: Conclusion = "success" if passes else "action_required" if waits else "neutral"
+    conclusion = "failure" if blockers else conclusion
     label = None
     if not any(one.code in (BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER) for one in blockers):
         label = _label(outcomes, passes)
-    held = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
-    settled = bool(held) and not blockers and not open_ and all(_is_settled(gpu, held) for gpu in gpus)
-    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), held, settled)
+    taken_ = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
+    settled = bool(taken_) and not blockers and not open_ and all(_is_settled(gpu, taken_) for gpu in gpus)
+    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, settled)
+
+
+def _doubts(gpu: GpuEvidence) -> tuple[Doubt, ...]:
+    """Of a GPU without a record that no record speaks of, too; one that blocks leaves none."""
+    if gpu.doubts or gpu.fault in (None, *_BLOCKING):
+        return gpu.doubts
+    return (Doubt(doubt.UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"),)
 
 
 _BLOCKING: Mapping[Fault | None, BlockCode] = {
@@ -250,6 +268,7 @@ _BLOCKING: Mapping[Fault | None, BlockCode] = {
     Fault.OUTPUT: BlockCode.WRONG_OUTPUT,
 }
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
+_SETTLED = CERTAIN - {Outcome.REGRESSED}
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
 
 
@@ -283,7 +302,7 @@ def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
     taken = _taken(gpu, accepted)
     cases = [case for case in gpu.verdict.cases if case.key not in taken]
     means = [mean for mean in gpu.verdict.means if CaseKey(mean.card, "") not in taken]
-    return overall(cases, means) not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
+    return overall(cases, means) in _SETTLED
 
 
 def _label(outcomes: Sequence[Outcome | None], passes: bool) -> Label | None:

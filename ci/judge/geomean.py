@@ -53,7 +53,7 @@ def unconfirmed(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
 ) -> frozenset[CaseKey]:
     """The cases that lack processes for their mean to block."""
-    cards = {mean.card for mean in verdicts(evidences, claims, policy) if mean.status is Status.UNCONFIRMED}
+    cards = {mean.card for mean in verdicts(evidences, claims, policy) if mean.status is Status.LIKELY_SLOWER}
     lacking = (case.key for case, _ in _sound(evidences, claims) if case.processes < policy.processes.to_block)
     return frozenset(key for key in lacking if key.card in cards)
 
@@ -88,14 +88,16 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
     could carry it there."""
     gates, cases = policy.gates, len(processes)
     change = percent(claim.pooled.change)
+    many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct
     if claim.shown:
-        many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct
         if change > gates.mean_regression_pct and many:
-            return Status.REGRESSED if min(processes) >= policy.processes.to_block else Status.UNCONFIRMED
+            return Status.REGRESSED if min(processes) >= policy.processes.to_block else Status.LIKELY_SLOWER
         every = cases == compared and cases * gates.mean_improvement_pct >= gates.improvement_pct
         if change <= -gates.mean_improvement_pct and every:
             return Status.IMPROVED
-    return within_gates(claim, gates)
+    status = within_gates(claim, gates)
+    likely = claim.likely(gates.mean_regression_pct, gates.mean_improvement_pct)
+    return likely if status is Status.UNDECIDED and many and likely is Status.LIKELY_SLOWER else status
 
 
 # ---- the mean and its error ------------------------------------------------------------------------------------------

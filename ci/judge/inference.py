@@ -11,7 +11,7 @@ from kernelgate.ci.judge import prior, stats
 from kernelgate.ci.judge.case import Direction, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.prior import HISTORY_TO_DIRECT_DF
-from kernelgate.ci.judge.stats import GATES_P, MISS, POWER, Pooled
+from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, MISS, POWER, Pooled
 from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 BASELINE_ALPHA: Final = 0.005
@@ -53,6 +53,13 @@ class Inference:
     def shown(self) -> bool:
         """Whether a gate may act on the difference."""
         return self.certain and self.p is not None and self.p < GATES_P
+
+    def likely(self, slower_pct: float, faster_pct: float) -> Status:
+        """What is not certain, by whether its whole interval lies past one of these gates."""
+        low, high = self.interval(INTERVAL_LEVEL)
+        if low > math.log1p(slower_pct / 100):
+            return Status.LIKELY_SLOWER
+        return Status.LIKELY_FASTER if high <= math.log1p(-faster_pct / 100) else Status.UNDECIDED
 
     def interval(self, level: float) -> tuple[float, float]:
         return self._around(self.pooled.half_width(1 - level))

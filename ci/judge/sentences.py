@@ -13,9 +13,10 @@ from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 STATUS: Mapping[Status, tuple[Mark, str]] = {
     Status.REGRESSED: (Mark.SLOWER, "regressed"),
-    Status.UNCONFIRMED: (Mark.SLIGHT, "slower but not confirmed"),
+    Status.LIKELY_SLOWER: (Mark.SLIGHT, "very likely slower"),
     Status.SLOWER: (Mark.SLIGHT, "slower within the gate"),
     Status.UNDECIDED: (Mark.UNKNOWN, "undecided"),
+    Status.LIKELY_FASTER: (Mark.UNKNOWN, "very likely faster"),
     Status.IMPROVED: (Mark.FASTER, "improved"),
     Status.FASTER: (Mark.FASTER, "faster within the gate"),
     Status.UNCHANGED: (Mark.SAME, "unchanged"),
@@ -40,6 +41,9 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     between = formatting.between(case.interval_pct, digits)
     seen = case.minimum_detectable_pct
     would = "" if seen is None else f"; {_would_be_seen(seen, digits)}"
+    if case.status.is_likely:
+        size, side = formatting.amount(case.change_pct, case.interval_pct)[0], case.status.name[-6:].lower()
+        return f"very likely {size} {side}, {between}, after {repeats(case.processes, policy)}"
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
             return f"no change: within {margin(policy.gates)}, {between}{would}"
@@ -47,11 +51,9 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:
         return f"{size}: certain, and within {margin(policy.gates)}{would}"
-    if case.status in (Status.UNCONFIRMED, Status.SLOWER, Status.FASTER):
-        why = ""
-        if _is_past(case, policy.gates):
-            overlap = "single times of base and head overlap too much"
-            why = f" ({_to_block(policy) if case.status is Status.UNCONFIRMED else overlap})"
+    if case.status in (Status.SLOWER, Status.FASTER):
+        overlaps = _is_past(case, policy.gates)
+        why = " (single times of base and head overlap too much)" if overlaps else ""
         return f"{size}: certain, but {short_of_gate(case, policy.gates)}{why}{would}"
     return f"{size}{would}"
 
@@ -66,17 +68,6 @@ def _undecided(case: CaseVerdict, digits: int) -> str:
     return f"{likely}; {why}" if seen is None else f"{likely} in {case.processes} processes"
 
 
-def likely(case: CaseVerdict, gates: Gates) -> Direction:
-    """The side on which the whole interval lies past the gate, where the direction is not certain yet."""
-    if case.status is Status.UNDECIDED and case.believed and case.interval_pct is not None:
-        low, high = case.interval_pct
-        if low > gates.regression_pct:
-            return Direction.SLOWER
-        if high <= -gates.improvement_pct:
-            return Direction.FASTER
-    return Direction.NONE
-
-
 def margin(gates: Gates) -> str:
     return f"±{formatting.threshold(gates.margin_pct)}"
 
@@ -88,8 +79,10 @@ def short_of_gate(case: CaseVerdict, gates: Gates) -> str:
     return f"{relation} the {formatting.threshold(gate)} {consequence}"
 
 
-def _to_block(policy: Policy) -> str:
-    return f"it takes {policy.processes.to_block} processes to block"
+def repeats(processes: int, policy: Policy) -> str:
+    """ "2 of 4 repeats": of so many as what is past a gate becomes certain in, or else of the most that are made."""
+    enough = max(TO_DIRECT, policy.processes.to_block)
+    return f"{processes} of {enough if processes < enough else policy.processes.limit} repeats"
 
 
 def _gate(case: CaseVerdict, gates: Gates) -> tuple[float, str]:
@@ -176,6 +169,9 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
     gates, size = policy.gates, size_of_mean(mean)
     if mean.status is Status.UNCHANGED:
         return f"{size}, within {margin(gates)}"
+    if mean.status is Status.LIKELY_SLOWER:
+        blocks = formatting.threshold(gates.mean_regression_pct)
+        return f"very likely {size}, past the {blocks} that blocks, after {repeats(mean.processes, policy)}"
     if mean.direction is Direction.NONE:
         return size
     slower = mean.direction is Direction.SLOWER
@@ -183,8 +179,6 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
     consequence = f"the {formatting.threshold(gate)} {'that blocks' if slower else 'that counts as an improvement'}"
     if mean.status in (Status.REGRESSED, Status.IMPROVED):
         return f"{size}, past {consequence}"
-    if mean.status is Status.UNCONFIRMED:
-        return f"{size}, certain, but not confirmed as more than {consequence} ({_to_block(policy)})"
     if mean.change_pct > gate if slower else -mean.change_pct >= gate:
         return (
             f"{size}, certain, but {'not of all cases' if mean.cases < mean.of else 'of too few cases'}: no gate acts"
@@ -195,4 +189,5 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
 def size_of_mean(mean: MeanVerdict) -> str:
     """ "1.20% slower over 27 cases [1.15, 1.25]", "no certain change over 24 of 27 cases [−0.02, +0.03]"."""
     number = formatting.counted(mean.cases, "case") if mean.cases == mean.of else f"{mean.cases} of {mean.of} cases"
-    return formatting.over(mean.change_pct, mean.interval_pct, mean.direction.value, number)
+    side = "slower" if mean.status is Status.LIKELY_SLOWER else mean.direction.value
+    return formatting.over(mean.change_pct, mean.interval_pct, side, number)

@@ -74,6 +74,8 @@ class Finding:
     """One sentence for people, with the numbers that show it."""
     disqualifies: bool
     """True where no verdict may rest on the case; False for a warning."""
+    side: str = ""
+    """The side that alone shows it, where one does."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
     tail = ", base and head together" if paired else ""
     for side, processes in sides.items():
         if moved := _first_drift(processes):
-            yield Finding("drift", f"the {side} drifted by {moved[0]} within process {moved[1]}{tail}", not paired)
+            yield Finding(
+                "drift", f"the {side} drifted by {moved[0]} within process {moved[1]}{tail}", not paired, side
+            )
 
 
 def _first_drift(processes: Sequence[Array]) -> tuple[str, int] | None:
@@ -242,7 +246,7 @@ def implausible(sides: Sides, reference: Sequence[Array], case: Case, device: De
         for side, time in typical.items():
             if time < floor * (1 - FLOOR_TOLERANCE):
                 message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
-                yield Finding("below_floor", message, True)
+                yield Finding("below_floor", message, True, side)
     # Faster than one of them says little: an oracle may be a loop, and a slow base may have been put right.
     beside = rates.typical_us(reference)
     if beside is not None and {"base", "head"} <= typical.keys():
@@ -295,8 +299,8 @@ class TwoModes:
     def finding(self, side: str, more: str = "", disqualifies: bool = False) -> Finding:
         low, high = f"{math.exp(self.low):.4g}", f"{math.exp(self.high):.4g}"
         if self.keeps():
-            return Finding(BIMODAL, f"the {side} sits at {low} or {high} µs from process to process", False)
-        return Finding(BIMODAL, f"the {side} jumps between {low} and {high} µs{more}", disqualifies)
+            return Finding(BIMODAL, f"the {side} sits at {low} or {high} µs from process to process", False, side)
+        return Finding(BIMODAL, f"the {side} jumps between {low} and {high} µs{more}", disqualifies, side)
 
 
 def modes_of_side(side: str, processes: Sequence[Array]) -> list[Finding]:
@@ -322,7 +326,8 @@ def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     side, two = next(iter(jumping.items()))
     word = "more" if more.change > 0 else "less"
     often = f", and the head is {100 * abs(more.change):.0f}% of the rounds {word} in the slow mode"
-    return Moved(bound, (*kept, two.finding(side, f"{often}: up to {formatting.percent(percent(bound))} of change")))
+    found = two.finding(side, f"{often}: up to {formatting.percent(percent(bound))} of change")
+    return Moved(bound, (*kept, replace(found, side=side if len(jumping) == 1 else "")))
 
 
 def two_modes(processes: Sequence[Array]) -> TwoModes | None:

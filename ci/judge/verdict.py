@@ -28,6 +28,7 @@ from kernelgate.ci.judge import (
     validity,
 )
 from kernelgate.ci.judge.case import (
+    CERTAIN,
     CaseVerdict,
     Outcome,
     ProcessChange,
@@ -110,7 +111,8 @@ def judge(
         notes = _notes(record, baseline, days)
     short = [next((found.message for found in case.findings if found.code == "too_few"), None) for case in evidences]
     if all(short):
-        return _refused(name, f"too few samples: {evidences[0].key.id} has {short[0]}", against)
+        refused = f"too few samples: {evidences[0].key.id} has {short[0]}"
+        return replace(_refused(name, refused, against), too_short=True)
     claimed = claims(evidences, policy)
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
     means = geomean.verdicts(evidences, claimed, policy)
@@ -120,8 +122,9 @@ def judge(
 
 
 def exit_code(verdict: RecordVerdict) -> int:
-    """0 improved · 1 regressed · 2 no gate acts: equivalent, slower or faster · 3 it could not be told."""
-    return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1, Outcome.INCONCLUSIVE: 3}.get(verdict.verdict, 2)
+    """0 improved · 1 regressed · 2 no gate acts: equivalent, slower or faster · 3 not told, or likely at most."""
+    acts = {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}
+    return acts.get(verdict.verdict, 2 if verdict.verdict in CERTAIN else 3)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:
@@ -253,11 +256,13 @@ def _status(
     gates = policy.gates
     change = percent(claim.pooled.change)
     if claim.shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
-        return Status.REGRESSED if confirmed(case, policy) else Status.UNCONFIRMED
+        return Status.REGRESSED if confirmed(case, policy) else Status.LIKELY_SLOWER
     apart = medians.head[1] < medians.base[0]
     if claim.shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
-    return within_gates(claim, gates)
+    status = within_gates(claim, gates)
+    undecided = status is Status.UNDECIDED
+    return claim.likely(gates.regression_pct, gates.improvement_pct) if undecided else status
 
 
 def confirmed(case: Evidence, policy: Policy) -> bool:

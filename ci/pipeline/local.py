@@ -232,7 +232,7 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
 
 
 def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:
-    decision = gate.decide([evidence])
+    decision = gate.decide([evidence], hold=policy.gates.doubt == "hold")
     report = build([part], decision, policy)
     files.write(out / COMMENT, render.comment(report))
     files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))

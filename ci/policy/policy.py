@@ -61,6 +61,7 @@ class Gates(PolicySection):
     memory_max: Times = 2.0
     above_memory_max: Literal["fail", "warn", "ignore"] = "ignore"
     sanitizer: Literal["fail", "warn", "ignore"] = "fail"
+    doubt: Literal["hold", "pass"] = "hold"
 
     @model_validator(mode="after")
     def _nothing_blocks_that_is_the_same(self) -> Self:

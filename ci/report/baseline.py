@@ -20,7 +20,7 @@ from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
 from kernelgate.ci.judge import ratchet, sentences
-from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status
+from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict, Status
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
@@ -28,7 +28,6 @@ from kernelgate.ci.report import headline
 from kernelgate.ci.report.gpu import Baseline, CaseNights, GpuReport, Yardstick, judged
 
 MONTH_DAYS = 30.4
-SHOWS = (Outcome.IMPROVED, Outcome.REGRESSED, Outcome.SLOWER, Outcome.FASTER, Outcome.EQUIVALENT)
 
 
 RENEW = "gh workflow run baseline --field force=true"
@@ -48,7 +47,7 @@ def is_of(stored: RunRecord, measured: RunRecord) -> bool:
 
 def shows(stored: Baseline) -> bool:
     """Whether it can tell anything useful."""
-    return stored.verdict.refused is None and stored.verdict.verdict in SHOWS and bool(stored.verdict.cases)
+    return stored.verdict.refused is None and stored.verdict.verdict in CERTAIN and bool(stored.verdict.cases)
 
 
 def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
@@ -195,7 +194,7 @@ def _slower(measured: RunRecord, one: Yardstick) -> Line | None:
 BLOCKS = "▁▂▃▅▇"
 LEAST = 2
 """One time has not moved."""
-MOVED = (Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER, Status.FASTER, Status.IMPROVED)
+MOVED = tuple(status for status in Status if status.is_news)
 
 
 def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:

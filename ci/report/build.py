@@ -115,7 +115,7 @@ def of_verdict(
 ) -> BuiltReport:
     """The report on one judged record, with what it was made of."""
     label = record.run.gpu or ""
-    decision = gate.decide([gate.evidence(label, record, verdict, policy)])
+    decision = gate.decide([gate.evidence(label, record, verdict, policy)], hold=policy.gates.doubt == "hold")
     part = of_record(label, record, verdict, baseline)
     return BuiltReport(build([part], decision, policy, merge=verdict.against == "base"), (part,))
 
@@ -157,7 +157,7 @@ def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
     if gpu.verdict is None:
         return why.what_limits(gpu.record, label)
     by_launch = speed.why_by_launch(gpu.record, gpu.cases, policy, label)
-    return by_launch or why.why(gpu.record, gpu.verdict, gpu.cases, policy.gates, label)
+    return by_launch or why.why(gpu.record, gpu.verdict, gpu.cases, label)
 
 
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
@@ -217,7 +217,7 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
         over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
         words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
     others = [f"{_folded(rest, gates)}. "] if rest and shown else []
-    under: Line = (*words, *_legend([row for row in shown if row.status is not stated], gates), *others)
+    under: Line = (*words, *_legend([row for row in shown if row.status is not stated]), *others)
     # Where there is no base: the head's times, and how many times as fast as the reference they are.
     beside = formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
     titles = ("", "#head", f"#× {beside}", "case") if alone else ("", "#change", "#base → head", "case")
@@ -277,7 +277,7 @@ def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
 # Under the table ------------------------------------------------------------------------------------------------------
 
 
-def _legend(shown: Sequence[JudgedCase], gates: Gates) -> Line:
+def _legend(shown: Sequence[JudgedCase]) -> Line:
     """What the marks mean that nothing else explains, with the numbers of their cases."""
     words: list[Piece] = []
     undecided = [row.case for row in shown if row.status is Status.UNDECIDED]
@@ -285,9 +285,6 @@ def _legend(shown: Sequence[JudgedCase], gates: Gates) -> Line:
         words += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
     if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
         words += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
-    said = {sentences.short_of_gate(row.case, gates) for row in shown if row.status is Status.UNCONFIRMED}
-    for one in sorted(said):
-        words += [Mark.SLIGHT, f" {one}. "]
     return tuple(words)
 
 

@@ -62,7 +62,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         return (words.mark, " ", *words.text)
     mark, said = _agreeing(words, decision)
     lost = [gpu for gpu in gpus if gpu is not worst and is_lost(gpu)]
-    if lost and not (decision.blocks or decision.conclusion == "action_required"):
+    if lost and not decision.blocks and all(one.cause == "machine" for one in decision.held):
         # What is known of the others is all that is known.
         mark, said = Mark.RUNNER, words.text
     text = (*uncapped(said), *_best_elsewhere(gpus, worst, words))
@@ -93,13 +93,13 @@ def _best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
-    """The one that the first line is about: where the first blocker was found, or what cannot be verified; else where
-    the news is worst."""
+    """The one that the first line is about: where the first blocker was found, or what holds the merge; else where the
+    news is worst."""
     if decision.blockers:
         chosen = [gpu for gpu in gpus if gpu.label == decision.blockers[0].gpu]
     else:
-        disputed = decision.conclusion == "action_required"
-        chosen = [gpu for gpu in gpus if disputed and gpu.failure and gpu.failure.fault is Fault.DISPUTED]
+        doubted = {one.gpu for one in decision.held if one.cause == "head"}
+        chosen = [gpu for gpu in gpus if gpu.label in doubted]
     return min(chosen or gpus, key=_rank)
 
 
@@ -110,7 +110,7 @@ def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
 
 def consequence(decision: Decision) -> str:
     """What follows for the merge, from the check's conclusion alone."""
-    words = {"failure": "Blocks", "action_required": "Held until it is measured again"}
+    words = {"failure": "Blocks", "action_required": "Held"}
     return words.get(decision.conclusion, "Does not block")
 
 
@@ -139,7 +139,7 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
     if decision.conclusion == "failure":
         return (words.mark if bad else Mark.BLOCKED), words.text
     if decision.conclusion == "action_required":
-        return Mark.UNKNOWN, words.text
+        return (Mark.UNKNOWN if good or bad else words.mark), words.text
     if decision.conclusion == "success":
         return (words.mark, words.text) if good else (Mark.PASSED, (OWN_CARD, *uncapped(words.text)))
     if good or bad:
@@ -263,7 +263,7 @@ def uncapped(text: Line) -> Line:
 
 
 _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, Fault.OURS: 7}
-_PLACES = {Status.UNCONFIRMED: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
+_PLACES = {Status.LIKELY_SLOWER: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
 
 
 def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
@@ -357,30 +357,19 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
 
 def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Words:
     """No gate acts, and not all cases are the same: what is worst of that comes first."""
-    waiting = any(mean.status is Status.UNCONFIRMED for mean in verdict.means)
-    if waiting or _group(cases, Status.UNCONFIRMED):
-        return _changed(verdict, cases, Status.UNCONFIRMED, (*where, ", not confirmed"))
-    if undecided := _group(cases, Status.UNDECIDED):
-        for side in (Direction.SLOWER, Direction.FASTER):
-            if likely := [one for one in undecided if sentences.likely(one.case, gates) is side]:
-                return _likely(likely, cases, where)
+    if _group(cases, Status.LIKELY_SLOWER) or any(mean.status is Status.LIKELY_SLOWER for mean in verdict.means):
+        return _changed(verdict, cases, Status.LIKELY_SLOWER, where)
+    undecided = _group(cases, Status.UNDECIDED)
+    if undecided and not _group(cases, Status.LIKELY_FASTER):
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
         text = (f"Cannot tell{partly}: ", why_undecided(undecided), _beside_them(cases, undecided))
         return Words(Mark.UNKNOWN, text, undecided[0])
-    for status in (Status.SLOWER, Status.IMPROVED, Status.FASTER):
+    for status in (Status.SLOWER, Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER):
         if _group(cases, status):
             return _changed(verdict, cases, status, where)
     unchanged = len(_group(cases, Status.UNCHANGED))
     rest = f"{unchanged} of {len(cases)} cases within {sentences.margin(gates)}"
     return Words(Mark.SAME, (f"No change: {rest}", *where, ", the others have no base"))
-
-
-def _likely(group: Sequence[JudgedCase], cases: Sequence[JudgedCase], where: Line) -> Words:
-    """ "Likely 382% slower (366 to 398%), not certain after 2 repeats": the whole interval lies past the gate."""
-    group = sorted(group, key=lambda one: -abs(one.case.change_pct or 0.0))
-    repeats = f", not certain after {formatting.counted(group[0].case.processes, 'repeat')}"
-    text = (f"Likely {_upto(group, len(cases), interval=True)}", *where, repeats, _beside_them(cases, group))
-    return Words(Mark.SLIGHT, text, group[0])
 
 
 def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
@@ -396,19 +385,23 @@ def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status
     percent = formatting.percent(abs(mean.change_pct), 2)
     of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
     card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
-    text = f"{percent} {_direction(mean.change_pct)} over {of} cases together"
+    text = (
+        f"{'Very likely ' if status.is_likely else ''}{percent} {_direction(mean.change_pct)} over {of} cases together"
+    )
     alike = [one for one in cases if (one.case.change_pct or 0.0) * mean.change_pct > 0]
     return Words(mark, (text, *card, *where, _beside_them(cases, alike)), mean)
 
 
-def _upto(group: Sequence[JudgedCase], of: int = 0, interval: bool = False) -> str:
-    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of the only one "7.25% slower"."""
+def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
+    """ "2 of 7 cases up to 7.25% slower", else "2 up to 7.25% slower", of the only one "7.25% slower"; of what is not
+    certain "very likely 382% slower (366 to 398%)"."""
     case = group[0].case
     size, between = formatting.amount(case.change_pct, case.interval_pct)
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
     count = number if of > 1 else "" if of else f"{len(group)} "
-    upto, sure = "up to " if len(group) > 1 else "", f" {between}" if interval else ""
-    return f"{count}{upto}{size} {_direction(case.change_pct)}{sure}"
+    upto, likely = "up to " if len(group) > 1 else "", group[0].status.is_likely
+    text = f"{count}{upto}{size} {_direction(case.change_pct)}"
+    return f"very likely {text} {between}" if likely else text
 
 
 def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str:
@@ -507,10 +500,7 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     level = docs(f"{100 * INTERVAL_LEVEL:g}% interval", "statistics.md#the-model")
     if about is None:
         return _nothing_changed([one.case for one in cases], level)
-    opening = "Sure: " if about.status is not Status.UNCONFIRMED else "Not sure enough to block: "
-    if isinstance(about, JudgedCase) and sentences.likely(about.case, policy.gates) is not Direction.NONE:
-        interval = formatting.amount(about.case.change_pct, about.case.interval_pct)[1].strip("()")
-        return ("Likely: ", level, f" {interval}{_repeats(about.case)}; more repeats make it certain.")
+    opening = "Likely: " if about.status.is_likely else "Sure: "
     if isinstance(about, MeanVerdict):
         low, high = sorted(abs(bound) for bound in about.interval_pct)
         return (opening, level, f" {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}.")
@@ -521,6 +511,7 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
         return ("How sure is not known: no interval was measured.",)
     acts = about.status in (Status.REGRESSED, Status.IMPROVED)
     gate = "" if acts else f"; {sentences.short_of_gate(case, policy.gates)}"
+    gate = f"; {sentences.repeats(case.processes, policy)} were made" if about.status.is_likely else gate
     interval = formatting.amount(case.change_pct, case.interval_pct)[1].strip("()")
     return (opening, level, f" {interval}{_repeats(case)}{gate}.")
 
@@ -598,7 +589,8 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
     worst = deciding_gpu(gpus, decision)
     if decision.blockers:
         return _unblock(gpus, worst, decision, places)
-    if decision.conclusion == "action_required":
+    disputed = worst.failure is not None and worst.failure.fault is Fault.DISPUTED
+    if decision.conclusion == "action_required" and (disputed or not decision.held):
         return (NOW, " somebody with write access has it measured again: ", *_again(worst, (), places))
     if (lost := next((gpu for gpu in (worst, *gpus) if gpu.failure is not None), None)) is not None:
         check = docs("Check the runner", "runner.md#5-check-the-machine")
@@ -693,7 +685,7 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     """Where nothing blocks and nothing is missing."""
     if gpu.record is not None and gpu.is_wrong:
         return _repeat(gpu, places)
-    undecided = [one for one in gpu.cases if one.status in (Status.UNDECIDED, Status.UNCONFIRMED)]
+    undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
     if gpu.verdict is None or gpu.verdict.refused is not None:
         return (NOW, " ", *_again(gpu, (), places), " measures it again.")
     if far_below and not undecided:

@@ -35,9 +35,9 @@ from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import SURE
 from kernelgate.ci.explain.recommend import Recommendation, against_change
-from kernelgate.ci.judge import cards, sentences, static
-from kernelgate.ci.judge.case import Direction, RecordVerdict, Status
-from kernelgate.ci.policy.policy import Gates, Static
+from kernelgate.ci.judge import cards, static
+from kernelgate.ci.judge.case import RecordVerdict, Status
+from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.correctness import argument
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import docs
@@ -87,22 +87,18 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
 # The sentence -------------------------------------------------------------------------------------------------------
 
 
-def why(
-    record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], gates: Gates, label: str = ""
-) -> tuple[Line, ...]:
+def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
     Where none has one and a gate is passed, why it was not profiled.
 
     `label`: of the GPU, where several are reported.
     """
     profiles = {one.key: one for one in both_sides(record)}
-    likely = {side: [one for one in cases if sentences.likely(one.case, gates) is side] for side in Direction}
-    news = [one for one in cases if one.status.is_slower] + likely[Direction.SLOWER]
-    news += [one for one in cases if one.status.is_faster] + likely[Direction.FASTER]
+    news = [one for one in cases if one.status.is_slower] + [one for one in cases if one.status.is_faster]
     profiled = [one for one in news if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:
-        past = [one for one in news if one.status in PAST or one.status is Status.UNDECIDED]
+        past = [one for one in news if one.status in PAST]
         past_together = any(mean.status in PAST for mean in verdict.means)
         return (
             ((Strong("Why"), *_on(label), *_not_profiled(record, news, bool(profiled))),)
@@ -124,7 +120,7 @@ def why(
     return tuple(lines)
 
 
-PAST = (Status.REGRESSED, Status.UNCONFIRMED, Status.IMPROVED)
+PAST = (Status.REGRESSED, Status.LIKELY_SLOWER, Status.LIKELY_FASTER, Status.IMPROVED)
 
 
 def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) -> Line:

@@ -10,9 +10,9 @@ WITHOUT_FORGING = chapter(
 `/kernelgate bench` of a harmless case after a whole measurement failed, and the same by a push
     → the failure and its label stand; the comment says what was not timed
     attacks/test_incomplete.py::test_a_harmless_case_takes_no_failure_back[*]
-`/kernelgate bench` of one case alone → open: no success, no label
+`/kernelgate bench` of one case alone → held: no success, no label
     attacks/test_incomplete.py::test_a_harmless_case_alone_is_no_verdict
-a command that leaves a GPU of the policy out → open
+a command that leaves a GPU of the policy out → held
     attacks/test_incomplete.py::test_a_gpu_that_a_command_left_out_keeps_the_verdict_open
 a run that a newer one cancelled, by closing and opening the pull request → posts nothing
     ci/github/test_publish.py::test_a_run_that_a_newer_one_cancelled_says_nothing
@@ -174,7 +174,7 @@ a change too large for GitHub to list → treated as one to the workflows
 COMPLETENESS = chapter(
     "A record that says less, or something else, than was planned",
     """
-two GPUs, of which one left no record → open
+two GPUs, of which one left no record → held
     attacks/test_incomplete.py::test_of_two_gpus_one_left_no_record[faster]
 two GPUs, of which one is slower and the other left no record → the regression blocks
     attacks/test_incomplete.py::test_of_two_gpus_one_left_no_record[slower]
@@ -185,7 +185,7 @@ a record of another device under the label l4 → refused where it names another
     attacks/test_incomplete.py::test_a_record_of_another_device_passes_for_no_gpu[*]
 a regression in a record that names no capability → it blocks
     attacks/test_incomplete.py::test_a_regression_on_a_device_that_is_not_told_blocks
-a case missing, too few processes, no fuzzing, a run that ended early → open, with a sentence each
+a case missing, too few processes, no fuzzing, a run that ended early → held, with a sentence each
     ci/github/test_assemble.py::test_what_is_missing_keeps_the_check_open
 a regression, and a case missing → it blocks
     ci/github/test_assemble.py::test_a_regression_blocks_although_a_case_is_missing
@@ -193,7 +193,7 @@ a record that brings its own plan → held against the default branch's
     ci/github/test_assemble.py::test_the_plans_own_hash_is_believed_and_not_the_records
 a card that the default branch does not have, which calls itself the default branch's → decides nothing
     ci/github/test_assemble.py::test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_it_says
-one library on both sides of one card, for the sake of another → open
+one library on both sides of one card, for the sake of another → held
     ci/github/test_assemble.py::test_one_library_of_one_card_passes_for_no_other
 a later artifact of the same label and attempt, faster or slower than the first
     → the first is judged, and nothing passes
@@ -213,9 +213,9 @@ a failure note that blames the runner for a step that tries the author's code
     attacks/test_incomplete.py::test_a_note_does_not_outweigh_what_github_says[*]
 a clean record over a fuzz step that GitHub says failed → action required
     attacks/test_incomplete.py::test_a_record_that_says_nothing_of_a_failed_fuzz_step_does_not_pass
-a kernel that takes the runner down on one GPU → open
+a kernel that takes the runner down on one GPU → held
     ci/github/test_publish.py::test_a_gpu_that_left_nothing_keeps_the_verdict_open
-a kernel that takes the runner down before the case where it is slower → open
+a kernel that takes the runner down before the case where it is slower → held
     ci/github/test_publish.py::test_a_record_that_was_cut_short_keeps_the_verdict_open[*]
 a record without a base's commit, and another base meanwhile → refused
     attacks/test_incomplete.py::test_a_record_without_a_base_survives_no_retarget
@@ -229,7 +229,7 @@ a record that is 30% faster, of which a part is left out, contradicts itself or 
     → refused or open, and the comment says why
     attacks/test_incomplete.py::test_what_is_not_shown_does_not_pass[*]
 a head 1000 times as fast where neither work nor GPU is known
-    → open: more than 100 times as fast as base and reference is not plausible
+    → held: more than 100 times as fast as base and reference is not plausible
     attacks/test_incomplete.py::test_what_no_roof_shows_the_reference_does
 a reference that is absent, and a note that excuses it → excused only where the device's roof is known
     attacks/test_incomplete.py::test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known
@@ -247,7 +247,7 @@ RESOURCES = chapter(
     """
 numbers that no measurement gives → refused; a check is posted
     attacks/test_crafted.py::test_numbers_that_no_measurement_gives_are_refused[*]
-a record that once stopped the report, after a success → neutral takes the success's place
+a record that once stopped the report, after a success → held takes the success's place
     attacks/test_crafted.py::test_a_crafted_record_leaves_no_old_success
 a record that makes kernelgate stumble, wherever that is → refused in one sentence; a check is posted
     attacks/test_crafted.py::test_a_record_that_makes_us_stumble_is_refused_and_a_check_is_posted[*]

@@ -176,7 +176,7 @@ def test_it_ends_what_an_earlier_run_of_the_same_commit_found(pull: PullRequestR
     assert said(pull)
     assert verdict(pull).conclusion == "neutral"
     pull.run([], {"measure (l4) / measure": ("cancelled", ())}, conclusion="cancelled")
-    assert verdict(pull).conclusion == "neutral"
+    assert verdict(pull).conclusion == "action_required", "nothing is known of that run"
 
 
 def test_it_ends_no_earlier_failure_where_something_is_in_doubt(pull: PullRequestRuns) -> None:

@@ -62,7 +62,7 @@ CRAFTED: dict[str, Change] = {
 @pytest.mark.parametrize("crafted", CRAFTED)
 def test_numbers_that_no_measurement_gives_are_refused(tmp_path: Path, crafted: str) -> None:
     found = judged(tmp_path, changed(measured(-0.3), CRAFTED[crafted]))
-    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert (found.conclusion, found.labels) == ("action_required", ())
     assert "is refused" in found.comment
 
 
@@ -74,7 +74,7 @@ def pull(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PullReq
 
 def test_a_crafted_record_leaves_no_old_success(pull: PullRequestRuns) -> None:
     assert pull.run([("l4", changed(measured(-0.3)))]).conclusion == "success"
-    assert pull.run([("l4", changed(measured(0.1), metric(-1e300)))]).conclusion == "neutral"
+    assert pull.run([("l4", changed(measured(0.1), metric(-1e300)))]).conclusion == "action_required"
 
 
 def stumbles(*_: object, **__: object) -> Any:
@@ -96,8 +96,8 @@ def test_a_record_that_makes_us_stumble_is_refused_and_a_check_is_posted(
     else:
         monkeypatch.setattr(assemble.claims if where == "claims.assess" else assemble, where.split(".")[-1], stumbles)
     found = pull.run([("l4", changed(measured(-0.3)))])
-    assert (found.conclusion, found.labels) == ("neutral", ())
-    assert "What the run left cannot be judged: unexpected ZeroDivisionError (of)" in found.comment.replace("`", "")
+    assert (found.conclusion, found.labels) == ("action_required", ())
+    assert "what the run left cannot be judged: unexpected ZeroDivisionError (of)" in found.comment.replace("`", "")
 
 
 def test_a_regression_blocks_beside_a_record_that_makes_us_stumble(
@@ -147,7 +147,7 @@ def test_more_than_the_plan_warrants_is_not_judged(
 ) -> None:
     monkeypatch.setattr(assemble, "judge", lambda *_, **__: pytest.fail("it was judged"))
     found = judged(tmp_path, changed(measured(), busy), task=task)
-    assert found.conclusion == "neutral"
+    assert found.conclusion == "action_required"
     assert said in found.comment.replace("`", "")
 
 

@@ -66,16 +66,16 @@ def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: b
 
 def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
     found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
-    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert (found.conclusion, found.labels) == ("action_required", ())
     assert found.comment.startswith(
-        "### ❔ Does not block: incomplete, since `m1024` was not timed; so far 29.96% faster on the L4\n"
+        "### ❔ Held: incomplete, since `m1024` was not timed; so far 29.96% faster on the L4\n"
     )
 
 
 def test_a_gpu_that_a_command_left_out_keeps_the_verdict_open(pull: PullRequestRuns) -> None:
     pull.plan = TWO
     found = pull.run([("l4", honest(-0.3))], command=True)
-    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert (found.conclusion, found.labels) == ("action_required", ())
     assert "The GPU h100 was to be measured, and left no record that can be used" in found.comment
 
 
@@ -95,7 +95,7 @@ def test_a_check_that_waits_for_somebody_takes_no_failure_back(pull: PullRequest
 
 @pytest.mark.parametrize(
     ("change", "conclusion", "labels"),
-    [(-0.3, "neutral", ()), (0.1, "failure", (REGRESSED,))],
+    [(-0.3, "action_required", ()), (0.1, "failure", (REGRESSED,))],
     ids=["faster", "slower"],
 )
 def test_of_two_gpus_one_left_no_record(
@@ -111,7 +111,7 @@ def test_an_invented_label_proves_nothing(pull: PullRequestRuns, beside: float |
     records = [("moon", honest(-0.3)), *([("l4", honest(beside))] if beside is not None else [])]
     found = pull.run(records)
     assert IMPROVED not in found.labels
-    assert found.conclusion == ("failure" if beside else "neutral")
+    assert found.conclusion == ("failure" if beside else "action_required")
     assert "ot your fault on `moon`: kernelgate itself failed" in found.comment
     assert "The policy has no GPU with the label moon" in found.comment
 
@@ -133,7 +133,7 @@ def device(**facts: str) -> Change:
 )
 def test_a_record_of_another_device_passes_for_no_gpu(pull: PullRequestRuns, device: Change, named: str) -> None:
     found = pull.run([("l4", changed(measured(-0.3), device))])
-    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert (found.conclusion, found.labels) == ("action_required", ())
     assert named.replace("`", "") in found.comment.replace("`", "")
 
 
@@ -145,7 +145,8 @@ def test_a_regression_on_a_device_that_is_not_told_blocks(pull: PullRequestRuns)
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "conclusion"), [(0.1, -0.3, "failure"), (-0.3, 0.1, "neutral"), (0.0, -0.3, "neutral")]
+    ("first", "second", "conclusion"),
+    [(0.1, -0.3, "failure"), (-0.3, 0.1, "action_required"), (0.0, -0.3, "action_required")],
 )
 def test_a_later_artifact_of_the_same_attempt_replaces_nothing(
     pull: PullRequestRuns, first: float, second: float, conclusion: str
@@ -199,9 +200,9 @@ def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault:
     found = pull.run([(label, note)], {job: ("failure", [(step, "failure")])}, conclusion="failure")
     assert (found.conclusion, found.labels) == ("action_required", ())
     why = f"the job {job} stopped at {step}, and only a file that it left says that"
-    first = f"### ❔ Held until it is measured again: not verified: {why}"
+    first = f"### ❔ Held: not verified: {why}"
     assert found.comment.replace("`", "").startswith(first)
-    assert found.comment.split("\n")[0].startswith("### ❔ Held until it is measured again: ")
+    assert found.comment.split("\n")[0].startswith("### ❔ Held: ")
     assert "**Now:** somebody with write access has it measured again: `/kernelgate bench`" in found.comment
 
 
@@ -215,8 +216,8 @@ def test_a_note_on_a_step_that_only_the_runner_can_fail_is_believed(pull: PullRe
     note = {"failure.json": json.dumps(NOTE).encode()}
     jobs = {"measure (l4) / measure": ("failure", [("doctor", "failure")])}
     found = pull.run([("l4", note)], jobs, conclusion="failure")
-    assert found.comment.startswith("### 🛠️ Does not block: not judged, not your fault: the GPU is gone")
-    assert found.conclusion == "neutral"
+    assert found.comment.startswith("### 🛠️ Held: not judged, not your fault: the GPU is gone")
+    assert found.conclusion == "action_required"
 
 
 # Evidence ------------------------------------------------------------------------------------------------------------
@@ -383,7 +384,8 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
 def test_what_is_not_shown_does_not_pass(folder: Path, attack: str) -> None:
     said, changes = NOT_PASSED[attack]
     found = judged(folder, changed(measured(-0.3), *changes))
-    assert (found.conclusion, found.labels) == ("neutral", ())
+    passes = attack in ("one value again and again", "sanitizer skipped")
+    assert (found.conclusion, found.labels) == ("neutral" if passes else "action_required", ())
     assert said in found.comment.replace("`", "")
 
 
@@ -392,7 +394,7 @@ def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
     cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
     fast = changed(measured(-0.3), head(1e-3), unknown_gpu)
     found = judged(folder, fast, PLAN.model_copy(update={"cases": cases}))
-    assert found.conclusion == "neutral"
+    assert found.conclusion == "action_required"
     assert (
         "the head takes 0.07 µs, base and reference at least 99.96 µs: more than 100 times as fast is not plausible"
         in found.comment
@@ -409,12 +411,13 @@ def test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known(
         pull.plan = {"l4": PLAN.model_copy(update={"cases": cases})}
     note = {"code": noted, "text": "the reference is not timed: out of memory"}
     record = changed(measured(-0.3), without_reference, lambda content: content.update(notes=[note]))
-    assert pull.run([("l4", record)]).conclusion == ("success" if roof and noted == "no_reference" else "neutral")
+    conclusion = "action_required" if noted != "no_reference" else "success" if roof else "neutral"
+    assert pull.run([("l4", record)]).conclusion == conclusion
 
 
 def test_a_record_without_a_base_survives_no_retarget(pull: PullRequestRuns) -> None:
     unnamed = changed(measured(-0.3), lambda content: content["run"].pop("base_sha"), without("builds"))
     pull.desk.github.pulls[1].base_sha = "d" * 40
     found = pull.run([("l4", unnamed)])
-    assert found.conclusion == "neutral"
+    assert found.conclusion == "action_required"
     assert "does not say which commit its base is" in found.comment

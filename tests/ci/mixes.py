@@ -17,7 +17,7 @@ SPILLS = Blocker(BlockCode.NEW_SPILLS, "l4", "attention")
 
 NAMES = (
     *("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result"),
-    *("slower_together", "slower_unconfirmed", "refused", "minimal_opaque_ids", "wrong_timed_output"),
+    *("slower_together", "slower_likely", "refused", "minimal_opaque_ids", "wrong_timed_output"),
 )
 CARDS = (
     *("improved_beside_one_library", "one_library", "base_does_not_compile", "first_card", "second_card"),

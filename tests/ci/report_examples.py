@@ -391,18 +391,18 @@ def _together() -> Example:
 
 def _within_the_gate() -> Example:
     """Certain, but for a case of which nothing can be told."""
-    finding = Finding("drift", "The base drifted by +3.1% within process 2.", disqualifies=True)
+    finding = Finding("drift", "The base drifted by +3.1% within process 2.", disqualifies=True, side="base")
     verdicts = (*(below_gate(one, 0.9, 0.15) for one in NINE[:8]), noisy(NINE[8], 0.9, 2.0, (finding,)))
     return Example(
         record(NINE), judge(Outcome.INCONCLUSIVE, *verdicts, means=(mean(Status.SLOWER, 0.9, 8, 9, half=0.2),))
     )
 
 
-def _unconfirmed() -> Example:
+def _likely() -> Example:
     """Far past the gate, in too few processes to block."""
     worst, plain = case(512, 32, 321.4, 1070.0), case(512, 8, 100.4, 0.0)
-    waiting = replace(below_gate(worst, 1070.0, 9.0), status=Status.UNCONFIRMED, processes=2)
-    return Example(record((plain, worst)), judge(Outcome.INCONCLUSIVE, same(plain, 0.0), waiting))
+    waiting = replace(below_gate(worst, 1070.0, 9.0), status=Status.LIKELY_SLOWER, processes=2)
+    return Example(record((plain, worst)), judge(Outcome.LIKELY_SLOWER, same(plain, 0.0), waiting))
 
 
 def _refused() -> Example:
@@ -447,7 +447,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "certain_below_gate": _certain_below_gate,
     "slower_together": _together,
     "slower_and_one_undecided": _within_the_gate,
-    "slower_unconfirmed": _unconfirmed,
+    "slower_likely": _likely,
     "refused": _refused,
     "profile_and_resources": _static,
 }

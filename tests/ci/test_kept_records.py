@@ -56,7 +56,7 @@ def test_a_slowdown_of_1_percent_blocks_in_no_case_and_together_waits_for_a_thir
     assert {case.verdict for case in verdict.cases} <= {Outcome.SLOWER, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE}
     assert {case.direction for case in verdict.cases} <= {Direction.SLOWER, Direction.NONE}
     (together,) = verdict.means
-    assert (together.status, together.processes, exit_code(verdict)) == (Status.UNCONFIRMED, 2, 3)
+    assert (together.status, together.processes, exit_code(verdict)) == (Status.LIKELY_SLOWER, 2, 3)
     assert together.change_pct == pytest.approx(1.25, abs=0.05)
     found = target(verdict)
     assert found.interval_pct is not None

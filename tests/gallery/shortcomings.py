@@ -6,10 +6,6 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
 SHORTCOMINGS: Mapping[str, tuple[Collection[str], tuple[str, ...]]] = {
-    "After two or three processes a change far past the gate is likely, and passes.": (
-        ("blocks",),
-        ("slower after *", "cause: *", "measured: cards/rmsnorm_slower", "measured: comparisons/slower_5pct"),
-    ),
     "Two processes that disagree by 1.2% hide a change of a third.": (
         ("how much", "how sure", "why"),
         ("cause: fewer-blocks",),
@@ -17,13 +13,6 @@ SHORTCOMINGS: Mapping[str, tuple[Collection[str], tuple[str, ...]]] = {
     "A likely change has no profile in a record that was cut to its first processes.": (
         ("why",),
         ("measured: cards/rmsnorm_slower",),
-    ),
-    "A doubt that the head may cause passes.": (
-        ("blocks",),
-        (
-            *("two speeds", "contradicted by the witness", "base's timed output wrong"),
-            *("cut short", "no fuzz", "a case missing"),
-        ),
     ),
 }
 

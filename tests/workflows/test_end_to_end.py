@@ -75,7 +75,7 @@ def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpu", "step", "said", "conclusion"),
-    [("lost", "doctor", "not your fault", "neutral"), ("wrong", "fuzz", "wrong result", "failure")],
+    [("lost", "doctor", "not your fault", "action_required"), ("wrong", "fuzz", "wrong result", "failure")],
 )
 def test_a_gpu_that_is_lost_or_a_wrong_result_ends_the_measurement(
     project: Project, gpu: str, step: str, said: str, conclusion: str

@@ -56,7 +56,7 @@ def short(made: RunRecord) -> RunRecord:
 def test_what_is_missing_keeps_the_check_open(tmp_path: Path, made: RunRecord, named: str) -> None:
     lies = Expected(cases=made.cases)
     found = posting(tmp_path, made.model_copy(update={"expected": lies}), {"l4": PLAN})
-    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
+    assert (found.decision.conclusion, found.decision.label) == ("action_required", None)
     assert named in comment(found.report)
 
 
@@ -75,9 +75,9 @@ def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(tmp
     now = PLAN.model_copy(update={"cases": WHOLE.cases[1:]})
     found = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": now})
     text = comment(found.report)
-    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
+    assert (found.decision.conclusion, found.decision.label) == ("action_required", None)
     assert text.startswith(
-        "### ❔ Does not block: incomplete, since the cards of the default branch changed between plan and report, "
+        "### ❔ Held: incomplete, since the cards of the default branch changed between plan and report, "
         "so this must be measured again; so far no change: all 9 cases within"
     )
     same = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": PLAN})
@@ -98,9 +98,9 @@ def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> N
         ("failure", "build head", Fault.BUILD, "the job j stopped at build head"),
         ("failure", "Fuzz the head", Fault.OUTPUT, "the job j stopped at Fuzz the head"),
         ("failure", "doctor", Fault.RUNNER, "the job j stopped at doctor"),
-        ("failure", "bench", Fault.OURS, "the job j stopped at bench"),
+        ("failure", "bench", Fault.DISPUTED, "the job j stopped at bench"),
         ("failure", None, Fault.RUNNER, "the job j"),
-        ("timed_out", "fuzz", Fault.RUNNER, "ran into its time limit"),
+        ("timed_out", "fuzz", Fault.DISPUTED, "ran into its time limit"),
     ],
 )
 def test_the_step_tells_whose_fault_it_is(conclusion: str, step: str | None, fault: Fault, said: str) -> None:
@@ -120,10 +120,8 @@ NORM_PLAN = Expected(
 def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
     found = posting(tmp_path, carded("one_library"), {"l4": more})
-    assert found.decision.conclusion == "neutral"
-    assert found.title.startswith(
-        "❔ Does not block: incomplete, since m64 was not timed; so far no change: base and head"
-    )
+    assert found.decision.conclusion == "action_required"
+    assert found.title.startswith("❔ Held: incomplete, since m64 was not timed; so far no change: base and head")
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -136,7 +134,9 @@ def test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_i
         made = carded(name)
         made = made if listed else made.model_copy(update={"cards": ()})
         found = posting(tmp_path, made, {"l4": plan.model_copy(update={"label": "l4"})})
-        assert (found.decision.conclusion, found.decision.label, found.decision.blockers) == ("neutral", None, ())
+        # What was planned and is not there holds it; the head's own card never does.
+        conclusion = "action_required" if plan.cases else "neutral"
+        assert (found.decision.conclusion, found.decision.label, found.decision.blockers) == (conclusion, None, ())
 
 
 def test_a_claim_that_a_new_card_contradicts_does_not_block(tmp_path: Path) -> None:
@@ -159,4 +159,4 @@ def test_a_command_may_add_cases_and_passes_nothing_that_it_leaves_out(tmp_path:
     more = posting(tmp_path, WHOLE, {"l4": PLAN.model_copy(update={"cases": WHOLE.cases[1:]})}, "issue_comment")
     assert more.decision.conclusion == "success"
     fewer = posting(tmp_path, without_first_case(WHOLE), {"l4": PLAN}, "issue_comment")
-    assert fewer.decision.conclusion == "neutral"
+    assert fewer.decision.conclusion == "action_required"

@@ -187,7 +187,7 @@ def test_the_verb_writes_and_posts(
     assert "is contradicted" in printed
     assert desk.github.writes() == []
     assert kernelgate(["report", "--from", str(other), "--post"]) == 0
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
 # Whose fault ---------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Pat
     ("fault", "first", "conclusion"),
     [
         ("output", "🛑 Blocks: wrong result", "failure"),
-        ("runner", "🛠️ Does not block: not judged, not your fault: the GPU is gone", "neutral"),
+        ("runner", "🛠️ Held: not judged, not your fault: the GPU is gone", "action_required"),
     ],
 )
 def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str, conclusion: str) -> None:
@@ -239,7 +239,7 @@ def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_
     assert the_comment(desk).count("is refused") == 1
     assert "another commit: it says `ddddddd`, GitHub says `a1b2c3d`" in the_comment(desk)
     assert "d" * 8 not in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "neutral"
+    assert the_check(desk)["conclusion"] == "action_required"
 
 
 def skipped_run(desk: Desk, tmp_path: Path) -> Path:
@@ -373,7 +373,7 @@ def test_a_run_without_a_verdict_takes_no_failure_back(desk: Desk, tmp_path: Pat
     measured_run(desk, tmp_path, "slower")
     post(desk.bot, ended(desk, tmp_path, conclusion), POLICY)
     assert still_blocks(desk)
-    assert the_comment(desk).startswith("### 🛠️ Does not block: not judged, not your fault")
+    assert the_comment(desk).startswith("### 🛠️ Held: not judged, not your fault")
 
 
 def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
@@ -672,8 +672,11 @@ def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], jo
 def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
     said = stopped(desk, tmp_path, l4("faster"), "performance / measure (h100) / measure", ("bench", "failure"))
-    assert said.startswith("### 🛠️ Does not block: 1 of 4 cases 12.80% faster on `l4`, 3 unchanged; `h100` missing\n")
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+    assert said.startswith(
+        "### ❔ Held: not verified on `h100`: the job performance `/` measure (h100) `/` measure stopped"
+    )
+    assert "1 of 4 cases 12.80% faster on `l4`, 3 unchanged" in said
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
 @pytest.mark.parametrize("example", ["faster", "equivalent"])
@@ -682,21 +685,18 @@ def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path
     said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
     first, _ = said.split("; so far ", 1)
     job = "`measure (l4) / measure`"
-    assert (
-        first
-        == f"### ❔ Does not block: incomplete, since not everything was measured, since the job {job} stopped at bench"
-    )
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+    assert first == f"### ❔ Held: incomplete, since not everything was measured, since the job {job} stopped at bench"
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
     why = "artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
-    assert the_comment(desk).startswith(f"### ❔ Does not block: incomplete, since {why}")
+    assert the_comment(desk).startswith(f"### ❔ Held: incomplete, since {why}")
     assert "; so far 1 of 4 cases 12.80% faster on the L4" in the_comment(desk).splitlines()[0]
     assert "NaN is not a JSON number" in the_comment(desk)
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
 # Attacks -------------------------------------------------------------------------------------------------------------
@@ -706,7 +706,7 @@ def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> 
     files = [*FILES, {"filename": ".github/workflows/performance.yml"}]
     post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
     assert the_comment(desk).startswith(
-        "### ❔ Held until it is measured again: not judged: this pull request changes the workflows that measure it"
+        "### ❔ Held: not judged: this pull request changes the workflows that measure it"
     )
     assert "`/kernelgate bench`" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])

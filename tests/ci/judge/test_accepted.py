@@ -86,7 +86,7 @@ def test_what_blocks_is_then_the_worst_that_is_left() -> None:
 def test_a_case_takes_along_the_mean_that_it_alone_carries() -> None:
     both = (mean(Status.REGRESSED), mean(Status.REGRESSED, "gelu"))
     assert not decide([of(WORSE, SAME, means=both[:1])], accepted=[accepted()]).blocks
-    for other in (Status.SLOWER, Status.UNDECIDED, Status.UNCONFIRMED):
+    for other in (Status.SLOWER, Status.UNDECIDED, Status.LIKELY_SLOWER):
         assert decide([of(WORSE, case(other, "y"), means=both[:1])], accepted=[accepted()]).blocks
     assert decide([of(WORSE, SAME, means=both)], accepted=[accepted()]).blocks, "another card's"
     assert decide([of(SAME, means=both[:1])], accepted=[accepted("y")]).blocks, "it did not regress"
@@ -100,7 +100,7 @@ def test_the_mean_is_accepted_by_itself() -> None:
 
 @pytest.mark.parametrize(
     ("other", "settled"),
-    [(Status.SLOWER, True), (Status.IMPROVED, True), (Status.UNDECIDED, False), (Status.UNCONFIRMED, False)],
+    [(Status.SLOWER, True), (Status.IMPROVED, True), (Status.UNDECIDED, False), (Status.LIKELY_SLOWER, False)],
 )
 def test_what_is_in_doubt_takes_no_failure_back(other: Status, settled: bool) -> None:
     assert decide([of(WORSE, case(other, "y"))], accepted=[accepted()]).settled is settled

@@ -68,7 +68,7 @@ def codes(decision: Decision) -> list[str]:
         (l4(None), "neutral", None, []),
         (l4(SLOWER, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
         (l4(None, fault=Fault.BUILD), "failure", None, ["does_not_compile"]),
-        (l4(None, fault=Fault.OURS), "neutral", None, []),
+        (l4(None, fault=Fault.OURS), "action_required", None, []),
         (l4(None, fault=Fault.DISPUTED), "action_required", None, []),
         (l4(SLOWER, fault=Fault.DISPUTED), "failure", Label.REGRESSED, ["slower"]),
         (l4(FASTER, blockers=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
@@ -109,7 +109,7 @@ def test_of_a_wrong_result_nothing_else_blocks() -> None:
 def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert decide([]) == Decision("neutral")
     found = decide([l4(FASTER)], refused=[("artifact kernelgate-record-h100 is refused",)])
-    assert (found.conclusion, found.label, len(found.open)) == ("neutral", None, 1)
+    assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
 
 
 def test_what_is_measured_first_is_the_first_blocker() -> None:
@@ -325,7 +325,9 @@ def test_a_record_of_something_else_proves_nothing(changes: dict[str, object], s
     made = planned(MADE["slower"].record if "cases" not in changes else MEASURED, **changes)
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.contrary] == [said]
-    assert gate.evidence("l4", made, SLOWER, Policy()) == GpuEvidence("l4", fault=Fault.OURS)
+    found = gate.evidence("l4", made, SLOWER, Policy())
+    assert (found.verdict, found.fault, found.blockers) == (None, Fault.OURS, ())
+    assert decide([found]).conclusion == "action_required", "the head could have written it"
 
 
 REPLANNED = "the cards of the default branch changed between plan and report, so this must be measured again"
@@ -345,7 +347,7 @@ def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(
     assert [render.plain_line(line) for line in held.missing] == ([REPLANNED] if again else [])
     assert (held.contrary == ()) == again
     found = decide([gate.evidence("l4", made, SLOWER if again else SAME, Policy())])
-    assert (found.conclusion, codes(found)) == (("failure", ["slower"]) if again else ("neutral", []))
+    assert (found.conclusion, codes(found)) == (("failure", ["slower"]) if again else ("action_required", []))
 
 
 def missing(name: str, *cases: Case, cards: tuple[Card, ...] = (NORM, SWIGLU), **changes: object) -> list[str]:
@@ -412,7 +414,7 @@ def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
     assert [render.plain_line(line) for line in found.open] == [
         "rmsnorm was judged by the card of this pull request, not by that of the plan"
     ]
-    assert (found.conclusion, found.blocks) == ("neutral", False)
+    assert (found.conclusion, found.blocks) == ("action_required", False)
 
 
 def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None:

@@ -121,7 +121,7 @@ def changed(*percents: float, processes: int = 4, card: str = "") -> list[Eviden
     ("percents", "processes", "status"),
     [
         ((1.2,) * 27, 3, Status.REGRESSED),
-        ((1.2,) * 27, 2, Status.UNCONFIRMED),
+        ((1.2,) * 27, 2, Status.LIKELY_SLOWER),
         ((0.9,) * 27, 4, Status.UNCHANGED),
         ((1.2,) * 3, 4, Status.REGRESSED),
         ((1.2,) * 2, 4, Status.SLOWER),
@@ -177,7 +177,7 @@ def test_each_card_has_a_mean_of_its_own_and_one_case_has_none() -> None:
     ("cases", "status", "outcome"),
     [
         ([below_gate(NINE[0], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
-        ([below_gate(NINE[0], 1.2)], Status.UNCONFIRMED, Outcome.INCONCLUSIVE),
+        ([below_gate(NINE[0], 1.2)], Status.LIKELY_SLOWER, Outcome.LIKELY_SLOWER),
         ([below_gate(NINE[0], -4.0)], Status.IMPROVED, Outcome.IMPROVED),
         ([below_gate(NINE[0], -9.0), below_gate(NINE[1], 1.2)], Status.IMPROVED, Outcome.SLOWER),
         ([same(NINE[0], 0.0)], Status.UNDECIDED, Outcome.EQUIVALENT),
@@ -217,8 +217,8 @@ def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     two, three = (measured(*(1.2,) * 3, processes=processes) for processes in (2, 3))
     known = remembered(two)
     verdict = judge(two, POLICY, history=known)
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
-    assert "(it takes 3 processes to block)" in verdict.reason
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.LIKELY_SLOWER, 3)
+    assert "past the 1% that blocks, after 2 of 4 repeats" in verdict.reason
     assert len(undecided(two, POLICY, known)) == 3
     assert undecided(three, POLICY, known) == frozenset()
     assert undecided(measured(*(0.2,) * 3, processes=2), POLICY, known) == frozenset()

@@ -99,7 +99,7 @@ CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
         ),
         (
             (check(card="rmsnorm", status="skipped", run=None, reason="No tool."),),
-            ["the sanitizer check did not run for rmsnorm: no tool", "the sanitizer check did not run for swiglu"],
+            ["the sanitizer check did not run for swiglu", "the sanitizer check did not run for rmsnorm: no tool"],
         ),
         (
             (check(KNOWN, card="rmsnorm", run=1), check(card="swiglu")),

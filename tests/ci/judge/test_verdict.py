@@ -424,7 +424,7 @@ SENTENCES = [
         0.05,
         0.03,
         2,
-        "cannot tell: likely between 4.1% and 5.8% slower, but not certain; it takes 4 processes to show a direction",
+        "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats",
     ),
     (0.0, 0.2, 5, "cannot tell: between 5.5% faster and 0.1% slower; a change below 12.4% could not be seen"),
     (0.03, 0.1, 5, "cannot tell: likely between 0.1% and 3.1% slower, but not certain in 5 processes"),

@@ -66,7 +66,7 @@ def around(value: float, record: RunRecord, rules: Callable[[float], Policy]) ->
 
 
 SLOW, FAST_HEAD = differing(5.0), differing(-20.0)
-REGRESSED, UNCONFIRMED, SLOWER = Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER
+REGRESSED, LIKELY_SLOWER, SLOWER = Status.REGRESSED, Status.LIKELY_SLOWER, Status.SLOWER
 IMPROVED, FASTER = Status.IMPROVED, Status.FASTER
 
 
@@ -105,18 +105,19 @@ def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, sho
     assert statuses == (short, short, passed)
 
 
-@pytest.mark.parametrize(("processes", "status"), [(4, UNCONFIRMED), (5, REGRESSED), (6, REGRESSED)])
+@pytest.mark.parametrize(("processes", "status"), [(4, LIKELY_SLOWER), (5, REGRESSED), (6, REGRESSED)])
 def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: Status) -> None:
     rules = policy(processes={"to_block": 5})
     verdict = only(differing(5.0, processes), rules)
     assert verdict.status is status
-    assert ("it takes 5 processes to block" in verdict.sentence) == (status is UNCONFIRMED)
+    assert ("after 4 of 5 repeats" in verdict.sentence) == (status is LIKELY_SLOWER)
     assert only(differing(-20.0, 4), rules).status is IMPROVED, "an improvement blocks nothing"
 
 
 @pytest.mark.parametrize(("change", "status"), [(5.0, REGRESSED), (-20.0, IMPROVED)])
 def test_it_takes_four_processes_to_see_a_direction(change: float, status: Status) -> None:
-    assert only(differing(change, 3), policy()).status is Status.UNDECIDED
+    likely = Status.LIKELY_SLOWER if change > 0 else Status.LIKELY_FASTER
+    assert only(differing(change, 3), policy()).status is likely
     assert only(differing(change, 4), policy()).status is status
 
 
@@ -203,7 +204,9 @@ def test_cards_keep_cases_of_one_id_apart() -> None:
         ((), Outcome.EQUIVALENT, 2),
         ((Status.IMPROVED, Status.UNDECIDED), Outcome.INCONCLUSIVE, 3),
         ((Status.SLOWER, Status.ALONE), Outcome.INCONCLUSIVE, 3),
-        ((Status.UNCHANGED, Status.UNCONFIRMED), Outcome.INCONCLUSIVE, 3),
+        ((Status.UNDECIDED, Status.LIKELY_SLOWER, Status.IMPROVED), Outcome.LIKELY_SLOWER, 3),
+        ((Status.LIKELY_FASTER, Status.IMPROVED), Outcome.LIKELY_FASTER, 3),
+        ((Status.LIKELY_FASTER, Status.SLOWER), Outcome.SLOWER, 2),
     ],
 )
 def test_the_verdict_on_a_record_of_several_cases(statuses: tuple[Status, ...], outcome: Outcome, code: int) -> None:

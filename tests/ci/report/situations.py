@@ -214,7 +214,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
 LIKE_OTHERS = {
     "equivalent",
     "baseline_of_another_gpu",
-    "slower_unconfirmed",
+    "slower_likely",
     "slower_and_one_undecided",
     "slower_together",
 }

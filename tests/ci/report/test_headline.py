@@ -42,7 +42,7 @@ def surfaces(gpus: list[tuple[gate.GpuEvidence, GpuReport]], found: Decision) ->
 
 def agrees(line: str, conclusion: str) -> bool:
     """Whether a first line says what the check does."""
-    expected = {"failure": ("Blocks", RED), "success": ("Does not block", GREEN), "action_required": ("Held", "❔")}
+    expected = {"failure": ("Blocks", RED), "success": ("Does not block", GREEN), "action_required": ("Held", "❔⚠🛠➖")}
     says, marks = expected.get(conclusion, ("Does not block", "⚠❔🛠➖"))
     said = re.findall(r"\b(?:Blocks|Held|Does not block)\b", line)
     return said == [says] and re.match(r"\S+ (Blocks|Held|Does not block)", line) is not None and line[0] in marks
@@ -116,7 +116,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     ("faster", {"description": ("## Intent",)},
      "⛔ Blocks: the description; speed: 1 of 4 cases 12.8% faster on the L4, 3 unchanged"),
     ("equivalent", {"refused": (("artifact x is refused",),)},
-     "❔ Does not block: incomplete, since artifact x is refused; so far no change: all 9 cases within ±1% on the L4"),
+     "❔ Held: incomplete, since artifact x is refused; so far no change: all 9 cases within ±1% on the L4"),
     ("slower", {"description": ("## Intent",)}, "❌ Blocks: 1 of 9 cases 4.9% slower on the L4, 8 unchanged"),
 ]  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_both_directions_and_what_is_missing_are_told_of_all_gpus() -> None:
     [
         (
             "causes/without-tensor-cores",
-            "likely 381.6% slower (365.6 to 398.2%) on the H200, not certain after 2 repeats",
+            "very likely 381.6% slower (365.6 to 398.2%) on the H200",
         ),
         ("comparisons/identical", "cannot tell: "),
         ("causes/heads-apart", "cannot tell: "),
@@ -161,7 +161,7 @@ def test_both_directions_and_what_is_missing_are_told_of_all_gpus() -> None:
 )
 def test_likely_is_what_lies_wholly_past_the_gate_and_nothing_else(path: str, said: str) -> None:
     made = reported(record.read(DATA / f"{path}.json"), POLICY).report
-    assert render.plain_line(made.headline).partition("Does not block: ")[2].startswith(said)
+    assert render.plain_line(made.headline).partition(": ")[2].startswith(said)
 
 
 def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:

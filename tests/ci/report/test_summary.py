@@ -59,7 +59,7 @@ def step(text: str) -> str:
          "`/kernelgate accept s512_b32_h8_d64_fp16 because it is intended`"),
         ("faster", {}, "**Now:** nothing to do."),
         ("certain_below_gate", {}, f"**Now:** nothing has to be done, but the cause is in {DIFF}."),
-        ("slower_unconfirmed", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
+        ("slower_likely", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
         ("cannot_tell_throttled", {}, "**Now:** `/kernelgate bench s512_b8_h8_d64_fp16 s512_b32_h8_d64_fp16` tries "
          f"again. Again? [Lock the clocks]({DOCS}/runner.md#4-clocks)."),
         ("wrong_result", {}, "**Now:** repeat it with `kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal` and "
@@ -171,7 +171,7 @@ def said(base_us: float, low_us: float, high_us: float) -> Report:
 def test_both_speeds_are_named_and_no_interval(speeds: tuple[float, float, float], first: str, second: str) -> None:
     made = said(*speeds)
     text = render.comment(made)
-    assert text.startswith(f"### ❔ Does not block: cannot tell: head has two speeds, {first}\n\n{second} ")
+    assert text.startswith(f"### ❔ Held: cannot tell: head has two speeds, {first}\n\n{second} ")
     assert "interval" not in text.split("<details>")[0]
     assert "[+" not in text
     again = "Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: [guide](https://"

@@ -59,7 +59,7 @@ def why(head: str, change_pct: float = 22.9) -> list[str]:
 def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
     return [
         "".join(getattr(piece, "text", piece) for piece in line)
-        for line in explaining.why(found, judge(Outcome.REGRESSED), cases, Gates())
+        for line in explaining.why(found, judge(Outcome.REGRESSED), cases)
     ]
 
 
