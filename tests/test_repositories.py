@@ -65,7 +65,7 @@ def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been
     assert done.returncode == 0, done.stderr
     compiled = "compiled for `sm_80, sm_89, sm_90`, and not run"
     why = "no card has cases for a machine without a GPU"
-    assert comment(folder).splitlines()[0] == f"### ➖ Not measured: {compiled}: {why}"
+    assert comment(folder).splitlines()[0] == f"### ➖ Does not block: not measured: {compiled}: {why}"
     for target in ("sm_80", "sm_89", "sm_90"):
         assert re.search(rf"\| `_swiglu` \| `{target}` \| \d+ \| 0 B \|", comment(folder))
 
@@ -92,7 +92,7 @@ def test_a_wrong_kernel_is_found_and_blocks(tmp_path: Path) -> None:
     change(folder / "csrc/rmsnorm.cpp", "* scale *", "* 1.01f * scale *")
     done = kernelgate(folder, "pr")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "Wrong result" in comment(folder).splitlines()[0]
+    assert comment(folder).startswith("### 🛑 Blocks: wrong result in ")
     assert re.search(r"kernelgate fuzz --seed \d+ --case \S*fuzz_\d\d", comment(folder))
 
 
