@@ -60,6 +60,8 @@ RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "initiali
 """Steps in which only the runner can fail."""
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
+ATTEMPTS = 3
+"""Of what is held: the first, and twice by itself."""
 _LATER: Line = (
     Mark.SLIGHT,
     " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
@@ -129,6 +131,7 @@ def assemble(
         policy.template.claims == "block",
         info.acceptances,
         hold,
+        info.attempts < ATTEMPTS,
     )
     try:
         return _posting(results, decision, asked)

@@ -6,6 +6,7 @@ either comes from GitHub's API (`run-info.json`) or was checked by untrusted_art
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -125,6 +126,12 @@ class RunInfo(Model):
         return tuple({(one.case, one.base_sha): one for one in every}.values())
 
     @property
+    def attempts(self) -> float:
+        """How often its own run was made, which alone can be made again; a fork's needs an approval each time."""
+        own = self.told in (None, (self.run.run_id, self.run.run_attempt)) and not self.fork
+        return (self.run.run_attempt or 1) if own and self.run.event == "pull_request" else math.inf
+
+    @property
     def pull_request(self) -> int | None:
         return self.run.pull_request
 
@@ -161,11 +168,11 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
             conclusion=run.conclusion,
             under_way=True,
             begun=True,
-            fork=run.head_repository is None or run.head_repository.full_name != bot.repository.full_name,
         )
     else:
         info = _ended(bot, run, pull, into, asked)
-    more = {"told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
+    fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
+    more = {"fork": fork, "told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
     info = info.model_copy(update=more)
     write_run_info(info, into)
     return info

@@ -86,6 +86,8 @@ def post(
         bool(decision.held),
     )
     ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
+    if decision.again and not (ended[-1].left or ended[-1].error):
+        bot.step.output(again="true")
     if not ended[-1].left:
         # Unless something newer or worse stands.
         labels = frozenset(filter(None, (decision.label, Label.ACCEPTED if info.accepted else None)))

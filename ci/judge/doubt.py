@@ -5,16 +5,18 @@ What only the machine makes unclear passes and is said. What a head could do to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from scipy import special
 
-from kernelgate.bench.record import CaseKey, RunRecord, Side, TimedCase, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.judge import cards, correctness
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
-from kernelgate.ci.judge.witness import UNCONFIRMED, WITNESS
+from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED, WITNESS
 from kernelgate.ci.policy.policy import Gates
 
 LIKELY_SLOWER: Final = "likely_slower"
@@ -24,9 +26,16 @@ UNMEASURED: Final = "not_measured"
 Cause = Literal["head", "machine"]
 OF_MACHINE: Final = frozenset({"throttled", "clock_change", "few_values", "too_few", UNCONFIRMED})
 """Findings that no head causes, or that withhold no more than the name of an improvement."""
-WIDER: Final = 2.0
-"""Where the head's times lie so many times as far apart between processes as the base's, which ran beside them, it is
-the head whose speed alternates."""
+SCATTER: Final = frozenset({"processes_disagree", "lone_process"})
+"""Findings of processes that are not alike."""
+WIDER_P: Final = 1e-3
+"""The head's processes scatter more than the base's, which ran beside them, where chance explains it less often (F)."""
+
+
+LASTING: Final = frozenset(
+    {correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED, "below_floor", "beyond_reference", "few_values"}
+)
+"""Findings that come again whenever it is measured."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,11 @@ class Doubt:
     def holds(self) -> bool:
         """Nothing passes of which nothing is known, whoever caused that."""
         return self.cause == "head" or self.code == UNMEASURED
+
+    @property
+    def lasts(self) -> bool:
+        """Measured again, it is the same: what the machine lacks it lacks again."""
+        return self.code in LASTING or (self.code == INCOMPLETE and self.cause == "machine")
 
 
 def of_verdict(label: str, record: RunRecord, verdict: RecordVerdict | None, gates: Gates) -> Iterator[Doubt]:
@@ -75,15 +89,37 @@ def _may_be_the_heads(case: CaseVerdict, timed: TimedCase, base_wrong_alone: set
     machines = OF_MACHINE | {finding.code for finding in case.disqualifying if finding.side == "base"}
     if case.key in base_wrong_alone:
         machines |= {correctness.BASE_WRONG}
-    if _reach(timed, "head") <= WIDER * _reach(timed, "base"):
-        machines |= {"processes_disagree", "lone_process"}
+    levels, within = _slowest(timed)
+    gate = math.log1p(gates.regression_pct / 100)
+    if within <= gate:
+        machines |= {"drift"}
+    if levels <= gate:
+        machines |= {"carry_over", "clock_dependent"}
+    if levels <= gate or not _scatters_more(timed):
+        machines |= SCATTER
     return any(finding.code not in machines for finding in case.disqualifying)
 
 
-def _reach(timed: TimedCase, side: Side) -> float:
-    """How far a side's processes lie apart, in log time."""
-    levels = [float(np.median(np.log(times))) for one in timed.processes if (times := one.samples_us.get(side))]
-    return max(levels) - min(levels) if levels else 0.0
+def _slowest(timed: TimedCase) -> tuple[float, float]:
+    """In log time, how much slower than the base the head is in its slowest process, and how much slower than its
+    process in the slowest first or last third of one."""
+    levels, within = [0.0], [0.0]
+    for times in (one.samples_us for one in timed.processes):
+        if {"base", "head"} <= times.keys() and len(times["head"]) >= 3:
+            ratios = np.log(np.array(times["head"]) / np.array(times["base"]))
+            third = len(ratios) // 3
+            levels.append(float(np.median(ratios)))
+            within += [float(np.median(part)) - levels[-1] for part in (ratios[:third], ratios[-third:])]
+    return max(levels), max(within)
+
+
+def _scatters_more(timed: TimedCase) -> bool:
+    base, head = (
+        [float(np.median(np.log(times))) for one in timed.processes if (times := one.samples_us.get(side))]
+        for side in ("base", "head")
+    )
+    ratio = float(np.var(head)) / max(float(np.var(base)), 1e-12)
+    return float(special.fdtrc(max(1, len(head) - 1), max(1, len(base) - 1), ratio)) < WIDER_P
 
 
 def _is_wrong(case: TimedCase) -> bool:

@@ -144,6 +144,8 @@ class Decision:
     """Those that hold for one of the regressions."""
     held: tuple[Doubt, ...] = ()
     """What asks for action, though nothing blocks; none where the policy lets doubts pass."""
+    again: bool = False
+    """It is measured again by itself, and held until then, whoever caused the doubt."""
     settled: bool = False
     """Everything is known, and but for what is accepted nothing is in doubt: as a success, this takes an earlier
     failure of the same commit back."""
@@ -218,12 +220,14 @@ def decide(
     claims_block: bool = True,
     accepted: Sequence[Acceptance] = (),
     hold: bool = True,
+    again: bool = False,
 ) -> Decision:
     """What follows from everything that is known.
 
     `description`: the sections that are missing and block. `refused`: artifacts that could not be used, a sentence
     each. `claims_block`: whether the policy lets a contradicted claim block. `accepted`: everything that somebody
     accepted, for whatever commits. `hold`: whether the policy lets a doubt hold the merge.
+    `again`: whether it may still be measured again by itself.
     """
     found = [Blocker(BlockCode.DESCRIPTION, None, section) for section in description]
     open_, regressions = [*refused], []
@@ -243,7 +247,8 @@ def decide(
     blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
     outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
     doubts = [*([Doubt(doubt.REFUSED, None)] if refused else []), *(one for gpu in gpus for one in _doubts(gpu))]
-    held = tuple(one for one in doubts if hold and one.holds and not blockers)
+    again = again and hold and not blockers and not all(one.lasts for one in doubts)
+    held = tuple(one for one in doubts if hold and not blockers and (again or one.holds))
     waits = bool(held) or any(gpu.fault is Fault.DISPUTED for gpu in gpus)
     passes = bool(gpus) and not open_ and not waits and _PASSING.issuperset(outcomes)
     conclusion: Conclusion = "success" if passes else "action_required" if waits else "neutral"
@@ -253,7 +258,7 @@ def decide(
         label = _label(outcomes, passes)
     taken_ = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
     settled = bool(taken_) and not blockers and not open_ and all(_is_settled(gpu, taken_) for gpu in gpus)
-    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, settled)
+    return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, again, settled)
 
 
 def _doubts(gpu: GpuEvidence) -> tuple[Doubt, ...]:

@@ -197,7 +197,8 @@ NOTE = {"schema": "kernelgate.failure/1", "fault": "runner", "message": "the GPU
 def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault: str, job: str) -> None:
     label, step = ("l4", "fuzz") if job.startswith("measure") else ("build", "build head")
     note = {"failure.json": json.dumps(NOTE | {"fault": fault}).encode()}
-    found = pull.run([(label, note)], {job: ("failure", [(step, "failure")])}, conclusion="failure")
+    jobs = {job: ("failure", [(step, "failure")])}
+    found = pull.run([(label, note)], jobs, conclusion="failure", run_attempt=3)
     assert (found.conclusion, found.labels) == ("action_required", ())
     why = f"the job {job} stopped at {step}, and only a file that it left says that"
     first = f"### ❔ Held: not verified: {why}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,13 @@ def named(example: str, **subject: Any) -> bytes:
 
 
 def measured(
-    desk: Desk, tmp_path: Path, members: dict[str, dict[str, bytes]], claim: str = "none", job: str = "", **pull: Any
+    desk: Desk,
+    tmp_path: Path,
+    members: dict[str, dict[str, bytes]],
+    claim: str = "none",
+    job: str = "",
+    run: Any = None,
+    **pull: Any,
 ) -> Path:
     """A pull request with a run of this `job` that left these artifacts behind, fetched."""
     facts: dict[str, Any] = {
@@ -68,7 +75,7 @@ def measured(
         "body": BODY.format(claim=claim),
     }
     opened = desk.github.pulls.get(1) or desk.github.open_pull(**facts | pull)
-    run = desk.github.add_run(opened)
+    run = desk.github.add_run(opened, **(run or {}))
     if job:
         desk.github.add_job(run, job, "success")
     for name, content in members.items():
@@ -115,7 +122,7 @@ def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     [
         ("faster", "success", ["performance: improved"]),
         ("equivalent", "success", ["performance: unchanged"]),
-        ("cannot_tell_throttled", "neutral", []),
+        ("cannot_tell_throttled", "action_required", []),
         ("wrong_result", "failure", []),
     ],
 )
@@ -125,6 +132,34 @@ def test_each_verdict_has_its_conclusion_and_label(
     folder = measured(desk, tmp_path, l4(example), labels=["performance: regressed"])
     post(desk.bot, folder, POLICY)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
+
+
+@pytest.mark.parametrize(
+    ("example", "at_last", "says"),
+    [
+        ("cannot_tell_throttled", "neutral", "tries again"),
+        ("wrong_result", "failure", "repeat it"),
+        ("faster", "success", "Does not block"),
+    ],
+)
+def test_what_is_held_is_measured_again_twice_and_no_more(
+    desk: Desk, tmp_path: Path, example: str, at_last: str, says: str
+) -> None:
+    """Until then nothing passes, whoever caused the doubt; a fork's run needs an approval each time."""
+    decided = at_last in ("success", "failure")
+    for attempt in (1, 2, 3):
+        desk.outputs_file.unlink(missing_ok=True)
+        desk.github.checks.clear()
+        folder = measured(desk, tmp_path, l4(example), run={"run_attempt": attempt})
+        post(desk.bot, folder, POLICY)
+        again = attempt < 3 and not decided
+        assert the_check(desk)["conclusion"] == ("action_required" if again else at_last)
+        assert desk.outputs.get("again") == ("true" if again else None)
+        assert ("it is measured again by itself" if again else says) in the_comment(desk)
+    info = read_run_info(folder)
+    assert [info.model_copy(update=other).attempts for other in ({}, {"fork": True}, {"told": (9, 1)})] == [
+        3, math.inf, math.inf,
+    ]  # fmt: skip
 
 
 def carded(name: str) -> dict[str, dict[str, bytes]]:

@@ -43,7 +43,7 @@ def jumping(side: int) -> RunRecord:
 
 def drifting(side: int, role: str = "alternating") -> RunRecord:
     both = [list(one) for one in sides()]
-    both[side] = [one * np.linspace(0.97, 1.03, len(one)) for one in both[side]]
+    both[side] = [one * np.linspace(0.9, 1.1, len(one)) for one in both[side]]
     return paired_record(*both, role=role)  # type: ignore[arg-type]
 
 
