@@ -590,7 +590,7 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
     if decision.blockers:
         return _unblock(gpus, worst, decision, places)
     if decision.again:
-        return (NOW, " nothing to do: it is measured again by itself, twice at most.")
+        return (NOW, " it is measured again by itself, twice at most; ", *_again(worst, (), places), " does it now.")
     disputed = worst.failure is not None and worst.failure.fault is Fault.DISPUTED
     if decision.conclusion == "action_required" and (disputed or not decision.held):
         return (NOW, " somebody with write access has it measured again: ", *_again(worst, (), places))

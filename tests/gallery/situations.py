@@ -294,8 +294,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield from _planted()
     # By noise and machine.
     yield "noisy", bot(noisy(0.0, 0.15), known=False), unknown(r"noisy|could not be seen")
-    yield "noisy, one process", bot(noisy(0.0, 0.01, 1), known=False), unknown(r"too few|process")
-    yield "throttled", bot(hot(), known=False), unknown(r"throttled")
+    yield "noisy, one process", bot(noisy(0.0, 0.01, 1), known=False), unknown(r"too few|process", ("held", "passes"))
+    yield "throttled", bot(hot(), known=False), unknown(r"throttled", ("held", "passes"))
     yield "two speeds", bot(at_two_speeds(), known=False), unknown(r"two speeds", ("held", "blocks"))
     yield "head drifts", bot(drifting(), known=False), unknown(r"drift|moved|wander", ("held", "passes"))
     yield "contradicted by the witness", bot(contradicted()), replace(unknown("something", "held"), much=(faster(30),))
