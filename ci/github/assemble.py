@@ -334,16 +334,27 @@ def blame(job: Job) -> tuple[Fault, str]:
 
 def _with_measured(described: Description, results: Sequence[GpuResult], info: RunInfo) -> Description:
     """The description without what every GPU's measurement supplies. A head that is to blame itself cannot be measured
-    before it is fixed, so that nothing of this is asked of it."""
+    before it is fixed, so that nothing of this is asked of it; nor can an author write what a lost GPU, or one without
+    a profiler, was to measure."""
     if any(one.evidence.fault in (Fault.BUILD, Fault.OUTPUT) for one in results):
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
     by_pull = (info.run.event or "").startswith("pull_request")
+    open_: dict[str, str] = {}
     for evidence, report in ((one.evidence, one.report) for one in results):
         judged = report.verdict is not None and report.verdict.refused is None and evidence.label not in stopped
         whole = report.record if judged and evidence.fault is None else None
-        supplied &= completeness.supplied(whole, by_pull) if whole is not None else set()
-    return described.filled_by(supplied)
+        held = completeness.supplied(whole, by_pull) if whole is not None else frozenset()
+        supplied &= held
+        if report.record is None:
+            open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
+        elif "benchmark" in held and not any(one.metrics for one in report.record.profile):
+            open_ = {"evidence": _NO_PROFILE, **open_}
+    return described.filled_by(supplied).left_open_by(open_)
+
+
+_LOST = "nothing was measured, which is not its author's fault; measured again, it is filled in"
+_NO_PROFILE = "no profile was made; ncu on the runner fills it in, or numbers from before and after"
 
 
 # What is not judged ---------------------------------------------------------------------------------------------------
@@ -399,9 +410,12 @@ def _description_lines(description: Description) -> Iterator[Line]:
             head: Line = (Mark.SLOWER, " this blocks: in the description ")
             unfilled = ", and was not measured in full" if one.part.key in completeness.SUPPLIES else ""
             yield (*head, Code(one.part.heading), f" {one.why}{unfilled}; {one.part.how}")
-    if others := [one.part.heading.lstrip("# ") for one in description.missing if not one.blocks]:
+    for why in dict.fromkeys(one.unmeasured for one in description.missing if one.unmeasured):
+        parts_ = ", ".join(one.part.heading.lstrip("# ") for one in description.missing if one.unmeasured == why)
+        yield (Mark.SLIGHT, f" the description lacks: {parts_}: {why}")
+    if others := [one.part.heading.lstrip("# ") for one in description.missing if not (one.blocks or one.unmeasured)]:
         yield (Mark.UNKNOWN, f" the description lacks: {', '.join(others)}")
     if description.filled:
         yield (Mark.PASSED, f" in the description, filled by the measurement: {', '.join(description.filled)}")
     for line in description.unread[:3]:
-        yield (Mark.UNKNOWN, " claim not understood: ", Code(line, most=120))
+        yield (Mark.SLIGHT, " claim not understood: ", Code(line, most=120))
