@@ -188,7 +188,8 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
     found = [_safely(label, folder, asked) for label in _labels(folder)]
     if not any(one.report.record or one.evidence.label != BUILD for one in found):
         ended = f"the run ended ({info.conclusion or 'without a result'}) and left no record"
-        left = Fault.OURS, "no record could be used" if info.refused else ended
+        # The head could have written what is refused.
+        left = (Fault.DISPUTED, "no record could be used") if info.refused else (Fault.OURS, ended)
         return found or [_failed(BUILD, info, *(blame(info.failed[0]) if info.failed and not info.refused else left))]
     # The note of a build that other records came out of is about another target.
     found = [one for one in found if one.evidence.label != BUILD] or found
@@ -206,7 +207,8 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
             one = replace(one, evidence=replace(evidence, fault=fault, doubts=doubts))
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
-        left = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
+        fault = Fault.DISPUTED if info.refused else Fault.OURS
+        left = fault, f"the GPU {label} was to be measured, and left no record that can be used"
         results.append(_failed(label, info, *(blame(stopped[label]) if label in stopped else left)))
     return results
 

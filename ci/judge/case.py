@@ -70,7 +70,8 @@ class Status(IntEnum):
 
     @property
     def is_faster(self) -> bool:
-        return self in (Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER)
+        """For certain: what is likely at most is no gain that anything may rest on."""
+        return self in (Status.IMPROVED, Status.FASTER)
 
     @property
     def is_likely(self) -> bool:
@@ -79,7 +80,7 @@ class Status(IntEnum):
     @property
     def is_news(self) -> bool:
         """Whether there is a difference that matters, certain or likely."""
-        return self.is_slower or self.is_faster
+        return self.is_slower or self.is_faster or self.is_likely
 
 
 _OUTCOMES = {

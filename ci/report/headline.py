@@ -76,6 +76,10 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     return with_consequence(mark, (*text, *(("; ", *missing, " missing") if missing else ())), decision)
 
 
+def _gains(one: JudgedCase) -> bool:
+    return one.status.is_news and not one.status.is_slower
+
+
 def is_lost(gpu: GpuReport) -> bool:
     """Whether nothing is known of this GPU, and the change is not to blame for that."""
     return gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS)
@@ -83,9 +87,9 @@ def is_lost(gpu: GpuReport) -> bool:
 
 def _best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> Line:
     """ ", 2 up to 15.0% faster on `l4`", where nothing is faster on the GPU that the line is about."""
-    if words.mark.tone not in ("bad", "warn") or any(one.status.is_faster for one in worst.cases):
+    if words.mark.tone not in ("bad", "warn") or any(_gains(one) for one in worst.cases):
         return ()
-    others = [(gpu, faster) for gpu in gpus if (faster := [one for one in gpu.cases if one.status.is_faster])]
+    others = [(gpu, faster) for gpu in gpus if (faster := [one for one in gpu.cases if _gains(one)])]
     if not others:
         return ()
     gpu, faster = min(others, key=lambda one: one[1][0].case.change_pct or 0.0)
@@ -409,7 +413,7 @@ def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str
     slower themselves; of the unchanged how many, where nothing else is left."""
     rest = [one for one in cases if one not in told]
     worse = [one for one in rest if one.status.is_slower and not any(told_.status.is_slower for told_ in told)]
-    better = sorted((one for one in rest if one.status.is_faster), key=lambda one: one.case.change_pct or 0.0)
+    better = sorted((one for one in rest if _gains(one)), key=lambda one: one.case.change_pct or 0.0)
     unknown, same = (sum(one.status is which for one in rest) for which in (Status.UNDECIDED, Status.UNCHANGED))
     parts = [*(_upto(group) for group in (worse, better) if group), *([f"{unknown} unknown"] if unknown else [])]
     if 0 < same == len(rest) - len(worse) - len(better) - unknown:

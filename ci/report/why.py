@@ -94,7 +94,7 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
     `label`: of the GPU, where several are reported.
     """
     profiles = {one.key: one for one in both_sides(record)}
-    news = [one for one in cases if one.status.is_slower] + [one for one in cases if one.status.is_faster]
+    news = sorted((one for one in cases if one.status.is_news), key=lambda one: not one.status.is_slower)
     profiled = [one for one in news if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:

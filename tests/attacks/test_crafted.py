@@ -53,6 +53,10 @@ CRAFTED: dict[str, Change] = {
     "a negative count": lambda content: content["checks"][0].update(asked=-1),
     "an axis of 1e300": lambda content: content["cases"][0]["axes"].update(M=1e300),
     "work of 1e300": lambda content: content["cases"][0]["work"].update(flops=1e300),
+    "a timed error of 1e30": lambda content: content["processes"][0]["timings"][0].update(
+        errors={"head": {"maximum": 1e30}}
+    ),
+    "a fuzz error of 1e30": lambda content: content["checks"][0]["results"][0].update(max_abs_error=1e30),
     "a share of 2": lambda content: content["processes"][0]["timings"][0].update(
         telemetry={"throttle_shares": {"sw_power_cap": 2}}
     ),
@@ -64,6 +68,7 @@ def test_numbers_that_no_measurement_gives_are_refused(tmp_path: Path, crafted: 
     found = judged(tmp_path, changed(measured(-0.3), CRAFTED[crafted]))
     assert (found.conclusion, found.labels) == ("action_required", ())
     assert "is refused" in found.comment
+    assert "not your fault" not in found.comment, "the head may have caused it"
 
 
 @pytest.fixture

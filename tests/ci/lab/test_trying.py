@@ -25,6 +25,7 @@ def verdict(status: Status, change_pct: float) -> RecordVerdict:
         (Status.FASTER, -2.0, False, "revert"),
         (Status.FASTER, -2.0, True, "keep"),
         (Status.UNDECIDED, -50.0, True, "revert"),
+        (Status.LIKELY_FASTER, -50.0, True, "revert"),
         (Status.SLOWER, 2.0, True, "revert"),
     ],
 )
