@@ -404,8 +404,8 @@ def _upto(group: Sequence[JudgedCase], of: int = 0) -> str:
     number = f"{len(group)} of {of} cases " if len(group) < of else "both cases " if of == 2 else f"all {of} cases "
     count = number if of > 1 else "" if of else f"{len(group)} "
     upto, likely = "up to " if len(group) > 1 else "", group[0].status.is_likely
-    text = f"{count}{upto}{size} {_direction(case.change_pct)}"
-    return f"very likely {text} {between}" if likely else text
+    text = f"{upto}{size} {_direction(case.change_pct)}"
+    return f"{count}very likely {text} {between}" if likely else f"{count}{text}"
 
 
 def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str:
