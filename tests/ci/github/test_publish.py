@@ -651,7 +651,7 @@ def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule:
     policy = Policy.model_validate({"template": rules})
     post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks"), policy)
     assert the_check(desk)["conclusion"] == "success"
-    asked = "❔ the description lacks: Intent and hypothesis, Profiler evidence, Testing done" in the_comment(desk)
+    asked = "❔ the description lacks: Intent and hypothesis, Testing done" in the_comment(desk)
     assert asked == (rule == "warn")
     assert ("the description lacks" in the_comment(desk)) == (rule == "warn")
 
