@@ -94,9 +94,9 @@ def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
     return AccuracyVerdict(key, one, Standing.LESS if worse else _not_worse(one, alpha), worse)
 
 
-def less_accurate(record: RunRecord) -> tuple[str, ...]:
+def less_accurate(record: RunRecord) -> tuple[CaseKey, ...]:
     """The ids of the cases whose outputs are, the worst first."""
-    return tuple(dict.fromkeys(one.key.id for one in judge(record) if one.standing is Standing.LESS))
+    return tuple(dict.fromkeys(one.key for one in judge(record) if one.standing is Standing.LESS))
 
 
 def unmeasured(record: RunRecord) -> Iterator[Line]:

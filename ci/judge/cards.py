@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kernelgate.bench.record import Build, Note, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Build, CaseKey, Note, RunRecord, TimedCase, timed_cases
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
@@ -40,6 +40,12 @@ def known(record: RunRecord) -> frozenset[str]:
     """Every card that the record names anywhere; "" for what names none."""
     builds, cases = (build.card for build in record.builds), (case.card for case in record.cases)
     return frozenset((*builds, *cases, *(card.name for card in record.cards)))
+
+
+def called(record: RunRecord, key: CaseKey) -> str:
+    """How a line names a case: CARD/ID where the record, or its plan, has several cards."""
+    planned = {case.card for case in record.expected.cases} if record.expected else set()
+    return f"{key.card}/{key.id}" if key.card and len((known(record) | planned) - {""}) > 1 else key.id
 
 
 def compared(record: RunRecord) -> tuple[TimedCase, ...]:

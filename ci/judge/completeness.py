@@ -113,7 +113,7 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
             yield from _unwitnessed(record, expected, exempt)
         else:
             yield from _unchecked(record, expected, kind, exempt, by_machine=False)
-    yield from _unverified([case for case in timed if case.case.card not in exempt])
+    yield from _unverified(record, [case for case in timed if case.case.card not in exempt])
     yield from _without_reference(record, expected, exempt, noted=False)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
@@ -134,9 +134,10 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
     held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
     least = expected.processes or 1
-    yield from _said([case for case in expected.cases if not held[case.key] and case.card not in exempt], "not timed")
+    untimed = [case for case in expected.cases if not held[case.key] and case.card not in exempt]
+    yield from _said(record, untimed, "not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least]
-    yield from _said(short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
+    yield from _said(record, short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")
 
 
 def _unchecked(
@@ -177,7 +178,7 @@ def _why_not(check: Check | None) -> str:
     return f"{did}: {sentence(check.reason)}" if check.reason else did
 
 
-def _unverified(timed: Sequence[TimedCase]) -> Iterator[Line]:
+def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]:
     """The cases that some process timed without comparing outputs of what it timed."""
     silent = [
         case.case
@@ -189,7 +190,7 @@ def _unverified(timed: Sequence[TimedCase]) -> Iterator[Line]:
         )
     ]
     if silent:
-        yield ("the outputs of ", *_named(silent), " were not compared in every process")
+        yield ("the outputs of ", *_named(record, silent), " were not compared in every process")
 
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str], noted: bool) -> Iterator[Line]:
@@ -206,7 +207,8 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
             if why is noted and not (why and validity.floors_us(case.case, record.environment.device)):
                 lacking.append(case.case)
     if lacking:
-        yield ("the reference of ", *_named(lacking), " was not timed, so how plausible the times are is not known")
+        unknown = " was not timed, so how plausible the times are is not known"
+        yield ("the reference of ", *_named(record, lacking), unknown)
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -223,7 +225,7 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
             why = next((note.text for note in cards.notes(record, NO_WITNESS) if note.card in (None, case.card)), "")
             lacking.setdefault(why, []).append(case)
     for why, unseen in lacking.items():
-        yield from _said(unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
+        yield from _said(record, unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
 
 
 def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
@@ -241,7 +243,7 @@ def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
     own = cards.of_head(record)
     extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
-        yield ("it holds ", *_named(extra), ", which the plan did not ask for")
+        yield ("it holds ", *_named(record, extra), ", which the plan did not ask for")
 
 
 def _capabilities(record: RunRecord) -> set[str | None]:
@@ -256,16 +258,16 @@ def _keys(case: Case) -> tuple[CaseKey, CaseKey]:
     return case.key, CaseKey("", case.id)
 
 
-def _said(cases: Sequence[Case], what: str) -> Iterator[Line]:
+def _said(record: RunRecord, cases: Sequence[Case], what: str) -> Iterator[Line]:
     """ "x, y were not timed"; nothing of no case."""
     if cases:
-        yield (*_named(cases), f" {_were(cases)} {what}")
+        yield (*_named(record, cases), f" {_were(cases)} {what}")
 
 
-def _named(cases: Sequence[Case]) -> tuple[Piece, ...]:
+def _named(record: RunRecord, cases: Sequence[Case]) -> tuple[Piece, ...]:
     if len(cases) > MAX_NAMED:
         return (counted(len(cases), "case"),)
-    return _listed([case.id for case in cases])
+    return _listed([cards.called(record, case.key) for case in cases])
 
 
 def _listed(names: Sequence[str]) -> tuple[Piece, ...]:

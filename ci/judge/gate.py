@@ -179,13 +179,15 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
     first = 0 if wrong else 1
     if policy.accuracy.action == "fail":
-        found += [(BlockCode.LESS_ACCURATE, case) for case in accuracy.less_accurate(proven)[:first]]
+        worse = accuracy.less_accurate(proven)[:first]
+        found += [(BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in worse]
         missing += accuracy.unmeasured(proven)
     if gates.below_reference_min == "fail":
         below = reference.far_below(decides, gates)[:first]
-        found += [(BlockCode.BELOW_REFERENCE, case.id) for case, _ in below]
+        found += [(BlockCode.BELOW_REFERENCE, cards.called(proven, case.key)) for case, _ in below]
     if gates.above_memory_max == "fail":
-        found += [(BlockCode.MEMORY, one.key.id) for one in reference.above_memory_max(proven, gates)[:first]]
+        above = reference.above_memory_max(proven, gates)[:first]
+        found += [(BlockCode.MEMORY, cards.called(proven, one.key)) for one in above]
         missing += reference.memory_unmeasured(proven)
     by_machine = held.by_machine and missing == [*held.missing]
     lacking = [Doubt(doubt.INCOMPLETE, label, cause="machine" if by_machine else "head")] if missing else []
@@ -236,7 +238,8 @@ def decide(
             found.append(Blocker(_BLOCKING[gpu.fault], gpu.label))
         taken = _taken(gpu, accepted)
         regressed = [Regression(gpu.label, case, case in taken) for case in _regressed(gpu)]
-        found += [Blocker(BlockCode.SLOWER, gpu.label, one.case.id) for one in regressed if not one.accepted][:1]
+        left = [one.case for one in regressed if not one.accepted][:1]
+        found += [Blocker(BlockCode.SLOWER, gpu.label, _named(gpu, case)) for case in left]
         found += gpu.blockers
         if claims_block:
             found += [Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for claim in gpu.contradicted]
@@ -275,6 +278,12 @@ _BLOCKING: Mapping[Fault | None, BlockCode] = {
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
 _SETTLED = CERTAIN - {Outcome.REGRESSED}
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
+
+
+def _named(gpu: GpuEvidence, case: CaseKey) -> str:
+    """CARD/ID where the verdict has several cards; nothing of a mean of all cases."""
+    several = gpu.verdict is not None and len({one.card for one in gpu.verdict.cases}) > 1
+    return f"{case.card}/{case.id}" if several and case.id else case.id
 
 
 def _regressed(gpu: GpuEvidence) -> tuple[CaseKey, ...]:

@@ -674,8 +674,8 @@ def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
         line += ["look for the cause in ", *look, "; "]
     line += [*_whole(gpu, links.NO_LINKS), " measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
     if places.on_github:
-        subject = decision.blockers[0].subject
-        case = next((one for one in gpu.cases if one.case.id == subject), None)
+        first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
+        case = next((one for one in gpu.cases if one.case.key == first), None)
         line += [" ", Code(f"/kernelgate accept {_argument(gpu, case) or 'all'} because it is intended")]
     return tuple(line)
 

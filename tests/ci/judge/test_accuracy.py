@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kernelgate.bench.record import UlpErrors
+from kernelgate.bench.record import CaseKey, UlpErrors
 from kernelgate.ci.judge import accuracy
 from kernelgate.ci.judge.accuracy import ErrorMeasure, Standing
 from tests.accuracies import DRAWS, Floats, accuracy_record, of_errors, output, side
@@ -207,7 +207,7 @@ def test_the_worst_comes_first() -> None:
         *(output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
     )
     assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "best", "better", "alike"]
-    assert accuracy.less_accurate(made) == ("much", "a little")
+    assert accuracy.less_accurate(made) == (CaseKey("", "much"), CaseKey("", "a little"))
 
 
 @pytest.mark.parametrize("count", [2, 3, 20])
