@@ -13,6 +13,7 @@ from kernelgate.bench.record import Case, CaseKey, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.judge.cards import called
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Gates
 
@@ -251,6 +252,8 @@ class Assessed:
     finding: Support
     case: CaseVerdict | None
     about: ClaimedCases
+    name: str = ""
+    """Of the case, with its kernel's where there are several."""
 
     @property
     def line(self) -> Line:
@@ -263,7 +266,7 @@ class Assessed:
             why = (": no measured case fits it",)
         elif self.finding is not Support.NOT_MEASURED:
             change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
-            why = (": ", Code(self.case.id), f" {change} {interval}")
+            why = (": ", Code(self.name), f" {change} {interval}")
         return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *why)
 
 
@@ -276,7 +279,7 @@ def assess(claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, g
     for claim in claims:
         about = cases_of(claim, record)
         cases = [case for case in verdict.cases if case.key in about.cases]
-        found = [Assessed(claim, _found(claim, case, gates), case, about) for case in cases]
+        found = [Assessed(claim, _found(claim, case, gates), case, about, called(record, case.key)) for case in cases]
         none = Assessed(claim, Support.NOT_MEASURED, None, about)
         assessed.append(min(found, key=lambda one: list(Support).index(one.finding), default=none))
     return tuple(assessed)

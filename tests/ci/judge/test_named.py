@@ -5,6 +5,7 @@ from __future__ import annotations
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
+from kernelgate.ci.github import claims
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import BlockCode
@@ -13,7 +14,7 @@ from kernelgate.ci.report import headline
 from kernelgate.ci.report.gpu import of_record
 from kernelgate.ci.report.links import Links
 from tests.ci.card_examples import NORM, SWIGLU, cards_record, timed
-from tests.ci.report_examples import BASE_SHA, HEAD_SHA, judge, slower
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA, judge, same, slower
 
 SHARED = "m4096_n4096_fp16"
 """An id that both kernels have, so that it says nothing alone."""
@@ -61,6 +62,14 @@ def test_what_blocks_names_the_kernel_and_its_command_means_that_one() -> None:
     assert [(one.code, one.subject) for one in decided.blockers] == [(BlockCode.SLOWER, f"rmsnorm/{SHARED}")]
     now = render.plain_line(headline.now([of_record("l4", made, found)], decided, GITHUB))
     assert f"/kernelgate accept rmsnorm/{SHARED} " in now
+
+
+def test_a_claim_names_the_kernel_that_contradicts_it() -> None:
+    made = cards_record((worse := timed(SWIGLU, 4096, 400.0, 440.0), timed(NORM, 4096, 400.0, 400.0)), NORM, SWIGLU)
+    found = judge(Outcome.REGRESSED, slower(worse, 10.0), same(timed(NORM, 4096, 400.0, 400.0), 0.0))
+    written, _ = claims.read_claims("- M=4096: 10% faster")
+    [assessed] = claims.assess(written, made, found, Gates())
+    assert f"swiglu/{SHARED} " in render.plain_line(assessed.line)
 
 
 def test_more_memory_than_allowed_names_the_kernel() -> None:
