@@ -338,6 +338,7 @@ def test_a_maintainer_accepts_a_regression(project: Project) -> None:
         "measure": "skipped",
         "report": "skipped",
         "accept / report": "success",
+        "accept / again": "skipped",
         "bisect": "skipped",
     }
     [comment] = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
