@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from time import monotonic
@@ -18,12 +19,13 @@ from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProce
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, LAYOUTS, WAY, Trial
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.worker import WorkerPool
 
 MAX_CRASHES = 3
-"""After so many crashes or hangs the rest of the list is not run."""
+"""After so many crashes or hangs the rest of the list is not run; crashes of the base, too, do not count at first."""
+MAX_BASE_CRASHES = 4 * MAX_CRASHES
 MAX_SHRUNK = 2
 """Failures of a card that are run again and made smaller: often all have one cause, and each takes seconds."""
 
@@ -52,9 +54,10 @@ def run(
     machine: record.Environment,
     ids: Sequence[str] = (),
     how: tuple[FuzzLimits, WorkerPool | None] = (NO_LIMITS, None),
+    base: Library | None = None,
 ) -> record.Check:
     """Runs the card's kept failures, its list and what is risky besides, in this order, or what is named, as it is. A
-    configuration on which the kernel crashes or hangs has failed.
+    configuration on which the kernel crashes or hangs has failed. What fails is tried on the base, too.
 
     `how`: for how long, and processes that were started before, among which may be the one that this needs.
     Skipped where the card has nothing to fuzz on this machine. Raises KernelgateError where the library cannot be
@@ -73,16 +76,22 @@ def run(
         )
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
-    with trials.trying(library, card, machine, workers) as process:
-        results, untried, late = _results(process, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK)
+    with trials.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:
+        results, untried, late = _results(
+            process, beside, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK
+        )
     reasons = [f"{len(untried)} cannot be judged, such as {untried[0][0].id}: {untried[0][1]}"] if untried else []
-    if late and results and not results[-1].passed:
+    if beside.why_not:
+        reasons.append(f"the base could not be tried: {beside.why_not}")
+    if late and process.deaths >= MAX_CRASHES:
+        reasons.append(f"{len(late)} not run, because the kernel had crashed {MAX_CRASHES} processes before")
+    elif late and results and results[-1].fails:
         reasons.append(f"the larger {len(late)} are not run after the first that fails")
     elif late:
         reasons.append(f"the {limit_s:g} s of the time limit were over before the last {len(late)}, the least risky")
     for reason in reasons:
         progress.say(f"fuzz: {reason}")
-    failed = sum(not result.passed for result in results)
+    failed = sum(result.fails for result in results)
     return record.Check(
         kind="fuzz",
         card=card.name,
@@ -99,8 +108,55 @@ def run(
     )
 
 
+class BaseTrials(ExitStack):
+    """The base in the trials that fail, in a process of its own that the first of them starts."""
+
+    def __init__(self, library: Library | None, head: TrialProcess) -> None:
+        super().__init__()
+        self.head, self.why_not = head, ""
+        self.process: TrialProcess | None = None
+        if library is not None:
+            process = TrialProcess(library, head.card, head.device, head.workers, "base")
+            self.process = self.enter_context(process)
+
+    def beside(self, result: record.FuzzResult, trial: Trial, times: int = 1) -> record.FuzzResult:
+        """The result with what the base did, the first that is alike of so many tries."""
+        huge = trial.way == HUGE  # the memory holds the tensors of one
+        for _ in range(times if self.process else 0):
+            assert self.process is not None  # noqa: S101 (as the loop has it)
+            if self.process.deaths >= MAX_BASE_CRASHES:
+                break
+            if huge:
+                self.head.end()
+            try:
+                outcome = self.process.tried(trial)
+            except KernelgateError as error:
+                self.process, self.why_not = None, str(error)
+                break
+            if huge:
+                self.process.end()
+            if outcome.untried:
+                break
+            base = record.BaseTrial(kind=outcome.kind_of_fault, error_ratio=outcome.error_ratio, message=outcome.fault)
+            result = result.model_copy(update={"base": base})
+            if result.on_base:
+                break
+        if result.on_base and result.kind == "refused":
+            said = f"refused by an error, as the base does: {result.message}"
+            return result.model_copy(update={"passed": True, "message": None, "note": said})
+        return result
+
+    def excuses(self, trial: Trial, outcome: TrialOutcome) -> bool:
+        return not self.beside(result_of(self.head.card, trial, outcome), trial).fails
+
+
 def _results(
-    process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, to_first_failure: bool, shrunk: int
+    process: TrialProcess,
+    base: BaseTrials,
+    chosen: Sequence[Trial],
+    limit_s: float | None,
+    to_first_failure: bool,
+    shrunk: int,
 ) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial]]:
     """The results, what the card could not make or judge and why, and the trials that there was no time for."""
     results: list[record.FuzzResult] = []
@@ -110,12 +166,10 @@ def _results(
         for at, trial in enumerate(chosen):
             if limit_s is not None and spent_s >= limit_s:
                 return results, untried, chosen[at:]
+            if process.deaths >= MAX_CRASHES:
+                return results, untried, chosen[at:]
             begun = monotonic()
-            if process.deaths < MAX_CRASHES:
-                outcome = process.tried(trial)
-            else:
-                why = f"not run, because the kernel had crashed {MAX_CRASHES} processes before"
-                outcome = TrialOutcome(fault=why)
+            outcome = process.tried(trial)
             spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
             advance(trial.id)
             if outcome.inapplicable:
@@ -123,23 +177,29 @@ def _results(
             if outcome.untried:
                 untried.append((trial, outcome.untried))
                 continue
-            results.append(result_of(process.card, trial, outcome))
-            if not outcome.fault:
+            result = result_of(process.card, trial, outcome)
+            if outcome.fault:
+                # Once is enough where the head has failed alone before.
+                alone = any(one.fails for one in results)
+                result = base.beside(result, trial, 1 if alone else 1 + trials.AGAIN[outcome.ended])
+            results.append(result)
+            if not result.fails:
+                process.deaths -= result.on_base and outcome.ended == "crashed"
                 continue
-            progress.say(failure(results[-1]))
+            progress.say(failure(result))
             if shrunk and process.deaths < MAX_CRASHES:
                 shrunk -= 1
-                results[-1] = _with_facts(results[-1], process, trial, outcome)
+                results[-1] = _with_facts(result, process, trial, outcome, base.excuses)
             if to_first_failure:
                 return results, untried, chosen[at + 1 :]
     return results, untried, ()
 
 
 def _with_facts(
-    result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome
+    result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome, excused: trials.Excused
 ) -> record.FuzzResult:
     deaths = process.deaths
-    facts = trials.examined(process, trial, outcome)
+    facts = trials.examined(process, trial, outcome, excused)
     process.deaths = deaths  # those of smaller trials do not end the list
     for line in more(process.card, facts):
         progress.say(line)
@@ -149,6 +209,8 @@ def _with_facts(
             "runs": facts.runs,
             "failed_runs": facts.failed,
             "smallest": facts.smallest and facts.smallest.id,
+            "smallest_axes": dict(facts.smallest.axes) if facts.smallest else {},
+            "smallest_message": facts.fault,
         }
     )
 
@@ -189,8 +251,9 @@ def summary(done: record.Check) -> str:
     if done.status == "skipped":
         return f"{about}: skipped: {done.reason}"
     passed = sum(result.passed for result in done.results)
-    return f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}" + (
-        f"; {done.reason}" if done.reason else ""
+    alike = sum(result.on_base for result in done.results if not result.passed)
+    return f"{about}: {passed} of {len(done.results)} configurations passed, seed {done.seed}" + "".join(
+        f"; {words}" for words in (f"the base does the same in {alike}" if alike else "", done.reason) if words
     )
 
 
@@ -228,6 +291,8 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
         seed=trial.run_seed,
         axes=dict(trial.axes),
         passed=outcome.fault is None,
+        kind=outcome.kind_of_fault,
+        timed=trial.case_id in card.timed and trial.way not in LAYOUTS,
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,
         message=outcome.fault,

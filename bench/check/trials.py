@@ -6,7 +6,7 @@ What is said of a failed one besides its fault: how often it fails, and the smal
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel import fuzz_corpus
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
+from kernelgate.bench.record.findings import FaultKind
 from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, worker_pool
 
@@ -55,22 +56,28 @@ class TrialOutcome(Message):
     """How the process ended."""
 
     @property
-    def kind_of_fault(self) -> str | None:
+    def kind_of_fault(self) -> FaultKind | None:
         """Faults of one kind may have one cause: a wrong value is no crash."""
-        if self.fault is None:
-            return None
-        for words in ("raised an error", "wrote to"):
-            if words in self.fault:
-                return words
-        return self.ended or "wrong"
+        if self.fault is None or self.ended:
+            return self.ended
+        if "raised an error" in self.fault:  # one of the device is no refusal
+            return "crashed" if self.last or "CUDA error" in self.fault else "refused"
+        return "wrote" if "wrote to" in self.fault else "wrong"
 
 
 class TrialProcess(KernelWorker):
     """Leaving the `with` block ends the process."""
 
-    def __init__(self, library: Library, card: CardFacts, device: environment.DeviceKind, workers: WorkerPool) -> None:
+    def __init__(
+        self,
+        library: Library,
+        card: CardFacts,
+        device: environment.DeviceKind,
+        workers: WorkerPool,
+        side: record.Side = "head",
+    ) -> None:
         """`workers`: processes that were started before, among which may be the one that this needs."""
-        libraries = (("head", LibraryAt.of(library)),)
+        libraries = ((side, LibraryAt.of(library)),)
         request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
         super().__init__(workers, WORKER, request, str(library.path), LOADING_S)
         self.card, self.device = card, device
@@ -134,14 +141,21 @@ class FailureFacts:
         return ""
 
 
-def examined(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> FailureFacts:
-    """Runs a failed trial again, then smaller ones, in a bounded time (SHRINK_S, and what one trial more takes)."""
+Excused = Callable[[Trial, TrialOutcome], bool]
+"""Whether the base does the same."""
+
+
+def examined(
+    process: TrialProcess, failing: Trial, outcome: TrialOutcome, excused: Excused = lambda *_: False
+) -> FailureFacts:
+    """Runs a failed trial again, then smaller ones that are not excused, in a bounded time (SHRINK_S, and what one
+    trial more takes)."""
     runs = 1 + AGAIN[outcome.ended]
     failed = 1 + sum(process.tried(failing).fault is not None for _ in range(AGAIN[outcome.ended]))
     if failed < runs:
         return FailureFacts(runs, failed)
     process.workers.prepare({WORKER: 1})  # loads torch meanwhile
-    best = _smallest(process, failing, outcome)
+    best = _smallest(process, failing, outcome, excused)
     if outcome.ended:  # each try had a process of its own
         fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None
         return FailureFacts(runs, failed, best if fault else None, fault)
@@ -154,7 +168,7 @@ def examined(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> Fa
     return FailureFacts(runs, failed, alone=False)
 
 
-def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> Trial | None:
+def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome, excused: Excused) -> Trial | None:
     """The smallest that fails in the same way; None where that is the trial itself."""
     kind, end = outcome.kind_of_fault, time.monotonic() + SHRINK_S[outcome.ended]
     patience_s = min(SHRINK_PATIENCE_S, PATIENCE_S)
@@ -166,7 +180,8 @@ def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> T
     def fails(axes: Axes) -> bool:
         one = named(axes)
         if one.id not in known and time.monotonic() < end:
-            known[one.id] = process.tried(one, patience_s).kind_of_fault == kind
+            found = process.tried(one, patience_s)
+            known[one.id] = found.kind_of_fault == kind and not excused(one, found)
         return known.get(one.id, False)
 
     first: Axes = {WAY: failing.way, **failing.axes}

@@ -79,6 +79,11 @@ class CardFacts(Message):
         return (self.suites["pr"] or self.suites["cpu"])[0]
 
     @property
+    def timed(self) -> frozenset[str]:
+        """The ids of all cases that a suite times."""
+        return frozenset(case.id for suite in self.suites.values() for case in suite)
+
+    @property
     def cases(self) -> dict[str, CaseFacts]:
         """Every case that the card names, by id."""
         listed = [*self.asked, *self.sanitize, *(case for suite in self.suites.values() for case in suite)]

@@ -370,11 +370,18 @@ class FuzzOptions:
 
 
 def fuzz(
-    repo: Path, ref: str | None, folder: Path | None, asked: FuzzOptions, output: Path | None
+    repo: Path,
+    heads: tuple[str | None, Path | None],
+    base: tuple[str | None, Path | None],
+    asked: FuzzOptions,
+    output: Path | None,
 ) -> tuple[record.Check, ...]:
-    """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none."""
+    """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none.
+
+    `heads`, `base`: each a commit or a folder; a head that is neither is the working tree, a base none.
+    """
     try:
-        about = _heads(repo, ref, folder)
+        about = _heads(repo, *heads, base)
     except NoKernelError as error:
         made = record.RunRecord()
         done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
@@ -385,7 +392,9 @@ def fuzz(
             done = fuzz_all(about, asked, machine, workers)
         head = about[0].sides.head
         made = record.RunRecord(
-            run=run_identity(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
+            run=run_identity(about[0].sides.base, head),
+            environments=(machine,),
+            cards=tuple(one.recorded for one in about),
         )
     if output:
         record.write(made.model_copy(update={"checks": done}), output)
@@ -398,7 +407,9 @@ def fuzz_all(
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = by_card(asked.ids, [one.card.name for one in about])
     return tuple(
-        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers))
+        fuzzing.run(
+            one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers), one.sides.base
+        )
         for one in about
         if one.card.name in wanted
     )
@@ -429,10 +440,16 @@ def soak(
     return tuple(done)
 
 
-def _heads(repo: Path, ref: str | None, folder: Path | None) -> tuple[Compared, ...]:
-    """The cards and libraries of one commit. Raises NoKernelError where it has none."""
+def _heads(
+    repo: Path, ref: str | None, folder: Path | None, base: tuple[str | None, Path | None] = (None, None)
+) -> tuple[Compared, ...]:
+    """The cards and libraries of one commit, beside the base's where one is named. Raises NoKernelError where it has
+    none."""
     heads = libraries(repo, ref, folder)
-    about = commit.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+    beside = (
+        against(heads, bases(repo, *base)) if any(base) else {n: Sides(None, one) for n, one in heads.built.items()}
+    )
+    about = commit.judged(cards.of_checkout(repo), beside)
     if not about:
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     return about

@@ -137,6 +137,22 @@ class HotSpots(Model):
 # ---- Checks, profiles, notes and baselines ---------------------------------------------------------------------------
 
 
+FaultKind = Literal["wrong", "wrote", "refused", "crashed", "hung"]
+"""Wrong values, or none; memory written that is no output; an error of the kernel's own; one of the device, or the
+process's end; no end."""
+ALIKE = 1.01
+"""An error is no larger than the base's where it is at most so many times as large: some round anew at each call."""
+
+
+class BaseTrial(Model):
+    """What the base did in the same configuration, with the same inputs."""
+
+    kind: FaultKind | None = None
+    """Null where it was right."""
+    error_ratio: NonNegative | None = None
+    message: str | None = None
+
+
 class FuzzResult(Model):
     """One configuration of the fuzz list, run on the head."""
 
@@ -150,7 +166,14 @@ class FuzzResult(Model):
     """Largest |output - oracle| / (atol + rtol * |oracle|): at most 1 in a pass; null as above."""
     message: str | None = None
     note: str | None = None
-    """What is not wrong: that the kernel refused an unusual layout by an error, or gave other bits at another call."""
+    """What is not wrong: that the kernel refused an unusual layout by an error, or what the base refuses, too, or that
+    it gave other bits at another call."""
+    kind: FaultKind | None = None
+    """Of what is wrong, or was refused; null in older records, too."""
+    timed: Flag = False
+    """Whether the card times this very shape, in which the base excuses nothing."""
+    base: BaseTrial | None = None
+    """Null where nothing is wrong, there is no base, or the base could not be tried."""
     repeatable: Flag | None = None
     """Whether all calls on the same inputs gave the same bits; null where there was one."""
     runs: Count | None = None
@@ -159,7 +182,26 @@ class FuzzResult(Model):
     smallest: str | None = None
     """The id of the smallest case found that fails in the same way, with the same seed; null where none was looked for,
     or none is smaller."""
+    smallest_axes: Axes = {}
+    smallest_message: str | None = None
+    """What is wrong with it."""
     repeat: str | None = None
+
+    @property
+    def on_base(self) -> bool:
+        """Whether the base does the same, and excuses it: the same kind of fault, with no smaller an error."""
+        base = self.base
+        if self.timed or base is None or self.kind is None or self.kind != base.kind:
+            return False
+        if self.kind in ("refused", "crashed", "hung"):
+            return True
+        if self.kind == "wrong" and self.error_ratio is not None and base.error_ratio is not None:
+            return self.error_ratio <= ALIKE * base.error_ratio
+        return self.message == base.message
+
+    @property
+    def fails(self) -> bool:
+        return not self.passed and not self.on_base
 
     @model_validator(mode="after")
     def _passes_within_its_limit(self) -> Self:
@@ -208,7 +250,7 @@ class Check(Model):
 
     @model_validator(mode="after")
     def _agrees_with_what_it_holds(self) -> Self:
-        wrong = sum(not result.passed for result in self.results)
+        wrong = sum(result.fails for result in self.results)
         failed = max(self.failed or 0, wrong, len(self.findings) if self.kind == "sanitizer" else 0)
         if failed and self.status != "failed":
             raise ValueError(f"it says {self.status}, and {failed} of its results failed")

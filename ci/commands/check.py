@@ -46,6 +46,10 @@ class SoakAnswer:
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
 @click.option("--library", type=PATH, help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
+@click.option("--base", help="Try what fails at this commit, too: what it does alike is no failure.")
+@click.option(
+    "--base-library", envvar="KERNELGATE_FUZZ_BASE_LIBRARY", type=PATH, help="The same of a compiled library."
+)
 @options.seed
 @click.option(
     "--case", "case_ids", envvar="KERNELGATE_FUZZ_CASE", multiple=True, help="This alone, as failures name it: CARD/ID."
@@ -61,6 +65,8 @@ class SoakAnswer:
 def fuzz(
     ref: str | None,
     library: Path | None,
+    base: str | None,
+    base_library: Path | None,
     seed: int | None,
     case_ids: tuple[str, ...],
     time_limit: float | None,
@@ -72,15 +78,16 @@ def fuzz(
     """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
 
     Every failure comes with the command that repeats it, the first ones also with the smallest case that fails so.
+    With a base, what it does alike is no failure, but for the shapes that the card times.
 
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
-    be run, 64 usage.
+    be run, or the card failed in all cases, 64 usage.
     """
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
-        if case_ids or output or time_limit or smallest_first:
-            own = "without --case, --output and limits of its own"
+        if case_ids or output or time_limit or smallest_first or base or base_library:
+            own = "without a base, --case, --output and limits of its own"
             raise UsageError(f"--hours goes {own}: what it finds is in its corpus")
         soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
@@ -89,10 +96,15 @@ def fuzz(
     if output:
         files.try_file(output)
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
-    done = measuring.fuzz(Path.cwd(), ref, library, measuring.FuzzOptions(seed, case_ids, limits), output)
+    asked = measuring.FuzzOptions(seed, case_ids, limits)
+    done = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, output)
     told, lines = RunRecord(checks=done), list[str]()
     for check in done:
         lines.append(fuzzer.summary(check))
+        if check.failed and check.failed > 1:
+            alone = RunRecord(checks=(check,))
+            failing = (*correctness.headline(alone), ". ", *correctness.first_failure(alone))
+            lines.append(f"  {escape.visible(render.plain_line(failing)).rstrip()}")
         if said := correctness.in_words(told, check):
             lines.append(f"  {escape.visible(render.plain_line(said))}")
     return Answered(record.to_json(told).rstrip(), "\n".join(lines), fuzzer.exit_code(done))

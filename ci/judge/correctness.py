@@ -31,9 +31,17 @@ def checks(record: RunRecord, kind: CheckKind) -> tuple[Check, ...]:
 
 
 def fuzz_failures(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
-    """Each with the card that it is of."""
+    """Each with the card that it is of; none that the base excuses."""
+    return tuple((check.card, result) for check in checks(record, "fuzz") for result in check.results if result.fails)
+
+
+def excused(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
+    """What fails, and the base does alike."""
     return tuple(
-        (check.card, result) for check in checks(record, "fuzz") for result in check.results if not result.passed
+        (check.card, result)
+        for check in checks(record, "fuzz")
+        for result in check.results
+        if not result.passed and not result.fails
     )
 
 

@@ -206,7 +206,7 @@ def wrong_results(seen: Seen) -> str | None:
     """Something computes what it should not, now."""
     fuzzed = seen.record.fuzz if seen.record else None
     if fuzzed is not None and fuzzed.status == "failed":
-        wrong = [one for one in fuzzed.results if not one.passed]
+        wrong = [one for one in fuzzed.results if one.fails]
         count = f"{len(wrong)} of {len(fuzzed.results)} fuzz cases failed" if wrong else "fuzzing failed"
         return f"{count}; the first: {wrong[0].smallest or wrong[0].id}" if wrong else count
     attempts = seen.gates("correctness")

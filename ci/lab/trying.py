@@ -244,7 +244,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
         found["bottleneck"] = analyze_kernel(profiled_base).bottleneck.bottleneck.value
     if measured.environment.device.compute_capability:
         found["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
-    wrong = next((one for check in measured.checks for one in check.results if not one.passed), None)
+    wrong = next((one for check in measured.checks for one in check.results if one.fails), None)
     if wrong is not None:
         return {**found, "failed": "correctness", "said": f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"}
     verdict = judge(measured, policy, name=RECORD, history=prior.past(say)(measured))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from kernelgate.bench.record import Check, CheckFinding, FuzzResult, RunRecord
+from kernelgate.bench.record import Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
@@ -13,6 +13,7 @@ from kernelgate.ci.document.formatting import counted, sentence
 from kernelgate.ci.document.model import Block, Code, Line, Mark, Paragraph, Piece, Section, Verbatim, table
 from kernelgate.ci.judge import cards, correctness, reference
 from kernelgate.ci.judge.correctness import fuzz_failures, wrong_outputs
+from kernelgate.ci.judge.shared_axes import shared
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport
 
@@ -22,6 +23,10 @@ MAX_COMMAND = 500
 """Characters of a command that is worth showing: a longer one cannot be meant for a person."""
 
 
+_WRONG = "Wrong result in"
+_DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
+
+
 def headline(record: RunRecord) -> Line:
     """The first line where a result is wrong: how many cases, and which kind."""
     failed = fuzz_failures(record)
@@ -29,7 +34,10 @@ def headline(record: RunRecord) -> Line:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
         total = sum(len(check.results) for check in correctness.checks(record, "fuzz") if check.card in wrong_cards)
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        return (f"Wrong result in {len(failed)} of {counted(total, 'fuzz case')}{of}",)
+        kinds = {result.kind for _, result in failed}
+        did = _DID.get(kinds.pop(), _WRONG) if len(kinds) == 1 else _WRONG
+        common = _shared(record, failed)
+        return (f"{did} {len(failed)} of {counted(total, 'fuzz case')}{of}", f", all with {common}" if common else "")
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
@@ -49,10 +57,34 @@ def argument(record: RunRecord, card: str, id_: str) -> str:
     return f"{card}/{id_}" if card and titles(record) else id_
 
 
+def _shared(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]]) -> str | None:
+    """What the failing cases of one card share, and none that passed."""
+    if len({card for card, _ in failed}) > 1:
+        return None
+    every = [one for check in correctness.checks(record, "fuzz") if check.card == failed[0][0] for one in check.results]
+    return shared([one.axes for one in every if one.fails], [one.axes for one in every if one.passed])
+
+
+def _smallest(record: RunRecord) -> tuple[str, FuzzResult] | None:
+    """The failure that has the smallest case, or was made the smallest; None where no fuzz case failed."""
+
+    def size(one: tuple[str, FuzzResult]) -> float:
+        axes = one[1].smallest_axes or one[1].axes
+        sizes = [value for value in axes.values() if not isinstance(value, bool | str)]
+        return math.prod(sizes) if sizes else math.inf
+
+    return min(fuzz_failures(record), key=size, default=None)
+
+
 def first_failure(record: RunRecord) -> Line:
-    """ "First: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where; empty for neither."""
-    for card, result in fuzz_failures(record):
-        return ("First: ", *_case(record, card, result), ": ", _fault(result), ". ")
+    """ "Smallest: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where; empty for
+    neither."""
+    if found := _smallest(record):
+        card, result = found
+        if result.smallest_axes:
+            smaller = {"id": result.smallest, "axes": result.smallest_axes, "message": result.smallest_message}
+            result = result.model_copy(update=smaller)
+        return ("Smallest: ", *_case(record, card, result), ": ", _fault(result), ". ", _beside_base(result))
     wrong = wrong_outputs(record)
     for key, finding in wrong.items():
         if len(wrong) == 1:
@@ -61,9 +93,23 @@ def first_failure(record: RunRecord) -> Line:
     return ()
 
 
+def _beside_base(result: FuzzResult) -> str:
+    """What the base did there, in a sentence; empty where that is not known."""
+    base = result.base
+    if base is None:
+        return ""
+    if base.kind is None:
+        return "The base is right there. "
+    if base.kind != result.kind:
+        return "The base fails there, too, in another way. "
+    if result.timed:
+        return "The base does the same, which excuses no timed shape. "
+    return "The base is wrong there, too, but less. "
+
+
 def command(record: RunRecord) -> str | None:
-    """Runs the first failure again; None where no fuzz case failed."""
-    return next((_repeat(record, *one) for one in fuzz_failures(record)), None)
+    """Runs the smallest failure again; None where no fuzz case failed."""
+    return _repeat(record, *found) if (found := _smallest(record)) else None
 
 
 def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
@@ -96,7 +142,9 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
     passed, ran, asked = sum(result.passed for result in fuzz.results), len(fuzz.results), fuzz.asked or 0
     total = counted(ran, "fuzz case")
     if fuzz.status == "failed":
-        return (Mark.WRONG, f" wrong: {ran - passed} of {total} fail")
+        alike = sum(not result.passed and result.on_base for result in fuzz.results)
+        beside = f"; {alike} more, which the base fails alike" if alike else ""
+        return (Mark.WRONG, f" wrong: {ran - passed - alike} of {total} fail{beside}")
     untried: Line = ("; ", reason) if reason else ()
     if not ran:
         return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
@@ -105,9 +153,14 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
         return (Mark.UNKNOWN, f" correctness: only {ran} of {counted(asked, 'fuzz case')} ran", *why)
     if beside_wrong:
         return (Mark.NONE, f" {passed} of {total} passed")
+    if passed < ran:
+        beside = f"the base does the same in the other {ran - passed}, so that they do not block"
+        return (Mark.SLIGHT, f" correct in {passed} of {total}; {beside}", *untried)
     # No test of equality survives calls that differ on the same inputs.
     differs = any(result.repeatable is False for result in fuzz.results)
     bits = "; calls on the same inputs differ in their last bits" if differs else ""
+    refused = sum(result.kind == "refused" for result in fuzz.results)
+    bits += f"; {refused} refused by an error, as the base does" if refused else ""
     return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), bits, *untried)
 
 
@@ -128,7 +181,15 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
 
 def failures(record: RunRecord) -> Section | None:
     """The failing cases, where there are any."""
-    failed = fuzz_failures(record)
+    return _listed(record, fuzz_failures(record), "Failing fuzz cases")
+
+
+def excused(record: RunRecord) -> Section | None:
+    """What fails and does not block."""
+    return _listed(record, correctness.excused(record), "Fuzz cases that fail in the base, too")
+
+
+def _listed(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]], title: str) -> Section | None:
     if not failed:
         return None
     shown = failed[:MAX_FAILURES]
@@ -137,7 +198,7 @@ def failures(record: RunRecord) -> Section | None:
     blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(repeats)]
     if len(failed) > MAX_FAILURES:
         blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
-    return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
+    return Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
 
 
 def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:

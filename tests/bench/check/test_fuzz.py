@@ -169,12 +169,73 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
 @pytest.mark.slow
 def test_after_three_crashes_the_rest_is_not_run(built: Build, causal: list[str], full: list[str]) -> None:
     done = run(built("crashes_if_causal"), [*causal[:4], full[0]])
-    assert [result.passed for result in done.results] == [False] * 5
-    assert [(result.message or "").split(",")[0] for result in done.results[2:]] == [
-        "the process was killed by SIGSEGV; last lines of stderr: about to crash",
-        "not run",
-        "not run",
-    ]
+    assert [result.passed for result in done.results] == [False] * 3, "what is not run is not called wrong"
+    assert done.asked == 5
+    assert done.reason == "2 not run, because the kernel had crashed 3 processes before"
+
+
+# ---- Beside the base -------------------------------------------------------------------------------------------------
+
+PLAIN = "s65_b1_h2_d64_fp32_causal_scale0.125_distribution-normal_way-plain"
+TIMED = "s512_b1_h8_d64_fp32_causal_distribution-normal_way-plain"
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("head", "base", "case", "blocks", "did"),
+    [
+        ("skips_last_row", "none", PLAIN, True, ("wrong", None)),
+        ("skips_last_row", "skips_last_row", PLAIN, False, ("wrong", "wrong")),
+        ("ignores_mask", "slightly_wrong", PLAIN, True, ("wrong", "wrong")),
+        ("slightly_wrong", "ignores_mask", PLAIN, False, ("wrong", "wrong")),
+        ("raises_if_causal", "none", PLAIN, True, ("refused", None)),
+        ("raises_if_causal", "slightly_wrong", PLAIN, True, ("refused", "wrong")),
+        ("slightly_wrong", "raises_if_causal", PLAIN, True, ("wrong", "refused")),
+        ("writes_before_output", "changes_input", PLAIN, True, ("wrote", "wrote")),
+        ("slightly_wrong", "slightly_wrong", TIMED, True, ("wrong", "wrong")),
+        ("raises_if_causal", "raises_if_causal", TIMED, True, ("refused", "refused")),
+    ],
+)
+def test_what_the_base_does_alike_does_not_block(
+    built: Build, head: str, base: str, case: str, blocks: bool, did: tuple[str, str | None]
+) -> None:
+    done = fuzz.run(built(head), faulty.card(), SEED, CPU, [case], base=built(base))
+    (result,) = done.results
+    assert (result.kind, result.base and result.base.kind) == did
+    assert (done.status, done.failed, fuzz.exit_code([done])) == (("failed", 1, 1) if blocks else ("passed", 0, 0))
+    assert not result.passed
+    assert ("the base does the same in 1" in fuzz.summary(done)) != blocks
+    assert result.timed == (case == TIMED)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_what_both_refuse_is_right(built: Build) -> None:
+    done = fuzz.run(built("raises_if_causal"), faulty.card(), SEED, CPU, [PLAIN], base=built("raises_if_causal"))
+    (result,) = done.results
+    assert (done.status, result.passed, result.message) == ("passed", True, None)
+    said = "refused by an error, as the base does: the kernel raised an error: causal is not implemented"
+    assert result.note == said
+
+
+def test_the_base_is_tried_again_where_the_head_fails_only_sometimes(
+    built: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a race does: the base has it, too, and passes at first."""
+    race = TrialOutcome(fault="error 1", error_ratio=9.0)
+    outcomes = iter([race, TrialOutcome(), TrialOutcome(), race])
+    monkeypatch.setattr(TrialProcess, "tried", lambda *_: next(outcomes))
+    done = fuzz.run(built("none"), faulty.card(), SEED, CPU, [PLAIN], base=built("none"))
+    assert (done.status, done.results[0].passed) == ("passed", False)
+    assert next(outcomes, None) is None
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_base_that_cannot_be_loaded_excuses_nothing(built: Build, tmp_path: Path) -> None:
+    broken = faulty.build(tmp_path / "broken", "fuzz_broken_base")
+    broken.path.write_bytes(b"no library")
+    done = fuzz.run(built("skips_last_row"), faulty.card(), SEED, CPU, [PLAIN], base=broken)
+    assert (done.status, done.results[0].base) == ("failed", None)
+    assert (done.reason or "").startswith("the base could not be tried: ")
 
 
 @pytest.mark.usefixtures("in_process")

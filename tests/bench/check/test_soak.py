@@ -157,7 +157,7 @@ def test_which_limit_holds() -> None:
     ("words", "says"),
     [
         (["--corpus", "x"], "--corpus goes with --hours"),
-        (["--hours", "1", "--case", "edge_s1"], "--hours goes without --case"),
+        (["--hours", "1", "--case", "edge_s1"], "--hours goes without a base, --case"),
         (["--hours", "0"], "0"),
     ],
 )

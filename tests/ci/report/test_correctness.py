@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.record import Check, CheckFinding, FuzzResult, RunRecord
+from kernelgate.bench.record import BaseTrial, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Section, Table
 from kernelgate.ci.document.render import comment, plain_line
+from kernelgate.ci.judge import verdict
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness
 from kernelgate.ci.report.build import reported
@@ -86,6 +87,47 @@ def test_what_did_not_run_is_not_passed() -> None:
     section = correctness.fuzzing(GpuReport("l4", RunRecord(checks=(made,))))
     assert section is not None
     assert section.title == "Fuzzing: 1 of 1 case passed; 38 were asked for"
+
+
+def beside(count: int, kind: FaultKind, base: BaseTrial | None, **facts: Any) -> RunRecord:
+    """So many cases with odd N fail so, of twice as many."""
+    failing = (
+        FuzzResult(id=f"n{n}", seed=1, axes={"N": n}, passed=False, kind=kind, base=base, error_ratio=9.0, **facts)
+        for n in range(1, 2 * count, 2)
+    )
+    results = (*failing, *(FuzzResult(id=f"n{n}", seed=1, axes={"N": n}, passed=True) for n in range(0, 2 * count, 2)))
+    status = "failed" if any(one.fails for one in results) else "passed"
+    example = EXAMPLES["equivalent"]().record
+    return example.model_copy(update={"checks": (Check(kind="fuzz", status=status, results=results),)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "facts", "says"),
+    [
+        ("wrong", BaseTrial(), {}, ["Blocks: wrong result in 3 of 6 fuzz cases, all with odd N",
+                                    "Smallest: N=1: error. The base is right there."]),
+        ("wrong", BaseTrial(kind="wrong", error_ratio=2.0), {}, ["The base is wrong there, too, but less."]),
+        ("wrong", BaseTrial(kind="crashed"), {}, ["The base fails there, too, in another way."]),
+        ("refused", BaseTrial(), {}, ["Blocks: refuses 3 of 6 fuzz cases, all with odd N", "The base is right there."]),
+        ("wrong", BaseTrial(kind="wrong", error_ratio=9.0), {"timed": True},
+         ["Blocks: wrong result", "The base does the same, which excuses no timed shape."]),
+        ("crashed", None, {}, ["Blocks: crashes in 3 of 6 fuzz cases, all with odd N"]),
+    ],
+)  # fmt: skip
+def test_a_failure_says_what_is_wrong_what_it_shares_and_what_the_base_does(
+    kind: FaultKind, base: BaseTrial | None, facts: dict[str, Any], says: list[str]
+) -> None:
+    text = comment(reported(beside(3, kind, base, message="Error.", **facts), Policy()).report)
+    assert all(words in text for words in says), text
+
+
+def test_what_the_base_does_alike_is_said_and_does_not_block() -> None:
+    made = beside(3, "wrong", BaseTrial(kind="wrong", error_ratio=9.0), message="Error.")
+    text = comment(reported(made, Policy()).report)
+    assert "Blocks" not in text
+    assert "correct in 3 of 6 fuzz cases; the base does the same in the other 3, so that they do not block" in text
+    assert "Fuzz cases that fail in the base, too (3)" in text
+    assert verdict.unfit(made) is None
 
 
 # ---- compute-sanitizer -----------------------------------------------------------------------------------------------

@@ -1,0 +1,74 @@
+"""What failing cases have in common and no passing one has: "odd N"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, combinations
+
+from kernelgate.bench.record.subjects import Axes
+from kernelgate.ci.document import formatting
+
+POWERS = tuple(2**exponent for exponent in range(2, 13))
+AT_LEAST = 2
+"""Failing cases that can share something."""
+AT_LEAST_OF_TWO = 4
+"""Failing cases from which on two things together are looked for: of few, some pair always fits."""
+
+
+@dataclass(frozen=True)
+class _Trait:
+    words: str
+    axis: str
+    holds: Callable[[bool | float | str], bool]
+
+    def of(self, axes: Axes) -> bool:
+        return self.axis in axes and self.holds(axes[self.axis])
+
+
+def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
+    """In words, the plainest that all failing cases have and no passing one has; None where there is none, and where
+    nothing passed, since then anything would do."""
+    if len(failing) < AT_LEAST or not passing:
+        return None
+    every = (*failing, *passing)
+    common = [axis for axis in failing[0] if all(axis in one for one in failing)]
+    traits = [one for axis in common for one in _traits(axis, [axes[axis] for axes in failing], every)]
+    pairs = combinations(traits, 2) if len(failing) >= AT_LEAST_OF_TWO else ()
+    for told in chain(((one,) for one in traits), ((a, b) for a, b in pairs)):
+        if not any(all(one.of(axes) for one in told) for axes in passing):
+            return " and ".join(one.words for one in told)
+    return None
+
+
+def _traits(axis: str, values: Sequence[bool | float | str], every: Sequence[Axes]) -> Iterator[_Trait]:
+    """What all of these values are, the plainest first."""
+    first = values[0]
+    words = formatting.label({axis: first is False or first})
+    if all(value == first for value in values) and words:
+        yield _Trait(f"no {words}" if first is False else words, axis, lambda value: value == first)
+    numbers = [float(value) for value in values if not isinstance(value, bool | str)]
+    if len(numbers) < len(values) or formatting.label({axis: 2}) is None:
+        return
+    tried = [axes[axis] for axes in every if axis in axes]
+    if all(not isinstance(value, bool | str) and float(value).is_integer() for value in tried):
+        for words, divisor, is_divided in (
+            (f"odd {axis}", 2, False),
+            (f"even {axis}", 2, True),
+            *((f"{axis} not divisible by {power}", power, False) for power in POWERS),
+            *((f"{axis} divisible by {power}", power, True) for power in POWERS),
+        ):
+            if all((number % divisor == 0) == is_divided for number in numbers):
+                yield _Trait(words, axis, partial(_is_divided, divisor, is_divided))
+    low, high = min(numbers), max(numbers)
+    yield _Trait(f"{axis} of {low:g} or more", axis, lambda value: _number(value) >= low)
+    yield _Trait(f"{axis} of {high:g} or less", axis, lambda value: _number(value) <= high)
+
+
+def _is_divided(divisor: int, wanted: bool, value: bool | float | str) -> bool:
+    return (_number(value) % divisor == 0) == wanted
+
+
+def _number(value: bool | float | str) -> float:
+    return float("nan") if isinstance(value, str) else float(value)

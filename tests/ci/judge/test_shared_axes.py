@@ -1,0 +1,57 @@
+"""What failing cases share is told where no case that passed has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.record.subjects import Axes
+from kernelgate.ci.judge.shared_axes import shared
+
+N = range(1, 130)
+
+
+def split(fails: list[int]) -> tuple[list[Axes], list[Axes]]:
+    return [{"N": n} for n in fails], [{"N": n} for n in N if n not in fails]
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"),
+    [
+        ([n for n in N if n % 2], "odd N"),
+        ([n for n in N if n % 2 == 0], "even N"),
+        ([n for n in N if n % 8], "N not divisible by 8"),
+        ([n for n in N if n % 64 == 0], "N divisible by 64"),
+        ([n for n in N if n > 100], "N of 101 or more"),
+        ([n for n in N if n < 5], "N of 4 or less"),
+        ([n for n in N if n % 2 and n > 40], "odd N and N of 41 or more"),
+        ([n for n in N if n % 3 == 0], None),
+        ([17], None),
+        ([*N], None),
+    ],
+)
+def test_a_size_is_told_by_the_plainest_rule(fails: list[int], words: str | None) -> None:
+    assert shared(*split(fails)) == words
+
+
+def test_one_passing_case_that_has_it_too_takes_a_rule_back() -> None:
+    failing, passing = split([n for n in N if n % 2])
+    assert shared(failing[:3], passing) == "odd N"
+    assert shared(failing, [*passing, {"N": 3, "causal": True}]) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "words"),
+    [
+        ({"dtype": "bf16"}, {"dtype": "fp16"}, "bf16"),
+        ({"causal": True}, {"causal": False}, "causal"),
+        ({"causal": False}, {"causal": True}, "no causal"),
+        ({"way": "gaps"}, {"way": "plain"}, "way=gaps"),
+        ({"scale": -0.5}, {"scale": 0.5}, "scale=-0.5"),
+    ],
+)
+def test_words_booleans_and_layouts(told: Axes, other: Axes, words: str) -> None:
+    assert shared([{"N": n, **told} for n in (3, 8)], [{"N": n, **other} for n in (3, 8)]) == words
+
+
+def test_an_axis_that_is_no_word_is_not_told() -> None:
+    assert shared([{"a|b": 1}, {"a|b": 3}], [{"a|b": 2}]) is None
