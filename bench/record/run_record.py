@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,6 +264,12 @@ def timed_cases(record: RunRecord, roles: Collection[Role] = COMPARED) -> tuple[
 def to_json(record: RunRecord) -> str:
     """The record as it is written to disk; `from_json(to_json(r)) == r`."""
     return record.model_dump_json(by_alias=True, exclude_none=True) + "\n"
+
+
+def to_lines(record: RunRecord) -> str:
+    """The same for a file that is read in a diff: a line for each number in short, and for each case of a process."""
+    text = record.model_dump_json(by_alias=True, exclude_none=True, indent=1)
+    return re.sub(r"\n(?: {5,}| {4}(?=[]}]))", "", text) + "\n"
 
 
 def from_json(text: str | bytes, name: str = "record") -> RunRecord:

@@ -92,7 +92,7 @@ def _made_up(draws: int, advance: Advance) -> Iterator[str]:
     advance("two modes")
     for title, table in noise.tables(max(10, draws // 4)).items():
         yield from (f"**{title}**", table)
-    advance("uneven and correlated noise, days")
+    advance("uneven and correlated noise")
 
 
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:

@@ -1,4 +1,4 @@
-"""Whether the intervals hold what they say under uneven, correlated and drifting noise: simulated, with known truth."""
+"""Whether the intervals hold what they say under uneven and correlated noise: simulated, with known truth."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import numpy as np
 from scipy import signal
 
 from benchmarks.tables import markdown
-from benchmarks.verdict.records import CASE, record
-from kernelgate.bench.record import BaselineDay, BaselineSummary, RunRecord, Summary
 from kernelgate.ci.judge import estimate, location, stats
-from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator
@@ -27,8 +23,6 @@ LEVEL = 0.95
 ONE_ROUND = 0.01
 """Standard deviation of a round's log time: far above the prior between processes, which would hide a fault."""
 RATIOS = (0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0)
-DRIFTS_PCT = (0.0, 0.15, 0.5, 1.0, 1.5)
-DAYS = (1, 5)
 
 
 @dataclass(frozen=True)
@@ -153,44 +147,6 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
     )
 
 
-# ---- stored baselines ------------------------------------------------------------------------------------------------
-
-
-def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int = SEED) -> Covered:
-    """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
-
-    `drift_pct`: standard deviation of the difference of two days, of which each day has its part.
-    """
-    rng = np.random.default_rng(seed)
-    policy, hits = Policy(), 0
-    for _ in range(draws):
-        levels = rng.normal(0, drift_pct / 100 / math.sqrt(2), days + 1)
-        run = record({"head": _heads(rng, levels[0] + math.log1p(effect_pct / 100), 5)})
-        (case,) = judge(run, policy, _baseline(rng, levels[1:])).cases
-        hits += case.direction is not Direction.NONE
-    return Covered(hits, draws)
-
-
-def _heads(rng: Generator, level: float, processes: int) -> list[Array]:
-    """Processes that scatter as an H200's do (LEVEL_PCT), of 60 rounds."""
-    return [100 * np.exp(level + rng.normal(0, 0.0015) + rng.normal(0, 0.003, 60)) for _ in range(processes)]
-
-
-def _baseline(rng: Generator, levels: Array) -> RunRecord:
-    """Of the last day, with the medians of all."""
-    each = [_heads(rng, float(level), 3) for level in levels]
-    medians = [float(np.median(np.concatenate(times))) for times in each]
-    days = tuple(
-        BaselineDay(measured=f"2026-11-{number:02}", code="one", median_us=median)
-        for number, median in enumerate(medians, 1)
-    )
-    case = BaselineSummary(
-        median_us=medians[-1], interval_us=(medians[-1], medians[-1]), samples=180, processes=3, days=days
-    )
-    summary = Summary(source="simulated", cases={CASE.id: case})
-    return record({"head": each[-1]}).model_copy(update={"summary": summary})
-
-
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
@@ -201,8 +157,6 @@ def tables(draws: int) -> dict[str, str]:
         "the base, the lower of paired and unpaired; by noise, rounds and processes:": _uneven(draws),
         f"Coverage of a record's 95% interval where rounds are correlated, made up ({4 * draws} records each), and in "
         "brackets the interval's half width over the standard deviation of the error:": _correlated(4 * draws),
-        f"A direction against a stored baseline, made up ({draws} records each), by the standard deviation of the "
-        "drift between two days, the days of the baseline, and the head's change:": _stored(draws),
     }
 
 
@@ -224,11 +178,3 @@ def _correlated(draws: int) -> str:
         found = [coverage(base, head, Setting(processes, rounds), draws) for rounds, processes in sizes]
         rows.append([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)])
     return markdown(["", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)], rows)
-
-
-def _stored(draws: int) -> str:
-    columns = [(days, effect) for days in DAYS for effect in (0.0, 3.0, 6.0)]
-    rows = [
-        [f"{drift:g}%", *(str(said(drift, days, effect, draws)) for days, effect in columns)] for drift in DRIFTS_PCT
-    ]
-    return markdown(["", *(f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns)], rows)

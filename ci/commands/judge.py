@@ -15,10 +15,12 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, with_rules
 from kernelgate.ci.document import answer, render
+from kernelgate.ci.document.escape import shell
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.pipeline import default_branch, prior
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.baseline import is_of
 from kernelgate.ci.report.build import BuiltReport, compared_report, reported
 from kernelgate.ci.report.links import NO_LINKS
 from kernelgate.ci.report.page import write as write_page
@@ -44,6 +46,12 @@ def compare(records: tuple[Path, ...], baseline: Path | None, rules: Policy, det
     def show() -> None:
         reports = (compared_report(*one, rules, named=len(records) > 1) for one in found)
         click.echo("\n".join(render.terminal(one, details) for one in reports), nl=False)
+        read = [(path, one) for path, (_, one) in zip(records, found, strict=True) if one is not None]
+        read.sort(key=lambda one: one[1].summary is None)
+        if baseline is None and len(records) == len(read) == 2 and is_of(read[0][1], read[1][1]):
+            stored, run = (str(path) for path, _ in read)
+            told = shell("kernelgate", "compare", run, "--baseline", stored)
+            click.echo(f"Each file was judged by itself. Head against head: {told}", err=True)
 
     code = judging.worst_exit_code([judging.exit_code(verdict) for verdict, _ in found])
     return Answered("\n".join(judging.as_json(verdict) for verdict, _ in found), show, code)

@@ -40,7 +40,7 @@ from kernelgate.ci.github.client import Bot, GitHubError, merge_base, patiently
 from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
-from kernelgate.ci.judge import prior, ratchet
+from kernelgate.ci.judge import apart, prior, ratchet
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.judge.prior import Past, no_past
@@ -106,9 +106,9 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     bot.step.output(pull_request=str(number or ""))
     if stored and verdict and number is None:
         why = verdict.reason
-        if other := ratchet.changed(new.environment, stored.environment):
-            parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
-            why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
+        if other := apart.changed(new.environment, stored.environment):
+            moved = f"it is of another machine ({apart.named(other)})"
+            why = f"{moved}, so that no change is the code's alone; --force renews it"
         bot.step.log(f"the baseline of {label} is unchanged: {why}")
     return number
 
@@ -119,7 +119,7 @@ def baseline_path(gpu: RunnerGpu) -> str:
 
 def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: Before) -> frozenset[CaseKey]:
     """The cases that the stored baseline takes over. Of another machine none: what changed is not the code alone."""
-    if before.stored is None or ratchet.changed(new.environment, before.stored.environment):
+    if before.stored is None or apart.changed(new.environment, before.stored.environment):
         return frozenset()
     accepted = {key for one in before.accepted for key in one.cases}
     keys = ratchet.faster(verdict, rules.processes) | accepted
@@ -228,7 +228,7 @@ def _commit_of(new: RunRecord) -> str:
 def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
-    return path, record.to_json(held).encode()
+    return path, record.to_lines(held).encode()
 
 
 def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:

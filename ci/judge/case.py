@@ -201,6 +201,15 @@ class MeanVerdict:
 
 
 @dataclass(frozen=True)
+class Differs:
+    """Something of the machine, or the year, that is not as it was."""
+
+    name: str
+    was: str
+    now: str
+
+
+@dataclass(frozen=True)
 class RecordVerdict:
     """One record judged. `refused` holds why the record cannot be judged, and then there are no cases.
 
@@ -218,6 +227,10 @@ class RecordVerdict:
     """Of each card with several compared cases."""
     too_short: Annotated[bool, Field(exclude=True)] = False
     """Refused only because of too few samples."""
+    apart: tuple[Differs, ...] = ()
+    """What lies between the record and the baseline beside code and days: it comes before everything else."""
+    against_sha: str | None = None
+    """The commit that the baseline is of."""
 
 
 _DECIDES = (

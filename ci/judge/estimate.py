@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
+from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, compared
@@ -239,10 +239,8 @@ def of_changes(
     return _settle(group, policy.processes.to_block, sorted(math.log1p(bound / 100) for bound in percents))
 
 
-def of_baseline(
-    case: TimedCase, stored: TimedCase, device: Device, policy: Policy, known: Sequence[BaselineDay] = ()
-) -> Evidence:
-    """The evidence of a case's head against the head that a baseline file holds, with its `known` days."""
+def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Policy, drift: Pooled) -> Evidence:
+    """The evidence of a case's head against the head that a baseline file holds. `drift`: what may lie between."""
     timed, before = ([process for process in one.processes if process.samples_us.get("head")] for one in (case, stored))
     found = [*validity.of_telemetry(timed, interleaved=True), *validity.clocks_apart(before, timed)]
     used, few = _usable(timed, policy.processes.minimum, "of the head")
@@ -262,11 +260,19 @@ def of_baseline(
     found += validity.implausible({"head": head}, reference, case.case, device)
     groups = []
     for side in (base, head):
-        levels = location.levels([np.log(samples) for samples in side], location.log_step(np.concatenate(side)))
+        logs, step = [np.log(samples) for samples in side], location.log_step(np.concatenate(side))
+        levels = location.levels(logs, step)
+        two = validity.two_modes(logs) if side is base else None
+        if two and not two.keeps():
+            # Its level lies between the two, wherever: a bound, which no number of the head's processes reduces.
+            together, slow = np.concatenate(logs), np.concatenate(two.slow) > 0
+            low, high = location.levels([together[~slow], together[slow]], step)
+            rounding += (high.value - low.value) / 2
+            levels = [replace(low, value=(low.value + high.value) / 2, variance=max(low.variance, high.variance))]
         group, odd = _settle(_group(levels, LEVEL_PCT, LEVEL_PRIOR_PROCESSES), policy.processes.to_block)
         groups.append(group)
         found += odd
-    return replace(plain, groups=tuple(groups), bias=rounding, findings=tuple(found), drift=prior.drift(known))
+    return replace(plain, groups=tuple(groups), bias=rounding, findings=tuple(found), drift=drift)
 
 
 def _usable(

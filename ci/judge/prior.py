@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.stats import MISS, Array, Pooled
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy import bounds
 from kernelgate.ci.policy.bounds import PolicySection
@@ -60,6 +60,10 @@ BASELINE_DRIFT_PCT: Final = 1.0
 long as the baseline's own days do not show it. Observed once: 0.5%, on an H200 that another process had begun to
 share. No repeated days are known, so twice that is assumed, and simulated: with one case at most 1% of comparisons of
 identical code get a direction where the true deviation is up to 1.5%."""
+BASELINE_APART_PCT: Final = 3.0
+"""The same where driver, torch, CUDA or clocks are others, or more than a year lies between. An assumption: no code was
+ever measured on both sides of such a change. Three times a day's drift: what is certain all the same, from about 15%
+on, is more than the 8% between two speeds of one unchanged kernel (.ci/baseline_s512.json)."""
 BASELINE_DRIFT_DF: Final = 10
 """Degrees of freedom that the assumption deserves."""
 BASELINE_DAYS: Final = 4
@@ -268,16 +272,21 @@ def show_drift(days: Sequence[BaselineDay]) -> bool:
     return _between(days)[1] >= BASELINE_DAYS - 1
 
 
-def drift(days: Sequence[BaselineDay]) -> Pooled:
+def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
     """The log change from one day to another that no code explains: 0, with its standard deviation as the error.
 
     Two days differ by twice the variance of one. Too few days cannot show that times drift less than is assumed, but
-    they can show that they drift more.
+    they can show that they drift more. `apart`: more than days lies between, of which no day tells.
     """
     variance, df = _between(days)
-    observed, assumed = math.sqrt(2 * variance), math.log1p(BASELINE_DRIFT_PCT / 100)
-    if show_drift(days):
-        return Pooled(0.0, observed, min(df, BASELINE_DAYS_DF))
+    observed = math.sqrt(2 * variance)
+    assumed = math.log1p((BASELINE_APART_PCT if apart else BASELINE_DRIFT_PCT) / 100)
+    if show_drift(days) and not apart:
+        df = min(df, BASELINE_DAYS_DF)
+        whole = BASELINE_DRIFT_DF + df
+        both = math.sqrt((BASELINE_DRIFT_DF * assumed**2 + df * observed**2) / whole)
+        # A few days that drift as is assumed say no less than the assumption.
+        return min(Pooled(0.0, observed, df), Pooled(0.0, both, whole), key=lambda one: one.half_width(MISS))
     return Pooled(0.0, max(observed, assumed), BASELINE_DRIFT_DF)
 
 

@@ -5,23 +5,17 @@ accepted. docs/baselines.md has the rules, and what `best` and `release` beside 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain, count
 from pathlib import PurePosixPath
-from typing import Final, Literal
+from typing import Literal
 
-from kernelgate.bench.record import BaselineSummary, CaseKey, Environment, Process, RunRecord
+from kernelgate.bench.record import BaselineSummary, CaseKey, Process, RunRecord
 from kernelgate.ci.document import formatting
+from kernelgate.ci.judge.apart import DAY, changed, oldest
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy, Processes
-
-DAY = len("2026-11-22")
-STALE_DAYS: Final = 90
-"""A stored baseline that is older is called stale, as is one of another GPU, driver, torch, CUDA or clock policy: the
-comment says so, and how to renew it (docs/baselines.md)."""
 
 
 def beside(baseline: str, kind: Literal["best", "release"]) -> str:
@@ -30,47 +24,10 @@ def beside(baseline: str, kind: Literal["best", "release"]) -> str:
     return str(path.with_name(f"{kind}_{path.name.removeprefix('baseline_')}"))
 
 
-@dataclass(frozen=True)
-class Differs:
-    """Something of the machine that is not as it was."""
-
-    name: str
-    was: str
-    now: str
-
-
-def changed(now: Environment, then: Environment) -> tuple[Differs, ...]:
-    """What times depend on beside the code. What one of them does not say is not known to differ."""
-    pairs = (
-        ("GPU", then.device.name, now.device.name),
-        ("driver", then.device.driver, now.device.driver),
-        ("torch", then.torch, now.torch),
-        ("CUDA", then.cuda, now.cuda),
-        ("clocks", then.clock_policy, now.clock_policy),
-    )
-    return tuple(Differs(name, was, is_) for name, was, is_ in pairs if was and is_ and was != is_)
-
-
 def faster(verdict: RecordVerdict, rules: Processes) -> frozenset[CaseKey]:
     """The cases that certainly became faster, in as many processes as a regression takes to block."""
     enough = rules.to_block
     return frozenset(case.key for case in verdict.cases if case.status.is_faster and case.processes >= enough)
-
-
-def oldest(stored: RunRecord) -> str | None:
-    """The day on which the oldest of its cases was measured, as in 2026-11-22."""
-    held = stored.summary.cases.values() if stored.summary else ()
-    days = [day for one in held if (day := one.measured)] or [stored.run.created_at or ""]
-    return min(days)[:DAY] or None
-
-
-def age_days(stored: RunRecord, now: str | None) -> int | None:
-    """How many days before `now` the oldest of its cases was measured; None where either is not known."""
-    try:
-        taken = datetime.fromisoformat(oldest(stored) or "")
-        return (datetime.fromisoformat((now or "")[:DAY]) - taken).days
-    except ValueError:
-        return None
 
 
 # ---- a baseline with some cases of a newer one -----------------------------------------------------------------------

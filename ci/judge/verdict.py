@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,9 +14,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from kernelgate.bench.core.errors import RecordError
-from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord, TimedCase, rates, read, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
 from kernelgate.ci.document.formatting import counted, plain
 from kernelgate.ci.judge import (
+    apart,
     cards,
     correctness,
     duplicate_samples,
@@ -102,13 +103,15 @@ def judge(
     if not cards.compared(record):
         return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
     notes: list[str] = []
+    differs = apart.between(record, baseline) if baseline else ()
     if baseline is None:
         evidences = estimate.of_record(record, policy, history)
     else:
         device, stored = record.environment.device, _stored(record, baseline)
         days = {key: prior.known_days(baseline, key, history, device) for key in stored}
-        evidences = [estimate.of_baseline(case, was, device, policy, days[case.key]) for case, was in stored.values()]
-        notes = _notes(record, baseline, days)
+        drifts = {key: prior.drift(days[key], bool(differs)) for key in days}
+        evidences = [estimate.of_baseline(*both, device, policy, drifts[key]) for key, both in stored.items()]
+        notes = _notes(record, baseline, days) + ([] if differs else prior.drift_notes(list(days.values())))
     short = [next((found.message for found in case.findings if found.code == "too_few"), None) for case in evidences]
     if all(short):
         refused = f"too few samples: {evidences[0].key.id} has {short[0]}"
@@ -117,8 +120,10 @@ def judge(
     cases = tuple(_judge_case(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
     means = geomean.verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
-    reason = "; ".join([sentences.of_record(outcome, cases, means), *notes])
-    return RecordVerdict(name, outcome, reason, cases, None, against, means)
+    first = [apart.words(differs)] if differs else []
+    reason = "; ".join([*first, sentences.of_record(outcome, cases, means), *notes])
+    sha = baseline.run.head_sha if baseline else None
+    return RecordVerdict(name, outcome, reason, cases, None, against, means, apart=differs, against_sha=sha)
 
 
 def exit_code(verdict: RecordVerdict) -> int:
@@ -175,7 +180,8 @@ def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
         sides = f"with {there.numerics.words}, this record with {here.numerics.words}"
         return f"the baseline was measured {sides}: they are not compared"
     if not _stored(record, baseline):
-        ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
+        told = ([f"{one.key.card}/{one.id}".lstrip("/") for one in cards.compared(side)] for side in (record, baseline))
+        ids, known = (", ".join(names) or "none" for names in told)
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
     odd = _absurd(baseline) or duplicate_samples.duplicated(baseline)
     return odd and f"the baseline's {odd}"
@@ -191,13 +197,13 @@ def _stored(record: RunRecord, baseline: RunRecord) -> dict[CaseKey, tuple[Timed
     }
 
 
-def _notes(record: RunRecord, baseline: RunRecord, days: dict[CaseKey, Sequence[BaselineDay]]) -> list[str]:
+def _notes(record: RunRecord, baseline: RunRecord, known: Collection[CaseKey]) -> list[str]:
     """What limits a comparison with a baseline, for people."""
-    missing = [case.id for case in cards.compared(record) if case.key not in days]
+    missing = [case.id for case in cards.compared(record) if case.key not in known]
     notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
-    return notes + prior.drift_notes(list(days.values()))
+    return notes
 
 
 # ---- the cases of a record -------------------------------------------------------------------------------------------

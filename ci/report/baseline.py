@@ -10,7 +10,6 @@ the interval.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from kernelgate.bench import record as records
@@ -19,7 +18,7 @@ from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
-from kernelgate.ci.judge import ratchet, sentences
+from kernelgate.ci.judge import apart, ratchet, sentences
 from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict, Status
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
@@ -28,14 +27,12 @@ from kernelgate.ci.report import headline
 from kernelgate.ci.report.gpu import Baseline, CaseNights, GpuReport, Yardstick, judged
 
 MONTH_DAYS = 30.4
-
-
 RENEW = "gh workflow run baseline --field force=true"
 
 
 def of_record(verdict: RecordVerdict, stored: RunRecord, made: str | None = None) -> Baseline:
     """`made`: when the record was."""
-    return Baseline(verdict, stored.run, stored.environment, ratchet.age_days(stored, made))
+    return Baseline(verdict, stored.run, stored.environment, apart.age_days(stored, made))
 
 
 def is_of(stored: RunRecord, measured: RunRecord) -> bool:
@@ -56,28 +53,29 @@ def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
         return ()
     words = headline.of_verdict(stored.verdict, judged(record, stored.verdict), (), gates)
     mark = Mark.SLIGHT if words.mark is Mark.SLOWER else words.mark
-    also, age = _also_changed(record, stored), age_of(record.run, stored.run)
-    return ((mark, f" against the stored baseline, {age}: ", *headline.uncapped(words.text), also),)
+    text = headline.uncapped(words.text)
+    return ((mark, f" against the stored baseline, {_age_and_machine(record, stored)}: ", *text),)
 
 
-def _also_changed(record: RunRecord, stored: Baseline) -> str:
-    changed = [one.name for one in ratchet.changed(record.environment, stored.environment)]
-    return f"; {' and '.join(changed)} changed since, too" if changed else ""
+def _age_and_machine(record: RunRecord, stored: Baseline) -> str:
+    """What may explain a difference comes before it."""
+    changed = [one.name for one in apart.changed(record.environment, stored.environment)]
+    return ", of another ".join(filter(None, [age_of(record.run, stored.run), " and ".join(changed)]))
 
 
 def stale(record: RunRecord, stored: Baseline) -> tuple[str, ...]:
     """Why it says little of today, in words."""
     if stored.verdict.refused is not None:
         return ()
-    other = [one.name for one in ratchet.changed(record.environment, stored.environment)]
-    limit, days = ratchet.STALE_DAYS, stored.age_days
+    other = [one.name for one in apart.changed(record.environment, stored.environment)]
+    limit, days = apart.STALE_DAYS, stored.age_days
     why = [f"of another {' and '.join(other)}"] if other else []
     return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
 
 
 def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
-    differs = ratchet.changed(record.environment, stored.environment)
+    differs = apart.changed(record.environment, stored.environment)
     facts: list[Line] = [
         (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
@@ -115,24 +113,15 @@ def _commit(run: Run) -> Code | str:
 
 def age_of(now: Run, then: Run) -> str:
     """ "13 months older", by the dates of both records."""
-    taken, made = _date(then.created_at), _date(now.created_at)
+    taken, made = apart.day(then.created_at), apart.day(now.created_at)
     if taken is None:
         return "of unknown age"
-    if made is None or made < taken:
-        return f"of {taken:%Y-%m-%d}"
-    days = (made - taken).days
+    days = (made - taken).days if made else 0
     if days < 2:
-        return f"of {taken:%Y-%m-%d}"
+        return f"of {taken}"
     return (
         f"{formatting.counted(days, 'day')} old" if days < 2 * MONTH_DAYS else f"{round(days / MONTH_DAYS)} months old"
     )
-
-
-def _date(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=None) if text else None
-    except ValueError:
-        return None
 
 
 # The last release and the best ever -----------------------------------------------------------------------------------
@@ -164,8 +153,7 @@ def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator
     """What is certainly slower than each, over all cases where that is certain, else in the worst case."""
     for one in every:
         if (slower := _slower(measured, one)) is not None:
-            also, age = _also_changed(measured, one.held), age_of(measured.run, one.held.run)
-            yield (Mark.SLIGHT, f" {one.since}, {age}: ", *slower, RESTS_ON, also)
+            yield (Mark.SLIGHT, f" {one.since}, {_age_and_machine(measured, one.held)}: ", *slower, RESTS_ON)
 
 
 def _slower(measured: RunRecord, one: Yardstick) -> Line | None:

@@ -14,7 +14,7 @@ from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Verbatim, table
-from kernelgate.ci.judge import gate, reference, sentences
+from kernelgate.ci.judge import apart, gate, reference, sentences
 from kernelgate.ci.judge.case import RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
@@ -72,7 +72,7 @@ def build(
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
-        now=headline.now(gpus, decision, places, bool(far_below)) if merge else (),
+        now=headline.now(gpus, decision, places, bool(far_below)) if merge else headline.together(deciding),
         sections=tuple(
             replace(part, title=f"{label}: {part.title}" if label else part.title)
             for gpu, label in each
@@ -130,7 +130,9 @@ def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
     if gpu.verdict is None or gpu.is_wrong:
         return (*on_cards, *gpu.remarks)
     blocking = why.blocking(gpu.record, policy.static) if merge else ()
-    return (*on_cards, *remarks.precision(gpu.record), *blocking, *gpu.remarks)
+    differs = gpu.verdict.apart
+    otherwise: tuple[Line, ...] = ((Mark.SLIGHT, f" {apart.words(differs)}."),) if differs else ()
+    return (*otherwise, *on_cards, *remarks.precision(gpu.record), *blocking, *gpu.remarks)
 
 
 def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:

@@ -17,6 +17,7 @@ from kernelgate.ci.document.escape import shell, visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import (
+    CERTAIN,
     CaseVerdict,
     Direction,
     MeanVerdict,
@@ -29,6 +30,7 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.correctness import new_sanitizer_findings, wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
+from kernelgate.ci.judge.validity import BIMODAL
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import correctness, links, remarks
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
@@ -59,7 +61,9 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     worst = deciding_gpu(gpus, decision)
     words = of_gpu(worst, gates, len(gpus) > 1)
     if not merge:
-        return (words.mark, " ", *words.text)
+        if not (other := ", ".join(one.name for one in worst.verdict.apart) if worst.verdict else ""):
+            return (words.mark, " ", *words.text)
+        return (words.mark, f" Other {other} than the baseline's: ", *uncapped(words.text))
     mark, said = _agreeing(words, decision)
     lost = [gpu for gpu in gpus if gpu is not worst and is_lost(gpu)]
     if lost and not decision.blocks and all(one.cause == "machine" for one in decision.held):
@@ -366,7 +370,8 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
     undecided = _group(cases, Status.UNDECIDED)
     if undecided and not _group(cases, Status.LIKELY_FASTER):
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
-        text = (f"Cannot tell{partly}: ", why_undecided(undecided), _beside_them(cases, undecided))
+        reason = why_undecided(undecided, verdict.against != "base")
+        text = (f"Cannot tell{partly}: ", reason, _beside_them(cases, undecided))
         return Words(Mark.UNKNOWN, text, undecided[0])
     for status in (Status.SLOWER, Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER):
         if _group(cases, status):
@@ -430,11 +435,14 @@ def is_alone(cases: Sequence[JudgedCase]) -> bool:
     return bool(cases) and all(one.status is Status.ALONE for one in cases)
 
 
-def why_undecided(undecided: Sequence[JudgedCase]) -> str:
+def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     """The reason that most of the undecided cases share; what could be seen is said where how sure it is stands."""
     if jumping := next((one.case.speeds for one in undecided if one.case.speeds), ()):
         return two_speeds(jumping)
     blamed = [(one, finding) for one in undecided for finding in one.case.disqualifying]
+    if not blamed and stored:
+        jumps = (one.message for case in undecided for one in case.case.findings if one.code == BIMODAL)
+        return next(jumps, "times drift from day to day")
     if not blamed:
         return sentences.noise([one.case for one in undecided]).partition("; ")[0]
     code, _ = Counter(finding.code for _, finding in blamed).most_common(1)[0]
@@ -606,6 +614,16 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
     if decision.open:
         return (NOW, " ", *_whole(worst, places), " measures what is missing.")
     return _of_verdict(worst, places, far_below)
+
+
+def together(gpu: GpuReport) -> Line:
+    """Of a comparison with a baseline that leaves it open what holds: what would show it."""
+    verdict = gpu.verdict
+    if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
+        return ()
+    base = ("--base", verdict.against_sha[:7]) if verdict.against_sha else ()
+    command = Code(shell("kernelgate", "bench", *base, "-o", "run.json"))
+    return (NOW, " ", command, " measures head and base side by side: no day lies between them.")
 
 
 NOTHING: Line = (NOW, " nothing to do.")

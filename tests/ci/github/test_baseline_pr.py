@@ -82,6 +82,7 @@ def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Pa
     assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
     assert len(desk.github.pulls) == 1
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
+    assert desk.github.files[BRANCH, "stored.json"].decode() == record.to_lines(stored)
     now, then = (timed_cases(one)[0].processes[0].samples_us["head"] for one in (stored, measured("slower")))
     assert now == then
 

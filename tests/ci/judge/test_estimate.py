@@ -45,7 +45,10 @@ def paired(processes: Sequence[TimedProcess], rules: Policy = POLICY, work: Work
 def against(
     processes: Sequence[TimedProcess], stored: Sequence[TimedProcess], rules: Policy = POLICY, work: Work | None = None
 ) -> Evidence:
-    return estimate.of_baseline(case("x", processes, work=work), case("x", stored), Device(name="NVIDIA L4"), rules)
+    drift = prior.drift(())
+    return estimate.of_baseline(
+        case("x", processes, work=work), case("x", stored), Device(name="NVIDIA L4"), rules, drift
+    )
 
 
 def changed(changes: Sequence[float], rules: Policy = POLICY, **limits: float) -> Evidence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord, timed_cases
 from kernelgate.ci.document import render
 from kernelgate.ci.github.baseline_pr import as_baseline
-from kernelgate.ci.judge import ratchet
+from kernelgate.ci.judge import apart, ratchet
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
@@ -71,7 +72,17 @@ def test_only_what_is_certainly_faster_moves() -> None:
         "two": "2026-08-01",
         "three": "2026-08-01",
     }
-    assert ratchet.oldest(after) == "2026-08-01"
+    assert apart.oldest(after) == "2026-08-01"
+
+
+@pytest.mark.parametrize(
+    ("status", "moves"),
+    [(Status.IMPROVED, True), (Status.FASTER, True), (Status.LIKELY_FASTER, False), (Status.UNDECIDED, False)],
+)
+def test_what_is_likely_at_most_moves_nothing(status: Status, moves: bool) -> None:
+    verdict = judge(night(9, {"one": -0.2}), POLICY, stored(1, {"one": 0}))
+    told = replace(verdict, cases=tuple(replace(case, status=status) for case in verdict.cases))
+    assert ratchet.faster(told, POLICY.processes) == ({ONE} if moves else set())
 
 
 def test_cases_of_several_nights_stay_one_record() -> None:
@@ -217,16 +228,16 @@ def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() 
 def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
     then = Environment(device=Device(name="NVIDIA L4", driver="1"), torch="2.11.0", cuda="12.8", clock_policy="default")
     now = Environment(device=Device(name="NVIDIA H200", driver="2"), torch="2.13.0", cuda="13.0", clock_policy="locked")
-    assert [(one.name, one.was, one.now) for one in ratchet.changed(now, then)] == [
+    assert [(one.name, one.was, one.now) for one in apart.changed(now, then)] == [
         ("GPU", "NVIDIA L4", "NVIDIA H200"),
         ("driver", "1", "2"),
         ("torch", "2.11.0", "2.13.0"),
         ("CUDA", "12.8", "13.0"),
         ("clocks", "default", "locked"),
     ]
-    assert ratchet.changed(now, Environment()) == ()
+    assert apart.changed(now, Environment()) == ()
 
 
 def test_a_record_without_a_summary_is_as_old_as_its_run() -> None:
-    assert ratchet.oldest(night(3, {"one": 0})) == "2026-08-03"
-    assert ratchet.oldest(RunRecord()) is None
+    assert apart.oldest(night(3, {"one": 0})) == "2026-08-03"
+    assert apart.oldest(RunRecord()) is None

@@ -57,6 +57,17 @@ def test_what_failed_or_is_not_certain_did_not_help_and_what_nobody_measured_doe
     assert one.gains_pct == pytest.approx((-3, 20))
 
 
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [("improved", 1), ("faster", 1), ("likely_faster", 0), ("likely_slower", 0), ("undecided", 0)],
+)
+def test_only_what_is_certainly_faster_helped(tmp_path: Path, status: str, counts: int) -> None:
+    tried = made.tried(1, -20, action="swizzle", bottleneck="l2")
+    told = tried.model_copy(update={"outcomes": (tried.outcomes[0].model_copy(update={"status": status}),)})
+    table = advice.table(write(tmp_path, (made.opened(), told)))
+    assert (table.tries, table.helped) == (1, counts)
+
+
 def test_recommend_says_what_to_do_why_and_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sessions = str(write(tmp_path, *swizzled(5)))
     assert cli.run(["recommend", str(NSIGHT.parent / "causes/bank-conflicts.json"), "--sessions", sessions]) == 0

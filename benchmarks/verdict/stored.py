@@ -1,0 +1,144 @@
+"""What a comparison with a stored baseline shows and how often it errs: `python -m benchmarks.verdict.stored`, seeded.
+
+Writes docs/statistics.md's tables of it, in ten minutes or so on one core. Made up: no repeated days of one machine are
+known.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+import numpy as np
+
+from benchmarks.tables import markdown, put
+from benchmarks.verdict.noise import SEED, Covered, Generator
+from benchmarks.verdict.records import CASE, record
+from kernelgate.bench.record import BaselineDay, BaselineSummary, Environment, RunRecord, Summary
+from kernelgate.ci.judge.case import Direction
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+
+ROOT = Path(__file__).parent.parent.parent
+DRIFTS_PCT = (0.15, 0.5, 1.0, 1.41)
+BASELINES = {"1 day": (1, False), "5 days": (5, False), "1 day, two speeds": (1, True)}
+"""How many days each holds, and whether its only process changes its speed in its course."""
+EFFECTS_PCT = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0)
+PROCESSES = (3, 7)
+SPEEDS = math.log(343.04 / 318.464)
+"""How far the two speeds of the L4's baseline lie apart (.ci/baseline_s512.json), in log time."""
+
+
+def said(
+    drift_pct: float,
+    days: int,
+    effect_pct: float,
+    draws: int,
+    processes: int = 5,
+    speeds: bool = False,
+    seed: int = SEED,
+) -> Covered:
+    """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
+
+    `drift_pct`: standard deviation of the difference of two days, of which each day has its part. `speeds`: the
+    baseline has two. Unchanged code then has either of them today; a change is one of the baseline's median.
+    """
+    rng = np.random.default_rng(seed)
+    policy, hits = Policy(), 0
+    for _ in range(draws):
+        levels = rng.normal(0, drift_pct / 100 / math.sqrt(2), days + 1)
+        stored, today = (_two_speeds if speeds else _baseline)(rng, levels[1:])
+        if speeds and effect_pct:
+            times = stored.processes[0].timings[0].samples_us["head"]
+            today = math.log(float(np.median(times)) / 100) - levels[-1]
+        change = levels[0] + today + math.log1p(effect_pct / 100)
+        (case,) = judge(record({"head": _heads(rng, change, processes)}), policy, stored).cases
+        hits += case.direction is not Direction.NONE
+    return Covered(hits, draws)
+
+
+def _heads(rng: Generator, level: float, processes: int) -> list[Array]:
+    """Processes that scatter as an H200's do (LEVEL_PCT), of 60 rounds."""
+    return [100 * np.exp(level + rng.normal(0, 0.0015) + rng.normal(0, 0.003, 60)) for _ in range(processes)]
+
+
+def _two_speeds(rng: Generator, levels: Array) -> tuple[RunRecord, float]:
+    """Of one process, and which of its speeds unchanged code has today."""
+    rounds, at = np.arange(100), int(rng.integers(20, 81))
+    speeds = np.where(rounds < at, 0, SPEEDS)[:: 1 if rng.random() < 0.5 else -1]
+    noise = rng.normal(0, 0.0015) + rng.normal(0, 0.005, len(rounds))
+    return record({"head": [100 * np.exp(levels[-1] + speeds + noise)]}), float(rng.choice([0, SPEEDS]))
+
+
+def _baseline(rng: Generator, levels: Array) -> tuple[RunRecord, float]:
+    """Of the last day, with the medians of all."""
+    each = [_heads(rng, float(level), 3) for level in levels]
+    medians = [float(np.median(np.concatenate(times))) for times in each]
+    days = tuple(
+        BaselineDay(measured=f"2026-11-{number:02}", code="one", median_us=median)
+        for number, median in enumerate(medians, 1)
+    )
+    case = BaselineSummary(
+        median_us=medians[-1], interval_us=(medians[-1], medians[-1]), samples=180, processes=3, days=days
+    )
+    summary = Summary(source="simulated", cases={CASE.id: case})
+    return record({"head": each[-1]}).model_copy(update={"summary": summary}), 0.0
+
+
+def certain_from(torch: str, days: int) -> float:
+    """Percent: the smallest change that is certain in seven processes, where neither day nor process is off."""
+    low, high = 0.0, 50.0
+    stored, _ = _baseline(np.random.default_rng(SEED), np.zeros(days))
+    stored = stored.model_copy(update={"environments": (Environment(torch="2.12.0"),)})
+    while high - low > 0.05:
+        middle = (low + high) / 2
+        rng = np.random.default_rng(SEED)
+        times = [100 * (1 + middle / 100) * np.exp(rng.normal(0, 0.003, 60)) for _ in range(7)]
+        run = record({"head": times}).model_copy(update={"environments": (Environment(torch=torch),)})
+        (case,) = judge(run, Policy(), stored).cases
+        low, high = (low, middle) if case.direction is Direction.SLOWER else (middle, high)
+    return high
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.option("--draws", default=1000, show_default=True, type=click.IntRange(10), help="Records for each false alarm.")
+def main(draws: int) -> None:
+    """Write the tables on stored baselines into docs/statistics.md."""
+    alarms = [
+        [f"{drift:g}%", *(str(said(drift, days, 0.0, draws, 7, speeds)) for days, speeds in BASELINES.values())]
+        for drift in DRIFTS_PCT
+    ]
+    few = max(10, draws // 5)
+    shown = [
+        [
+            f"+{effect:g}%",
+            *(
+                " / ".join(f"{100 * said(1.0, days, effect, few, each, speeds).value:.0f}%" for each in PROCESSES)
+                for days, speeds in BASELINES.values()
+            ),
+        ]
+        for effect in EFFECTS_PCT
+    ]
+    text = "\n\n".join(
+        (
+            f"**Unchanged code called slower or faster than its stored baseline** ({draws} comparisons each, made up, "
+            "7 processes), by the standard deviation of the drift between two days:",
+            markdown(["", *BASELINES], alarms),
+            f"**A change whose direction is certain** ({few} comparisons each, drift 1%), after 3 / 7 processes:",
+            markdown(["", *BASELINES], shown),
+            f"Where no day is off, a change is certain from {certain_from('2.12.0', 1):.1f}% on, against a baseline of "
+            f"five days that do not drift from {certain_from('2.12.0', 5):.1f}% on, and against one of another driver, "
+            f"torch, CUDA or clock policy, or older than a year, from {certain_from('2.13.0', 1):.0f}% on.",
+        )
+    )
+    put(ROOT / "docs" / "statistics.md", "stored", text)
+    click.echo(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A record against a stored baseline: what is certain of it, what is not where more than days lies between, and what
+`kernelgate compare` says of that first."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord
+from kernelgate.ci.commands.cli import run
+from kernelgate.ci.github.baseline_pr import as_baseline
+from kernelgate.ci.judge.case import Direction, Status
+from kernelgate.ci.judge.prior import NO_HISTORY, History
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+from tests import runs
+from tests.ci.records import noise, paired_record
+from tests.runs import process, run_record
+
+L4 = Path(__file__).parents[3] / ".ci" / "baseline_s512.json"
+L4_CASE = "s512_b32_h8_d64_fp16"
+L4_MEDIAN, L4_FAST, L4_SLOW = 321.024, 318.464, 343.04
+MACHINE = {"driver": "580.1", "torch": "2.11.0", "clock_policy": "default"}
+L4_MACHINE = {"driver": "570.172.08", "torch": "2.2.1+cu121", "clock_policy": "default"}
+OTHER = {"driver": "600.1", "torch": "2.13.0", "clock_policy": "locked"}
+SHA = "0123456" + "0" * 33
+
+
+def measured(
+    times_us: Mapping[str, float], machine: Mapping[str, str] = MACHINE, made: str = "2026-08-09", processes: int = 7
+) -> RunRecord:
+    """Steady processes of an L4 with these times of their cases."""
+    rng = np.random.default_rng(3)
+    device = Device(name="NVIDIA L4", driver=machine["driver"])
+    where = Environment(device=device, torch=machine["torch"], clock_policy=machine["clock_policy"])
+    cases = [
+        runs.case(id_, [process({"head": us * np.exp(rng.normal(0, 0.003, 100))}, "block") for _ in range(processes)])
+        for id_, us in times_us.items()
+    ]
+    return run_record(cases, where, run=Run(head_sha=SHA, created_at=f"{made}T03:00:00Z"))
+
+
+def of_a_card(made: RunRecord) -> RunRecord:
+    text = record.to_json(made)
+    for key in ("id", "case"):
+        text = text.replace(f'"card":"","{key}":"one"', f'"card":"norm","{key}":"one"')
+    return record.from_json(text)
+
+
+STEADY = as_baseline(measured({"one": 100.0}, made="2026-08-01", processes=3))
+
+
+# ---- what is certain -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("us", "status"),
+    [
+        (1.15 * L4_MEDIAN, Status.REGRESSED),
+        (0.85 * L4_MEDIAN, Status.IMPROVED),
+        (1.1 * L4_MEDIAN, Status.UNDECIDED),
+        (L4_FAST, Status.UNDECIDED),
+        (L4_SLOW, Status.UNDECIDED),
+    ],
+)
+def test_a_baseline_of_two_speeds_shows_what_lies_beyond_both(us: float, status: Status) -> None:
+    """Which of them unchanged code has today is not known."""
+    (case,) = judge(measured({L4_CASE: us}, L4_MACHINE), Policy(), record.read(L4)).cases
+    assert case.status is status
+
+
+@pytest.mark.parametrize(
+    ("us", "status"),
+    [(110.0, Status.REGRESSED), (88.0, Status.IMPROVED), (100.0, Status.UNDECIDED), (102.5, Status.UNDECIDED)],
+)
+@pytest.mark.parametrize("processes", [3, 7])
+def test_a_tenth_is_certain_on_the_same_machine_and_what_days_drift_is_not(
+    us: float, status: Status, processes: int
+) -> None:
+    verdict = judge(measured({"one": us}, processes=processes), Policy(), STEADY)
+    assert (verdict.cases[0].status, verdict.apart) == (status, ())
+
+
+@pytest.mark.parametrize(
+    ("machine", "made", "name"),
+    [
+        ({"driver": OTHER["driver"]}, "2026-08-09", "driver"),
+        ({"torch": OTHER["torch"]}, "2026-08-09", "torch"),
+        ({"clock_policy": OTHER["clock_policy"]}, "2026-08-09", "clocks"),
+        ({}, "2027-08-09", "year"),
+    ],
+)
+def test_what_lies_between_beside_days_is_said_first_and_widens(
+    machine: Mapping[str, str], made: str, name: str
+) -> None:
+    quiet = [BaselineDay(measured=f"2026-07-{n:02}", code="c", median_us=100 + n % 2 / 10) for n in range(1, 7)]
+    for known in (NO_HISTORY, History(days={("NVIDIA L4", CaseKey("", "one")): tuple(quiet)})):
+        tenth, more = (
+            judge(measured({"one": us}, MACHINE | machine, made), Policy(), STEADY, history=known)
+            for us in (110.0, 130.0)
+        )
+        assert tenth.cases[0].direction is Direction.NONE
+        assert more.cases[0].status is Status.REGRESSED
+        assert [one.name for one in tenth.apart] == [name]
+        assert tenth.reason.startswith(f"the baseline was measured otherwise ({name} ")
+
+
+def test_cases_of_another_card_are_named_with_it() -> None:
+    verdict = judge(measured({"one": 100.0}), Policy(), as_baseline(of_a_card(measured({"one": 100.0}))))
+    assert verdict.refused == "the baseline has other cases: it holds norm/one; this record holds one"
+
+
+def test_a_baseline_of_eleven_months_is_no_year_old() -> None:
+    assert judge(measured({"one": 110.0}, made="2027-07-20"), Policy(), STEADY).apart == ()
+
+
+# ---- what is said of it ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = {
+        "baseline": STEADY,
+        "same": measured({"one": 100.0}),
+        "slower": measured({"one": 130.0}, OTHER),
+        "paired": paired_record(*noise(np.random.default_rng(1))),
+        "another": measured({"two": 100.0}),
+        "of_a_card": as_baseline(of_a_card(measured({"one": 100.0}))),
+    }
+    for name, content in made.items():
+        record.write(content, tmp_path / f"{name}.json")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_another_machine_comes_before_the_verdict(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del files
+    assert run(["compare", "slower.json", "--baseline", "baseline.json"]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith(
+        "⚠ the baseline was measured otherwise (driver 580.1 then, 600.1 now; torch 2.11.0 then, 2.13.0 now; clocks"
+    )
+    assert "❌ Other driver, torch, clocks than the baseline's: 3" in text
+
+
+def test_what_cannot_be_told_names_the_smallest_visible_change_and_what_shows_a_smaller_one(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record.write(measured({L4_CASE: 1.08 * L4_MEDIAN}, L4_MACHINE), files / "near.json")
+    for name, stored, why in (
+        ("same", "baseline.json", "times drift from day to day"),
+        ("near", str(L4), "the baseline jumps between 318.5 and 343 µs"),
+    ):
+        assert run(["compare", f"{name}.json", "--baseline", stored]) == 3
+        text = " ".join(capsys.readouterr().out.split())
+        assert text.endswith(f"❔ Cannot tell: {why}")
+        assert "a change below" in text
+        base = " --base 0123456" if name == "same" else ""
+        assert f"Now: kernelgate bench{base} -o run.json measures head and base side by side" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["baseline.json", "same.json"], "kernelgate compare same.json --baseline baseline.json"),
+        (["same.json", "baseline.json"], "kernelgate compare same.json --baseline baseline.json"),
+        (["same.json", "another.json"], None),
+        (["same.json", "of_a_card.json"], None),
+        (["same.json", "missing.json"], None),
+        (["same.json", "baseline.json", "paired.json"], None),
+        (["same.json", "--baseline", "baseline.json"], None),
+        (["--json", "same.json", "baseline.json"], None),
+    ],
+)
+def test_two_records_of_one_kernel_are_told_how_to_be_compared(
+    files: Path, capsys: pytest.CaptureFixture[str], asked: list[str], told: str | None
+) -> None:
+    del files
+    run(["compare", *asked])
+    hints = [line for line in capsys.readouterr().err.splitlines() if "--baseline" in line]
+    assert hints == ([f"Each file was judged by itself. Head against head: {told}"] if told else [])
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_a_diff_of_two_baselines_is_of_the_case_that_changed() -> None:
+    def lines(two_us: float) -> list[str]:
+        held = as_baseline(measured({"one": 100.0, "two": two_us, "three": 50.0}, processes=4))
+        assert record.from_json(record.to_lines(held)) == held
+        return record.to_lines(held).splitlines()
+
+    changed = [
+        line[1:].strip() for line in difflib.unified_diff(lines(100.0), lines(90.0), n=0) if line.startswith("+ ")
+    ]
+    samples = [line for line in changed if line.startswith('{"card": "","case": "two","samples_us":')]
+    assert len(samples) == 4
+    rest = [line.partition(":")[0] for line in changed if line not in samples]
+    assert rest == ['"median_us"', '"interval_us"', '"days"']
+
+
+def test_a_name_with_brackets_and_lines_stays_one() -> None:
+    held = as_baseline(measured({'a\n     ]"}\n    }': 100.0}))
+    text = record.to_lines(held)
+    assert record.from_json(text) == held
+    assert json.loads(text)["cases"][0]["id"] == 'a\n     ]"}\n    }'
