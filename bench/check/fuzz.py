@@ -209,7 +209,7 @@ def _with_facts(
             "runs": facts.runs,
             "failed_runs": facts.failed,
             "smallest": facts.smallest and facts.smallest.id,
-            "smallest_axes": dict(facts.smallest.axes) if facts.smallest else {},
+            "smallest_axes": result_of(process.card, facts.smallest, outcome).axes if facts.smallest else {},
             "smallest_message": facts.fault,
         }
     )
@@ -291,7 +291,7 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
         seed=trial.run_seed,
         axes=dict(trial.axes),
         passed=outcome.fault is None,
-        kind=outcome.kind_of_fault,
+        kind="refused" if outcome.refused else outcome.kind_of_fault,
         timed=trial.case_id in card.timed and trial.way not in LAYOUTS,
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,

@@ -45,6 +45,8 @@ class TrialOutcome(Message):
     error_ratio: record.NonNegative | None = None
     note: str | None = None
     """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
+    refused: bool = False
+    """Nothing was compared, since the kernel rightly refused all of its inputs."""
     repeatable: bool | None = None
     untried: str | None = None
     """Why the card cannot make such a case: then nothing was tried."""

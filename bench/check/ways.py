@@ -2,7 +2,6 @@
 
 offset, gaps, transposed  each tensor in turn lies one element off, with gaps between rows, or with its last two axes
                           exchanged in memory: the kernel must be right, or refuse by an error, whatever its words
-empty                     an axis is 0: right, or refused by name
 repeat                    many calls on the same inputs, each compared: what is rare, and what differs from call to call
 stream                    on a stream whose inputs arrive late, while the default stream is idle
 graph                     captured into a CUDA graph, replayed on other inputs
@@ -18,7 +17,6 @@ two-threads               two threads call at once, each with inputs of its own:
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -128,22 +126,8 @@ def layout(subject: Subject, trial: Trial) -> TrialOutcome:
             return outcome(f"where {name} {how}: {found}; support that, or refuse it by an error")
     if not comparisons and not refused:
         raise InapplicableError(f"no tensor can be laid out so: {trial.way}")
-    return outcome(None, *comparisons, note=f"refused by an error: {', '.join(refused)}" if refused else None)
-
-
-def empty(subject: Subject, trial: Trial) -> TrialOutcome:
-    draw = drawn(subject, trial)
-    ready = examine.prepared(subject, draw)
-    right = ready.right()
-    try:
-        made = examine.called(ready)
-    except KernelCallError as error:
-        words = [*_tensors(ready), *draw.case]
-        if not _names(str(error), words):
-            raise KernelCallError(f"{error}, which names none of {', '.join(words)}") from None
-        return outcome(None, note=str(error))
-    compared = ready.compared(made, right)
-    return outcome(examine.wrong(compared, right) or examine.trespass(ready, ready.outputs), compared)
+    note = f"refused by an error: {', '.join(refused)}" if refused else None
+    return outcome(None, *comparisons, note=note).model_copy(update={"refused": not comparisons})
 
 
 def _tensors(ready: ReadyCall) -> dict[str, tuple[int, ...]]:
@@ -151,11 +135,6 @@ def _tensors(ready: ReadyCall) -> dict[str, tuple[int, ...]]:
     handed = () if ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
     inputs = {name: tuple(original.shape) for name, _, original in ready.inputs}
     return inputs | {name: ready.shapes[name][0] for name in handed}
-
-
-def _names(message: str, words: list[str]) -> bool:
-    """Whether an error names one of these; of a list's tensor, the list."""
-    return any(re.search(rf"(?<!\w){re.escape(word.partition('[')[0])}(?!\w)", message) for word in words)
 
 
 def _judged(said: str, compared: Comparison, right: Tensors, ask: str = "") -> TrialOutcome:
@@ -354,7 +333,6 @@ def _entries(count: int, made: Tensors) -> list[int]:
 
 WAYS: Mapping[str, Callable[[Subject, Trial], TrialOutcome]] = {
     **dict.fromkeys(LAYOUTS, layout),
-    "empty": empty,
     "repeat": repeat,
     "stream": stream,
     "graph": graph,

@@ -90,7 +90,7 @@ class Kernel:
     """What is drawn for each axis: a range, a tuple to choose from (whose members may be ranges), or between(a, b)."""
     limits: Mapping[str, Any] = {}
     """What the kernel takes at all, for each axis as in `fuzz`: how long, how many, which scalars. Fuzzing goes to the
-    ends of it; without it, to those of `fuzz`."""
+    ends of it; without it, to those of `fuzz`. A range that begins at 0 asks for empty axes."""
     distributions: Sequence[str] = DISTRIBUTIONS
     """Of random values, by turns; kernelgate/bench/kernel/operands.py has their definitions."""
     sanitize: Sequence[Mapping[str, AxisValue]] = ()

@@ -363,7 +363,8 @@ def extremes(
     `largest`: the bytes of a case's largest tensor, and its elements. Nothing for an axis where BEYOND is out of reach.
     """
     with_range = ((axis, limit) for axis, limit in limits.items() if isinstance(limit, Mapping) and "range" in limit)
-    ranges = {axis: range(*limit["range"]) for axis, limit in with_range}
+    wholes = {axis: range(*limit["range"]) for axis, limit in with_range}
+    ranges = {axis: whole[1:] if whole[0] == 0 and len(whole) > 1 else whole for axis, whole in wholes.items()}
     made: list[dict[str, Any]] = []
     for unit in (0, 1):
         for axis in ranges:

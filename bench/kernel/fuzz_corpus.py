@@ -22,7 +22,6 @@ from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import (
     DISTRIBUTION,
-    EMPTY,
     HUGE,
     PLAIN,
     WAY,
@@ -97,7 +96,7 @@ def trials(kept: Iterable[KeptTrial], card: CardFacts, device: DeviceKind) -> It
             yield trial
 
 
-def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails: Fails) -> Axes:
+def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails_so: Fails) -> Axes:
     """The axes of the smallest trial that still fails; `first` itself where nothing smaller does.
 
     Fewer elements first, then plainer values, a plainer way, plainer scalars: a search from the trial that failed, one
@@ -105,6 +104,10 @@ def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails: Fails) -> 
     that is wrong at S=37 alone would be found anew once in 4,096 draws.
     """
     known = domain(card, device)
+
+    def fails(axes: Axes) -> bool:
+        return known.takes(axes) and fails_so(axes)
+
     best = _leap(first, small(card, known, device), known, fails)
 
     def rank(axis: str) -> int:
@@ -123,7 +126,7 @@ def smallest(first: Axes, card: CardFacts, device: DeviceKind, fails: Fails) -> 
 def _leap(first: Axes, least: Axes, known: Domain, fails: Fails) -> Axes:
     """Most faults show in a case that is small and plain in everything: then there is little left to search."""
     plain = {axis: values[0] for axis in known.choices if (values := _plainer(first, axis, known))}
-    way = {WAY: PLAIN} if first[WAY] != EMPTY else {}
+    way = {WAY: PLAIN}
     lows = {axis: min(whole[0], first[axis]) for axis, whole in known.ranges.items() if axis in first}
     sizes = {axis: min(least[axis], first[axis]) for axis in known.ranges if axis in first and axis in least}
     for leap in ({**lows, **plain, **way}, {**sizes, **plain, **way}, {**sizes, **way}, sizes):
@@ -168,7 +171,7 @@ def _plainer(axes: Axes, axis: str, known: Domain) -> Sequence[AxisValue]:
     if value is None or (axis != WAY and axis not in known.choices):
         return ()
     if axis == WAY:
-        return () if value in (PLAIN, EMPTY, HUGE) else (PLAIN,)
+        return () if value in (PLAIN, HUGE) else (PLAIN,)
     if isinstance(value, int | float) and not isinstance(value, bool):
         numbers: list[float] = [one for one in known.choices[axis] if not isinstance(one, str | bool)]
         if axis in known.intervals:

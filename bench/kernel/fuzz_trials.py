@@ -35,7 +35,7 @@ WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
     "cpu": _EVERYWHERE,
 }
 """How a kernel is called besides once with whole tensors: bench/check/ways.py says what each does."""
-EMPTY, HUGE = "empty", "huge"
+HUGE = "huge"
 SPECIAL = "special"
 """A distribution that every card gets while fuzzing."""
 KNOWN_DISTRIBUTIONS = (*DISTRIBUTIONS, "peaked", SPECIAL, NONFINITE)
@@ -151,6 +151,26 @@ class Domain:
     """Everything else: all values, or the ends of an interval and 0."""
     intervals: Mapping[str, tuple[float, float]]
     """Of the choices, those that are real numbers from one end to another."""
+    empty: tuple[str, ...]
+    """The axes whose ranges begin at 0, which is left out of them and tried alone."""
+    together: tuple[Mapping[str, tuple[Any, ...]], ...]
+    """What each configuration lets its axes be that have no limits, as card_reader.py wrote it."""
+
+    def takes(self, axes: Mapping[str, AxisValue]) -> bool:
+        """Whether some configuration has all of these values: what a card excludes is not tried."""
+        return any(
+            all(any(_within(axes[axis], leaf) for leaf in leaves) for axis, leaves in one.items() if axis in axes)
+            for one in self.together
+        )
+
+
+def _within(value: AxisValue, leaf: Any) -> bool:
+    match leaf:
+        case {"range": content}:
+            return value in range(*content)
+        case {"between": (low, high)}:
+            return bool(low <= value <= high)
+    return bool(value == leaf)
 
 
 def domain(card: CardFacts, device: DeviceKind) -> Domain:
@@ -179,7 +199,15 @@ def domain(card: CardFacts, device: DeviceKind) -> Domain:
                 choices.setdefault(axis, []).append(leaf)
     choices[DISTRIBUTION] = [*card.distributions, SPECIAL, *([NONFINITE] if card.nonfinite else [])]
     rest = {axis: tuple(dict.fromkeys(values)) for axis, values in choices.items() if axis not in ranges}
-    return Domain(ranges, rest, {axis: ends for axis, ends in intervals.items() if axis not in ranges})
+    empty = tuple(axis for axis, whole in ranges.items() if whole[0] == 0 and len(whole) > 1)
+    ranges |= {axis: ranges[axis][1:] for axis in empty}
+    configurations = (
+        {axis: tuple(_leaves(values)) for axis, values in listed.items() if axis not in card.limits}
+        for listed in card.fuzz[device].values()
+    )
+    together = tuple({repr(one): one for one in configurations}.values())
+    reals = {axis: ends for axis, ends in intervals.items() if axis not in ranges}
+    return Domain(ranges, rest, reals, empty, together)
 
 
 def _leaves(values: Any) -> Iterator[Any]:
@@ -203,7 +231,11 @@ def small(card: CardFacts, known: Domain, device: DeviceKind, size: int = SMALL)
     for axis in reversed(list(known.ranges)):
         if not is_light(first | sizes, "cpu"):
             sizes[axis] = known.ranges[axis][0]
-    return first | sizes
+    if known.takes(first | sizes):
+        return first | sizes
+    listed = (one.axes for one in trials(0, card, device))
+    own = min(listed, key=lambda axes: prod(value for value in axes.values() if isinstance(value, int) and value))
+    return {axis: value for axis, value in own.items() if axis != DISTRIBUTION}
 
 
 def is_light(row: Mapping[str, AxisValue], device: DeviceKind) -> bool:
@@ -240,7 +272,7 @@ def others(card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -
     for axis, other in combinations(sizes, 2):
         if sizes[axis] != sizes[other] and sizes[other] in known.ranges[axis] and sizes[axis] in known.ranges[other]:
             changes.append({axis: sizes[other], other: sizes[axis]})
-    return tuple({**axes, **change} for change in changes)
+    return tuple(filter(known.takes, ({**axes, **change} for change in changes)))
 
 
 def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | None:
@@ -250,7 +282,7 @@ def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | 
         axes = case_axes.parse(text, whole)
         if axes is None or axes[DISTRIBUTION] not in KNOWN_DISTRIBUTIONS:
             continue
-        if axes[WAY] in (PLAIN, EMPTY, HUGE, *WAYS[device]):
+        if axes[WAY] in (PLAIN, HUGE, *WAYS[device]):
             return trial(seed, card, device, axes)
     return None
 
@@ -289,14 +321,16 @@ def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
     if device == "cuda":
         made += [{**card.target.axes, WAY: way} for way in ("repeat", "two-streams")]
         made += [{**case.axes, WAY: HUGE} for case in card.extremes if fits(case, memory_bytes)]
-    made += [least | {axis: 0, WAY: EMPTY} for axis in known.ranges]
+    own = len(made)
+    made += [least | {axis: 0, WAY: PLAIN} for axis in known.empty]
     if known.ranges:
         made += [least | {axis: whole[0] for axis, whole in known.ranges.items()} | {WAY: PLAIN}]
     if card.nonfinite:
         dtypes = [{DTYPE: dtype} for dtype in known.choices.get(DTYPE, ())] or [{}]
         made += [least | dtype | {DISTRIBUTION: NONFINITE, WAY: PLAIN} for dtype in dtypes]
+    made[own:] = filter(known.takes, made[own:])
     plain = [{DISTRIBUTION: card.distributions[0], **axes} for axes in made]
-    rows = _covering(known, device, rng) if known.ranges else []
+    rows = list(filter(known.takes, _covering(known, device, rng))) if known.ranges else []
     listed = (trial(seed, card, device, axes) for axes in [*plain, *(row | {WAY: PLAIN} for row in rows)])
     return tuple({one.id: one for one in listed}.values())
 
@@ -360,7 +394,8 @@ def _covering(known: Domain, device: DeviceKind, rng: random.Random) -> list[Axe
             if axis in row:
                 continue
             every = values[axis]
-            allowed = [one for one in every if axis not in known.ranges or is_light(row | {axis: one}, device)]
+            light = [one for one in every if axis not in known.ranges or is_light(row | {axis: one}, device)]
+            allowed = [one for one in light if known.takes(row | {axis: one})] or light
             new = {one: len(left & _pairs(row | {axis: one}, values)) for one in allowed or every[:1]}
             best = max(new.values())
             row[axis] = rng.choice([one for one, count in new.items() if count == best])
@@ -386,12 +421,13 @@ def drawn(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
         axes: Axes
         if huge and rng.random() < HUGE_SHARE:
             axes = {**rng.choice(huge), DISTRIBUTION: chosen[DISTRIBUTION], WAY: HUGE}
-        elif known.ranges and rng.random() < EMPTY_SHARE:
-            axes = {**least, **chosen, rng.choice(list(known.ranges)): 0, WAY: EMPTY}
+        elif known.empty and rng.random() < EMPTY_SHARE:
+            axes = {**least, **chosen, rng.choice(known.empty): 0, WAY: PLAIN}
         else:
             way = PLAIN if rng.random() < PLAIN_SHARE else rng.choice(WAYS[device])
             axes = {**least, **_sizes(rng, chosen, known, device), WAY: way}
-        yield trial(seed, card, device, axes)
+        if axes[WAY] == HUGE or known.takes(axes):
+            yield trial(seed, card, device, axes)
         seed += 1
 
 

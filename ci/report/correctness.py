@@ -62,7 +62,7 @@ def _shared(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]]) -> str 
     if len({card for card, _ in failed}) > 1:
         return None
     every = [one for check in correctness.checks(record, "fuzz") if check.card == failed[0][0] for one in check.results]
-    return shared([one.axes for one in every if one.fails], [one.axes for one in every if one.passed])
+    return shared([one.axes for one in every if one.fails], [one.axes for one in every if one.passed and not one.kind])
 
 
 def _smallest(record: RunRecord) -> tuple[str, FuzzResult] | None:
@@ -159,7 +159,7 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
     # No test of equality survives calls that differ on the same inputs.
     differs = any(result.repeatable is False for result in fuzz.results)
     bits = "; calls on the same inputs differ in their last bits" if differs else ""
-    refused = sum(result.kind == "refused" for result in fuzz.results)
+    refused = sum(result.kind == "refused" and result.base is not None for result in fuzz.results)
     bits += f"; {refused} refused by an error, as the base does" if refused else ""
     return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), bits, *untried)
 

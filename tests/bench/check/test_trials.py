@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trials
 from kernelgate.bench.check.trials import FailureFacts, TrialProcess
@@ -88,6 +89,8 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
     smallest = f"s37_b1_h1_{PLAIN.replace('scale', 'causal_scale')}"
     assert [one.smallest for one in done.results] == [smallest, None, smallest, None], "the first two that failed"
     assert [one.runs for one in done.results] == [5, None, 5, None]
+    assert [one.smallest_axes.get("S") for one in done.results] == [37, None, 37, None]
+    assert record.from_json(record.to_json(record.RunRecord(checks=(done,)))).checks == (done,)
     said = capsys.readouterr().err
     assert f"  the smallest that fails: {smallest}: error " in said
     assert f"  repeat: kernelgate fuzz --seed 1 --case attention/{smallest}\n" in said

@@ -39,7 +39,7 @@ def tried(library: Library, trial: str) -> FuzzResult:
     [
         ("ignores_strides", f"s9_{CASE}gaps", "where q has gaps between its rows: .* or refuse it by an error"),
         ("ignores_strides", f"s9_{CASE}transposed", "where q has its last two axes exchanged in memory: "),
-        ("refuses_without_a_name", f"s0_{CASE}empty", "bad memory, which names none of q, k, v, out, S"),
+        ("refuses_without_a_name", f"s0_{CASE}plain", "the kernel raised an error: bad memory"),
         ("rarely_wrong", f"s9_{CASE}repeat", "call 400 on the same inputs: error 1"),
         ("keeps_its_choice_by_shape", f"s9_{CASE}between-others", "called with causal=True in between: .* keep some"),
         (
@@ -63,10 +63,10 @@ def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> No
 
 @pytest.mark.parametrize(
     "way",
-    ["offset", "gaps", "transposed", "repeat", "empty", "between-others", "shared-inputs", "two-threads"],
+    ["offset", "gaps", "transposed", "repeat", "plain", "between-others", "shared-inputs", "two-threads"],
 )
 def test_a_right_kernel_passes_every_way(built: Build, way: str) -> None:
-    result = tried(built("none"), f"s{0 if way == 'empty' else 9}_{CASE}{way}")
+    result = tried(built("none"), f"s{0 if way == 'plain' else 9}_{CASE}{way}")
     assert (result.passed, result.note, result.repeatable) == (True, None, True if way == "repeat" else None)
 
 
@@ -74,12 +74,7 @@ def test_a_right_kernel_passes_every_way(built: Build, way: str) -> None:
 def test_a_kernel_may_refuse_a_view_by_an_error_of_any_words(built: Build, kernel: str) -> None:
     result = tried(built(kernel), f"s9_{CASE}transposed")
     assert (result.passed, result.note) == (True, "refused by an error: q, k, v, out")
-
-
-def test_a_kernel_may_refuse_what_is_empty_by_name(built: Build) -> None:
-    result = tried(built("refuses_views"), f"s0_{CASE}empty")
-    assert result.passed
-    assert result.note == "the kernel raised an error: q: expected at least one element"
+    assert result.kind == "refused", "which is no result that others are held against"
 
 
 def test_other_bits_at_another_call_are_said_and_no_fault(built: Build) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,42 @@ def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_p
     found = fuzz_trials.risks(1, card, "cpu")
     assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
     assert {trial.axes["M"] for trial in found} == {4}
+
+
+@pytest.mark.parametrize(("first", "empty"), [(0, {"M"}), (1, set())])
+def test_an_axis_is_empty_only_where_the_card_asks(tmp_path: Path, first: int, empty: set[str]) -> None:
+    body = BODY.replace("LIMITS", f"limits = dict(M=range({first}, 9000))")
+    card = registered.facts(registered.write_card(tmp_path, "any", body))
+    made = [*fuzz_trials.risks(1, card, "cpu"), *islice(fuzz_trials.drawn(1, card, "cpu"), 300)]
+    assert {axis for trial in made for axis in ("M", "N") if trial.axes[axis] == 0} == empty
+    assert fuzz_trials.domain(card, "cpu").ranges == {"M": range(1, 9000)}
+
+
+GROUPED = """
+cases = [dict(H=64, G=4, N=32, dtype="fp16")]
+cpu_cases = cases
+fuzz = dict(N=(range(32, 65), range(128, 257)), dtype=("fp16",))
+def configurations(self, device):
+    return {"many": dict(H=8, G=4), "few": dict(H=9, G=3)}
+def inputs(self, case, draw):
+    return dict(x=draw(case.H, case.N))
+def call(self, ops, case, out, x):
+    ops.copy(x, out)
+def oracle(self, case, x):
+    return x
+"""
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_what_no_configuration_has_is_not_tried(tmp_path: Path, device: DeviceKind) -> None:
+    """A head count that no group divides, and sizes between two ranges."""
+    card = registered.facts(registered.write_card(tmp_path, "any", GROUPED))
+    made = [*fuzz_trials.risks(1, card, device), *islice(fuzz_trials.drawn(1, card, device), 300)]
+    tried = [axes for trial in made for axes in (trial.axes, *trial.others)]
+    assert {(axes["H"], axes["G"]) for axes in tried} <= {(8, 4), (9, 3), (64, 4)}
+    assert {(axes["H"], axes["G"]) for axes in tried} >= {(8, 4), (9, 3)}
+    assert not [axes for axes in tried if 64 < int(axes["N"]) < 128]
+    assert {trial.way for trial in made} >= set(fuzz_trials.WAYS[device])
 
 
 def test_elements_overflow_later_than_bytes() -> None:

@@ -9,7 +9,7 @@ class Int8Gemm(Kernel):
     cpu_cases = [dict(M=128, N=512, K=512, dtype="int8")]
     suites = dict(ladder=[dict(M=32 << step, N=4096, K=4096, dtype="int8") for step in range(8)])
     fuzz = dict(M=range(1, 400), N=range(1, 400), K=range(1, 2000), dtype=("int8",))
-    limits = dict(M=range(1, 2**17), N=range(1, 2**17), K=range(1, 2**16))
+    limits = dict(M=range(0, 2**17), N=range(0, 2**17), K=range(0, 2**16))
     independent = dict(a=0, out=0)
     reference_name = "torch._int_mm"
 

@@ -9,7 +9,7 @@ class RMSNorm(Kernel):
     cpu_cases = [dict(M=512, N=4096, dtype="fp32"), dict(M=512, N=4096, dtype="bf16")]
     suites = dict(ladder=[dict(M=32 << step, N=4096, dtype="fp16") for step in range(8)])
     fuzz = dict(M=range(1, 600), N=range(1, 8400), dtype=("fp16", "bf16", "fp32"))
-    limits = dict(M=range(1, 2**17), N=range(1, 2**16))
+    limits = dict(M=range(0, 2**17), N=range(0, 2**16))
     independent = dict(x=0, out=0)
 
     def inputs(self, case, draw):

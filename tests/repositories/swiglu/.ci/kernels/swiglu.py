@@ -10,7 +10,7 @@ class SwiGLU(Kernel):
     cases = [dict(T=t, F=f, dtype=dtype) for dtype in ("bf16", "fp16") for t in (4096, 512) for f in (14336, 4096)]
     suites = dict(ladder=[dict(T=32 << step, F=4096, dtype="bf16") for step in range(8)])
     fuzz = dict(T=range(1, 300), F=range(1, 5000), dtype=("bf16", "fp16"))
-    limits = dict(T=range(1, 2**17), F=range(1, 2**16))
+    limits = dict(T=range(0, 2**17), F=range(0, 2**16))
     independent = dict(gate=0, up=0, out=0)
 
     def inputs(self, case, draw):
