@@ -27,6 +27,7 @@ OPERATIONS = {
     "/actions/runs/{run_id}/approvals": "get",
     "/actions/runs/{run_id}/artifacts": "get",
     "/actions/runs/{run_id}/jobs": "get",
+    "/actions/runs/{run_id}/rerun": "post",
     "/check-runs": "post",
     "/check-runs/{check_run_id}": "get patch",
     "/collaborators/{username}/permission": "get",

@@ -205,6 +205,8 @@ class FakeGitHub:
         self.jobs: dict[int, list[Json]] = {}
         self.approvals: dict[int, dict[str, str]] = {}
         """Run to {environment: who approved it}."""
+        self.reruns: list[int] = []
+        """The runs that were started again."""
         self.artifacts: dict[int, Json] = {}
         self.blobs: dict[int, bytes] = {}
         self.unarchived: set[int] = set()
@@ -767,6 +769,12 @@ def _list_approvals(github: FakeGitHub, _: Request, run_id: int) -> Any:
     return [
         review | {"user": github._user(login), "environments": [environment | {"name": name}]} for name, login in given
     ]
+
+
+@route("POST", "/actions/runs/{run_id}/rerun", "actions: write")
+def _rerun(github: FakeGitHub, _: Request, run_id: int) -> Any:
+    github.reruns.append(run_id)
+    return Answer(201, {})
 
 
 @route("GET", "/actions/artifacts/{artifact_id}/{archive_format}", SEE_RUNS)

@@ -421,6 +421,7 @@ class WorkflowJob:
         for file in files.values():
             file.write_text("", "utf-8")
         script = self.temp / "step.sh"
+        tools = [str(HOSTED_TOOLS)] if self.hosted else []
         script.write_text(self._expanded(step["run"]), "utf-8")
         folder = self.workspace / str(self._expanded(step.get("working-directory", "")))
         variables = {**self.contexts["env"], **self._expanded(step.get("env", {}))}
@@ -429,6 +430,7 @@ class WorkflowJob:
             cwd=folder,
             env={
                 **self._machine(),
+                "PATH": os.pathsep.join([*self.path, *tools, *TOOLS]),
                 **{name: str(file) for name, file in files.items()},
                 **{key: _text(value) for key, value in variables.items()},
             },
@@ -460,7 +462,6 @@ class WorkflowJob:
             "workspace",
         ]
         return {
-            "PATH": os.pathsep.join([*self.path, *TOOLS]),
             "HOME": os.environ.get("HOME", "/"),
             "LANG": "C.UTF-8",
             "CI": "true",
@@ -505,6 +506,8 @@ def _script(path: Path, lines: list[str]) -> None:
 INSTALLED = Path(sys.executable).parent
 TOOLS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
 """PATH of a runner: none of kernelgate's tools, until a step puts them there."""
+HOSTED_TOOLS = Path(__file__).parent / "hosted"
+"""What GitHub's own image has besides."""
 
 
 SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
