@@ -40,7 +40,7 @@ class Attention(Kernel):
     # Ragged lengths, so that masks and edges are met.
     sanitize = [case(65, 1, 2), case(129, 2, 1, "bf16", causal=True)]
     fuzz = dict(D=64, causal=(False, True), scale=(0.125, between(1 / 32, 1 / 4)))
-    limits = dict(S=range(0, 4097), B=range(0, 1025), H=range(0, 1025), scale=between(-2, 2))
+    limits = dict(S=range(1, 4097), B=range(0, 1025), H=range(0, 1025), scale=between(-2, 2))
     distributions = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
     independent = dict(q=(0, 1), k=(0, 1), v=(0, 1), out=(0, 1))
 
