@@ -9,12 +9,14 @@ GPU_IS in the environment says that the card is `lost`, or that what it computes
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import MagicMock, create_autospec
 
@@ -57,17 +59,23 @@ MACHINE = record.Environment(
 
 def main() -> None:
     """The verb that the command line names, on the made-up card."""
-    doctor.examine = lambda *_, **__: (health(),)
-    environment.describe = lambda: MACHINE
-    archs.only_gpu = lambda: (8, 9)
-    cards.select = targets
-    fuzz.run = fuzzed
-    paired.run = timed
-    sanitize.check = sanitized
-    cuda_tools.find = lambda *_: Path("ncu")
-    nsight.profile = profiled
-    watched_call.warm = waiting
+    stand_in(doctor, "examine", lambda *_, **__: (health(),))
+    stand_in(environment, "describe", lambda *_: MACHINE)
+    stand_in(archs, "only_gpu", lambda: (8, 9))
+    stand_in(cards, "select", targets)
+    stand_in(fuzz, "run", fuzzed)
+    stand_in(paired, "run", timed)
+    stand_in(sanitize, "check", sanitized)
+    stand_in(cuda_tools, "find", lambda *_: Path("ncu"))
+    stand_in(nsight, "profile", profiled)
+    stand_in(watched_call, "warm", waiting)
     cli.main()
+
+
+def stand_in(module: ModuleType, name: str, function: Callable[..., object]) -> None:
+    """Raises TypeError, whatever the verb, where the function does not take all that the real one does."""
+    inspect.signature(function).bind(*inspect.signature(getattr(module, name)).parameters)
+    setattr(module, name, function)
 
 
 def health() -> MachineCheck:
@@ -87,7 +95,7 @@ def targets(known: Cards, device: environment.DeviceKind, *asked: Any) -> tuple[
 
 
 def fuzzed(
-    _: Library, card: CardFacts, seed: int, __: record.Environment, ids: Sequence[str] = (), ___: object = None
+    _: Library, card: CardFacts, seed: int, __: record.Environment, ids: Sequence[str] = (), *___: object
 ) -> record.Check:
     """Every configuration passes; where the card is wrong, all but the first."""
     results = [
@@ -190,7 +198,7 @@ def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], option
             report=report.name,
         )
 
-    nsight.profile_side = side
+    stand_in(nsight, "profile_side", side)
     return PROFILE(libraries, cases, options)
 
 

@@ -413,3 +413,9 @@ def test_what_has_no_base_is_profiled_alone(
         monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
     assert run(shlex.split(profile["run"])[1:]) == 64
     assert seen == [sides]
+
+
+def test_what_stands_in_for_a_gpu_takes_what_the_real_thing_does() -> None:
+    """Else no workflow with a GPU could be executed."""
+    done = tool("python", "tests/workflows/gpu.py", "doctor", "--help")
+    assert done.returncode == 0, done.stderr
