@@ -30,7 +30,6 @@ from kernelgate.ci.report import remarks
 Order = tuple[int, int]
 """A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
-AWAITED = ("Not judged yet", "What was found before holds no longer, or not for this base.")
 _REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
 CHECK_LIMIT = 65_535
 ANNOTATIONS_A_REQUEST = 50
@@ -261,13 +260,13 @@ def _external(told: Order, judged: Order, state: str = "") -> str:
 
 def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> OwnCheck | None:
     """The latest verdict among these check runs, where it is one that `check` may not hide: a failure, or a doubt where
-    `check` says nothing of the change.
+    `check` says nothing of the change and holds nothing itself.
 
     What has no verdict took none back: neither a run that is under way, nor one that waits for somebody. A measurement
     can always be made to end without a verdict: by closing and opening the pull request again, by another base, by a
     kernel that hangs the second time.
     """
-    verdicts = {"success", "accepted", "failure"} | (set() if check.judged else {"held"})
+    verdicts = {"success", "accepted", "failure"} | (set() if check.judged or check.held else {"held"})
     latest = {one.judged: one for one in shown if one.said is not None}
     earlier = [order for order in latest if order < stamp.order or not check.judged]
     found = [order for order in earlier if latest[order].said in verdicts]

@@ -281,6 +281,7 @@ RUN = _with(
     workflow_id=int,
     head_sha=_SHA,
     head_branch=_OR_NONE,
+    repository=_with(full_name=str),
     head_repository=_SOURCE | None,
     created_at=_TIME,
     html_url=str,

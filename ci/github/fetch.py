@@ -127,9 +127,9 @@ class RunInfo(Model):
 
     @property
     def attempts(self) -> float:
-        """How often its own run was made, which alone can be made again; a fork's needs an approval each time."""
-        own = self.told in (None, (self.run.run_id, self.run.run_attempt)) and not self.fork
-        return (self.run.run_attempt or 1) if own and self.run.event == "pull_request" else math.inf
+        """How often the run was made that measured; one that is not made again by itself counts as made often enough.
+        A fork's needs an approval each time, and who asked for one can ask again."""
+        return (self.run.run_attempt or 1) if self.run.event == "pull_request" and not self.fork else math.inf
 
     @property
     def pull_request(self) -> int | None:
@@ -317,11 +317,14 @@ def read_run(bot: Bot, number: int) -> WorkflowRun:
 
 
 def _told(bot: Bot, number: int) -> WorkflowRun | None:
-    """The run as GitHub's own event has it, where the event is its end: nothing needs to be asked then."""
+    """The run as GitHub's own event has it, where the event is its end in this repository: nothing needs to be asked
+    then."""
     if not bot.step.environment.get("GITHUB_EVENT_PATH"):
         return None
     run = bot.step.event().workflow_run
     if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
+        return None
+    if run["repository"]["full_name"] != bot.step.repository:
         return None
     return WorkflowRun(bot.repository.requester, {}, run)
 

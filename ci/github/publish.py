@@ -11,8 +11,8 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.model import Code, Line, Link, Mark
 from kernelgate.ci.github import description
-from kernelgate.ci.github.assemble import NOTHING_TRUSTED, Posting, Task, Trusted, assemble
-from kernelgate.ci.github.check_run import AWAITED, Annotation, CheckRun, Level, begin_check, end_check, put_check
+from kernelgate.ci.github.assemble import ATTEMPTS, NOTHING_TRUSTED, Posting, Task, Trusted, assemble
+from kernelgate.ci.github.check_run import Annotation, CheckRun, Level, begin_check, end_check, put_check
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError
 from kernelgate.ci.github.fetch import RunInfo, read_run_info
 from kernelgate.ci.github.plan import FORK_ENVIRONMENT
@@ -87,7 +87,7 @@ def post(
     )
     ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
     if decision.again and not (ended[-1].left or ended[-1].error):
-        bot.step.output(again="true")
+        bot.step.output(again=str(stamp.run_id))
     if not ended[-1].left:
         # Unless something newer or worse stands.
         labels = frozenset(filter(None, (decision.label, Label.ACCEPTED if info.accepted else None)))
@@ -134,11 +134,19 @@ def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
         return [_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))]
     if not info.begun or number is None:
         return []
-    awaited = _approval(info) if info.fork else AWAITED
+    awaited = _approval(info) if info.fork else _again(stamp) if stamp.run_attempt > 1 else _AWAITED
     ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url, awaited))]
     if not _exit_code(ended):
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
     return ended
+
+
+_AWAITED = ("Not judged yet", "What was found before holds no longer, or not for this base.")
+
+
+def _again(stamp: Stamp) -> tuple[str, str]:
+    title = f"Not judged yet: it is measured again, attempt {stamp.run_attempt}"
+    return title, f"By itself, at most {ATTEMPTS - 1} times: what is in doubt then is said."
 
 
 def _approval(info: RunInfo) -> tuple[str, str]:

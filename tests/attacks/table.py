@@ -28,6 +28,12 @@ a second pull request of the same commit to an old and slow base → the check f
     ci/github/test_publish.py::test_a_commit_of_two_pull_requests_passes_for_neither
 a description that is edited where nothing was measured → no check is posted
     ci/github/test_publish.py::test_what_was_to_be_measured_and_never_was_gets_no_check
+a runner lost in each attempt, and a doubt that the machine causes → nothing passes before the third attempt
+    ci/github/test_again.py::test_what_is_in_doubt_is_measured_again_twice_and_no_more[*]
+a description edited while a doubt waits to be measured again → nothing passes; the run that measured is made again
+    ci/github/test_again.py::test_an_edited_description_ends_no_waiting
+a push while it is measured again → the old commit's check passes nothing, and the new head's attempts begin at one
+    ci/github/test_again.py::test_a_push_ends_what_is_measured_again_and_begins_anew
 a head whose base cannot be measured, after a failure → the failure stands
     ci/github/test_publish.py::test_a_head_without_a_base_hides_no_failure_of_the_same_commit[base_does_not_compile-True]
 an honest measurement of either kind, as a control → success, success and failure, with their labels
@@ -200,6 +206,10 @@ a later artifact of the same label and attempt, faster or slower than the first
     attacks/test_incomplete.py::test_a_later_artifact_of_the_same_attempt_replaces_nothing
 the artifact of an attempt that is not there yet → refused; the regression of this attempt blocks
     attacks/test_incomplete.py::test_an_attempt_that_is_not_there_yet_replaces_nothing
+a forged count of attempts: in a record, in a note, in the check run of another App → GitHub's own count holds
+    ci/github/test_again.py::test_no_attempt_is_won_by_a_forged_count[*]
+the end of another repository's run in the event → GitHub is asked
+    ci/github/test_again.py::test_an_event_of_another_repository_is_not_believed
 the artifact of a later attempt, as a control → it counts
     attacks/test_incomplete.py::test_the_artifact_of_a_later_attempt_counts
 a failure note beside a regression of the same attempt → the regression blocks

@@ -64,8 +64,8 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
     stepping = [job for job in writing if "uses" not in job]
     [site] = [job for job in stepping if "pages" in job["permissions"]]
     assert [step["uses"].partition("@")[0] for step in site["steps"]] == ["actions/deploy-pages"], "it installs nothing"
-    [again] = [job for job in stepping if job["permissions"] == {"actions": "write"}]
-    assert [step["run"] for step in again["steps"]] == ['gh run rerun "$RUN_ID"'], "it has no files at all"
+    [again] = [job for job in stepping if job["permissions"].get("actions") == "write"]
+    assert [list(step) for step in again["steps"]] == [["name", "run", "env"]], "it has no files at all"
     judging = [job for job in stepping if job not in (site, again)]
     assert len(judging) == 7
     for job in judging:

@@ -132,7 +132,7 @@ def test_the_report_starts_when_a_run_is_requested() -> None:
     """Here, and in the repositories that call it."""
     for file in (".github/workflows/report.yml", "docs/caller/report.yml"):
         triggers = yaml.safe_load((ROOT / file).read_text("utf-8"))[True]
-        assert triggers["workflow_run"]["types"] == ["requested", "completed"]
+        assert triggers["workflow_run"]["types"] == ["requested", "in_progress", "completed"]
 
 
 @pytest.mark.usefixtures("passed")

@@ -17,7 +17,7 @@ CALLED = "kernelgate/kernelgate/.github/workflows/"
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 CACHES = ("actions/cache",)
 PLAIN = (
-    'gh run rerun "$RUN_ID"',
+    'test "$(gh pr view "$PULL_REQUEST" --json headRefOid --jq .headRefOid)" != "$HEAD_SHA" || gh run rerun "$RUN_ID"',
     'test "$SUCCEEDED" = true',
     'echo "$PWD/.venv/bin" >> "$GITHUB_PATH"',
     "mkdir -p .project/.ci\n"

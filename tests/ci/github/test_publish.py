@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,34 +133,6 @@ def test_each_verdict_has_its_conclusion_and_label(
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
 
 
-@pytest.mark.parametrize(
-    ("example", "at_last", "says"),
-    [
-        ("cannot_tell_throttled", "neutral", "tries again"),
-        ("wrong_result", "failure", "repeat it"),
-        ("faster", "success", "Does not block"),
-    ],
-)
-def test_what_is_held_is_measured_again_twice_and_no_more(
-    desk: Desk, tmp_path: Path, example: str, at_last: str, says: str
-) -> None:
-    """Until then nothing passes, whoever caused the doubt; a fork's run needs an approval each time."""
-    decided = at_last in ("success", "failure")
-    for attempt in (1, 2, 3):
-        desk.outputs_file.unlink(missing_ok=True)
-        desk.github.checks.clear()
-        folder = measured(desk, tmp_path, l4(example), run={"run_attempt": attempt})
-        post(desk.bot, folder, POLICY)
-        again = attempt < 3 and not decided
-        assert the_check(desk)["conclusion"] == ("action_required" if again else at_last)
-        assert desk.outputs.get("again") == ("true" if again else None)
-        assert ("it is measured again by itself" if again else says) in the_comment(desk)
-    info = read_run_info(folder)
-    assert [info.model_copy(update=other).attempts for other in ({}, {"fork": True}, {"told": (9, 1)})] == [
-        3, math.inf, math.inf,
-    ]  # fmt: skip
-
-
 def carded(name: str) -> dict[str, dict[str, bytes]]:
     made = CARD_EXAMPLES[name]().record
     run = made.run.model_copy(update={"head_sha": HEAD_SHA, "base_sha": BASE_SHA})
@@ -257,17 +228,6 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
     assert the_check(desk)["output"]["title"].startswith(first.replace("\ufe0f", "").strip())
 
 
-@pytest.mark.parametrize(
-    ("job", "step", "said"),
-    [
-        ("build / build", ("build head", "failure"), "does not compile"),
-        ("measure (l4) / measure", ("bench", "cancelled"), "runner disconnected"),
-    ],
-)
-def test_without_a_note_the_job_tells(desk: Desk, tmp_path: Path, job: str, step: tuple[str, str], said: str) -> None:
-    assert said in stopped(desk, tmp_path, {}, job, step).split("\n")[0]
-
-
 def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", head_sha="d" * 40)}})
     post(desk.bot, folder, POLICY)
@@ -286,8 +246,11 @@ def skipped_run(desk: Desk, tmp_path: Path) -> Path:
     return tmp_path / "skipped"
 
 
-def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(desk: Desk, tmp_path: Path) -> None:
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=[{"filename": "README.md"}])
+@pytest.mark.parametrize("draft", [False, True])
+def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
+    desk: Desk, tmp_path: Path, draft: bool
+) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=[{"filename": "README.md"}], draft=draft)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
@@ -298,7 +261,8 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(desk: D
 
 def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_path: Path) -> None:
     """What is merged by itself once it is ready must wait for its measurement."""
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, draft=True)
+    body = BODY.format(claim="none")
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=body, draft=True)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     shown = the_check(desk)
@@ -306,19 +270,7 @@ def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_
     assert shown["output"]["title"] == "❔ Held until it is measured: this is a draft"
     assert "mark it ready, or" in shown["output"]["summary"]
     assert "`/kernelgate bench`" in shown["output"]["summary"]
-
-
-def test_a_draft_that_touches_nothing_measured_is_not_asked_for_anything(desk: Desk, tmp_path: Path) -> None:
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=[{"filename": "README.md"}], draft=True)
-    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    assert the_check(desk)["conclusion"] == "neutral"
-
-
-@pytest.mark.parametrize("draft", [True, False], ids=["by a command", "made ready"])
-def test_a_draft_that_was_measured_has_its_verdict(desk: Desk, tmp_path: Path, draft: bool) -> None:
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY.format(claim="none"), draft=True)
-    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    desk.github.pulls[1].draft = draft
+    # A command measures it, or it was made ready.
     post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
     assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
     assert the_comment(desk).startswith("### ✅ Does not block: no change")
@@ -344,29 +296,11 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
     assert desk.github.pulls[1].labels == ["skip-performance"]
 
 
-def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> None:
-    measured_run(desk, tmp_path, "equivalent", "all cases: 20% faster")
-    assert the_check(desk)["conclusion"] == "failure"
-    desk.github.pulls[1].body = BODY.format(claim="all cases: no change")
-    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
-    assert "claim `all cases: no change` is supported" in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "success"
-
-
 def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path) -> None:
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion="cancelled")
     fetch(desk.bot, run["id"], tmp_path / "in")
     post(desk.bot, tmp_path / "in", POLICY)
     assert the_comment(desk).splitlines()[2].startswith("The run ended")
-
-
-def test_nothing_is_posted_while_the_commit_is_being_measured(
-    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, files=FILES), status="in_progress", conclusion=None)
-    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
-    assert "under way" in capsys.readouterr().out
-    assert desk.github.writes() == []
 
 
 # A failure stands ----------------------------------------------------------------------------------------------------
@@ -437,7 +371,7 @@ def test_a_description_put_right_takes_its_own_failure_back(desk: Desk, tmp_path
     assert the_check(desk)["conclusion"] == "failure"
     desk.github.pulls[1].body = BODY.format(claim="none")
     post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    assert the_check(desk)["conclusion"] == "neutral"
+    assert the_check(desk)["conclusion"] == "action_required", "what was in doubt is measured again"
 
 
 def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: Path) -> None:
@@ -583,15 +517,17 @@ def test_what_a_measurement_cannot_know_blocks_without_its_author(
     assert lacking(desk) == []
 
 
+CUT = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}
+
+
 @pytest.mark.parametrize(
     ("artifacts", "still"),
     [
         (profiled("base"), ["evidence"]),
         (profiled(*BOTH, checks=[]), ["correctness"]),
-        (profiled(*BOTH, run={"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}), list(SUPPLIED)),
-        (profiled(run={"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}), list(SUPPLIED)),
+        (profiled(*BOTH, run=CUT), list(SUPPLIED)),
     ],
-    ids=["head not profiled", "not fuzzed", "cut short", "cut short before the profile"],
+    ids=["head not profiled", "not fuzzed", "cut short"],
 )
 def test_what_was_not_measured_in_full_fills_nothing(
     desk: Desk, tmp_path: Path, artifacts: dict[str, dict[str, bytes]], still: list[str]
@@ -656,9 +592,13 @@ def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule:
     assert ("the description lacks" in the_comment(desk)) == (rule == "warn")
 
 
-def test_nothing_is_asked_where_no_kernel_is_touched(desk: Desk, tmp_path: Path) -> None:
-    files = [{"filename": "bench/timing/timer.py"}]
-    post(desk.bot, measured(desk, tmp_path, profiled(*BOTH), body="thanks", files=files), POLICY)
+@pytest.mark.parametrize(
+    "pull", [{"files": [{"filename": "bench/timing/timer.py"}]}, {"author_type": "Bot", "author": "renovate[bot]"}]
+)
+def test_nothing_is_asked_where_no_kernel_is_touched_nor_of_a_bot(
+    desk: Desk, tmp_path: Path, pull: dict[str, Any]
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, profiled(*BOTH), body="thanks", **pull), POLICY)
     assert the_check(desk)["conclusion"] == "success"
     assert "description" not in the_comment(desk)
 
@@ -677,49 +617,10 @@ def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
     assert the_check(desk)["conclusion"] == conclusion
 
 
-def test_bots_are_not_bothered(desk: Desk, tmp_path: Path) -> None:
-    by = {"author_type": "Bot", "author": "renovate[bot]"}
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body=None, **by), POLICY)
-    assert "description" not in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "success"
-
-
-def test_a_change_to_kernelgate_itself_is_remarked(desk: Desk, tmp_path: Path) -> None:
-    files = [*FILES, {"filename": "ci/github/assemble.py"}]
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), files=files), POLICY)
-    assert "takes effect after the merge" in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "success"
-
-
 # One decision --------------------------------------------------------------------------------------------------------
 
 
-def spilling(example: str) -> dict[str, dict[str, bytes]]:
-    """The example's record with a kernel that spills where the base's does not."""
-    content = json.loads(named(example))
-    kernel = {"target": "sm_89", "name": "attention", "registers": 255}
-    for build in content["builds"]:
-        build["kernels"] = [kernel | {"spill_bytes": 64 if build["side"] == "head" else 0}]
-    return {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
-
-
-def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
-    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
-    assert "Also blocks: new register spills in `attention`, the description. " in the_comment(desk)
-
-
 # Several GPUs --------------------------------------------------------------------------------------------------------
-
-
-def test_one_comment_with_the_rows_of_each_gpu(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("equivalent") | {"kernelgate-record-h100": {"run.json": named("slower")}})
-    post(desk.bot, folder, POLICY)
-    body = the_comment(desk)
-    assert body.startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on `h100`, 8 unchanged\n")
-    assert "| ❌ | **+4.90%** | 321.4 → 337.1 µs | `h100` |" in body
-    assert "\nAll: S=512 B=32 H=8 fp16. " in body
-    assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
 def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
@@ -873,16 +774,6 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
     assert new.startswith(first)
     assert the_check(desk) == check
     assert desk.github.pulls[1].labels == ["performance: regressed"]
-
-
-def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:
-    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
-    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
-    fetch(desk.bot, run["id"], tmp_path / "in", record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA))
-    assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
-    assert "1 of 9 cases 4.90% slower" in desk.summary
-    assert "nothing posted" not in desk.summary
-    assert desk.github.writes() == []
 
 
 # The stored baseline -------------------------------------------------------------------------------------------------
