@@ -7,7 +7,7 @@ name; it is refused. Each run has one comment, begun where it was asked for and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,17 +15,18 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
+from kernelgate.ci.bisect import answers
 from kernelgate.ci.bisect.answers import (
     BisectAnswer,
     CompiledAnswer,
     FailingAnswer,
+    Found,
     NothingFails,
-    NotSearched,
     TimedAnswer,
 )
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Strong, Verbatim
+from kernelgate.ci.document.model import Block, Paragraph, Strong, Verbatim
 from kernelgate.ci.github import plan, untrusted_artifact, upsert
 from kernelgate.ci.github.client import Bot, merge_base, patiently, read_pull
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
@@ -43,7 +44,8 @@ MAX_SHOWN = 8
 """Commits that are named in a list; those alone are asked for on GitHub."""
 MAX_DEPTH = 4
 """Of submodules in submodules."""
-SHORT = 12
+MAX_LINES, MAX_LINE = 40, 300
+"""Of the answer's own words: lines, and characters of one."""
 NO_ANSWER = (
     "The search ended without an answer, and left no reason: it was cancelled, ran out of time, or the machine was "
     "lost. The log of its run may say more."
@@ -201,111 +203,53 @@ def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> Non
             raise RefusedError(f"the answer is refused: {sha[:12]} is no commit after {good[:12]} up to {bad[:12]}")
 
 
+_TITLES = {
+    "found": "Since",
+    "several": "More than one commit changed the time:",
+    "none": "Nothing to find: both ends do the same.",
+    "open": "Not found.",
+}
+
+
 def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str:
-    """Markdown. All that the answer says stands in it as text."""
-    every = levels(found)
-    parts: list[Block] = _level(found, on_github)
-    for inner in every[1:]:
-        moved = getattr(inner, "submodule", "")
-        parts += [Paragraph((Strong("Inside"), " the submodule ", Code(moved), ", which it moves:"))]
-        parts += _level(inner, Links())
-    if isinstance(last := getattr(every[-1], "inside", None), NotSearched):
-        parts.append(Paragraph(("Which commit of a submodule it was is not known: ", Code(last.why, 300))))
-    return render.blocks((*parts, *_repeat(found, asked)))
+    """Markdown: the commits, and below them the answer in its own words, as a block of text that they cannot end."""
+    title = "Does not compile since" if isinstance(found, CompiledAnswer) else _TITLES[found.found]
+    several = [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
+    named = formatting.separated(links.commit(sha, "", on_github) for sha in several or found.culprits[:MAX_SHOWN])
+    said = found.why if isinstance(found, NothingFails) else answers.text(_bounded(found, _command(found, asked)))
+    lines = [escape.verbatim(line[:MAX_LINE]) for line in said.split("\n")]
+    left = [f"and {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
+    own = Verbatim((*lines[:MAX_LINES], *left), "text")
+    likeliest = " Likeliest: " if title == _TITLES["open"] else " "
+    return render.blocks(
+        (Paragraph((Strong(title), *((likeliest, *named) if named else ()))), own, *_repeat(found, asked))
+    )
+
+
+def _bounded(found: Found, command: str) -> Found:
+    """With the command to repeat that is ours, and no commits but those that were held to the range."""
+    change: dict[str, object] = {"culprits": found.culprits[:MAX_SHOWN]}
+    if isinstance(found, FailingAnswer):
+        change["repeat"] = command
+    if isinstance(found.inside, TimedAnswer | FailingAnswer | CompiledAnswer):
+        change["inside"] = _bounded(found.inside, command)
+    return found.model_copy(update=change)
 
 
 def failed(why: str, asked: BisectRequest) -> str:
     return render.blocks((Paragraph((Strong("No answer:"), " ", why)), *_repeat(None, asked)))
 
 
-def _level(found: BisectAnswer, on_github: Links) -> list[Block]:
-    if isinstance(found, NothingFails):
-        return [Paragraph((Strong("Nothing to find:"), " no fuzz case fails at the bad end. ", Code(found.why, 300)))]
-    if isinstance(found, CompiledAnswer):
-        last, broken = (links.commit(sha, "", on_github) for sha in (found.last_that_compiles, found.culprits[0]))
-        line: Line = (Strong("Does not compile"), " since ", *broken, "; the last commit that compiles is ", *last, ".")
-        return [Paragraph(line), Paragraph((Code(found.why, 300),))]
-    head = _timed(found, on_github) if isinstance(found, TimedAnswer) else _failing(found, on_github)
-    return [*head, *_stepped_over(found.stepped_over)]
-
-
-def _timed(found: TimedAnswer, on_github: Links) -> list[Block]:
-    about: Line = (Code(found.case), ": ")
-    size = f"{formatting.percent(abs(found.change_pct), 2)} {'slower' if found.change_pct > 0 else 'faster'}"
-    change = (Strong(size), f" {_between(found)}")
-    if found.found == "none":
-        measured = f" ({_between(found)})" if found.processes else ": what is built is the same at both"
-        return [Paragraph((*about, Strong("no change:"), f" both ends take the same time{measured}."))]
-    basis = Paragraph((f"Timed side by side {found.processes} times; the interval holds 95%.",))
-    if found.found == "several":
-        each = tuple(
-            (*links.commit(one.commit, "", on_github), f" {formatting.percent(one.change_pct, 2, sign=True)}")
-            for one in found.several
-        )
-        by = f" changed the time, {formatting.chance(found.chance)}: by these."
-        return [
-            Paragraph((*about, Strong("more than one commit"), by)),
-            Bullets(each),
-            Paragraph(("Search the part before each by itself.",)),
-            basis,
-        ]
-    if found.found == "open":
-        return [Paragraph((*about, Strong("not found."), *_likeliest(found, on_github))), basis]
-    return [Paragraph((*about, *change, *_since(found.culprits, found.chance, on_github))), basis]
-
-
-def _failing(found: FailingAnswer, on_github: Links) -> list[Block]:
-    about: Line = (Code(found.case), f" (seed {found.seed}): ")
-    if found.found == "none":
-        return [Paragraph((*about, Strong("passes"), f" in {found.runs} of {found.runs} runs at the bad end."))]
-    if found.found == "open":
-        first: Line = (*about, Strong("not found."), *_likeliest(found, on_github))
-    else:
-        first = (*about, Strong("fails"), *_since(found.culprits, found.chance, on_github))
-    often = f"It fails in {found.failed} of {found.runs} runs at the bad end; a commit was called good after "
-    return [Paragraph(first), Paragraph((f"{often}{found.passes} that passed. ", Code(found.fault, 300)))]
-
-
-def _likeliest(found: TimedAnswer | FailingAnswer, on_github: Links) -> Line:
-    if not found.culprits:
-        return ()
-    return (" Likeliest: ", *_commits(found.culprits, on_github), f", {formatting.chance(found.chance)}.")
-
-
-def _since(culprits: Sequence[str], sure: float, on_github: Links) -> Line:
-    if len(culprits) == 1:
-        return (" since ", *_commits(culprits, on_github), f", {formatting.chance(sure)}.")
-    told = ". They cannot be told apart: nothing between them can be measured."
-    return (" since one of ", *_commits(culprits, on_github), f", {formatting.chance(sure)}{told}")
-
-
-def _commits(culprits: Sequence[str], on_github: Links) -> Line:
-    shown = formatting.separated(links.commit(sha, "", on_github) for sha in culprits[:MAX_SHOWN])
-    left = len(culprits) - MAX_SHOWN
-    return (*shown, f" and {left} more") if left > 0 else shown
-
-
-def _between(found: TimedAnswer) -> str:
-    low, high = (formatting.percent(bound, 2, sign=True) for bound in sorted(found.interval_pct))
-    return f"({low} to {high})" if found.found != "none" else f"{low} to {high}"
-
-
-def _stepped_over(reasons: Mapping[str, str]) -> list[Block]:
-    if not reasons:
-        return []
-    lines: list[Line] = [(Code(sha[:SHORT]), ": ", Code(why, 160)) for sha, why in list(reasons.items())[:MAX_SHOWN]]
-    if (left := len(reasons) - len(lines)) > 0:
-        lines.append((f"and {left} more",))
-    stepped = formatting.counted(len(reasons), "commit")
-    return [Paragraph((Strong("Stepped over"), f" {stepped}, which could not be measured:")), Bullets(tuple(lines))]
-
-
 def _repeat(found: BisectAnswer | None, asked: BisectRequest) -> list[Block]:
+    where = "with its compilers" if asked.kind == "build" else "on such a machine"
+    return [Paragraph((Strong("Repeat it"), f" {where}:")), Verbatim((_command(found, asked),))]
+
+
+def _command(found: BisectAnswer | None, asked: BisectRequest) -> str:
     # What the answer says of its case and seed is held to its form; no other word of it becomes a command.
     words = ["kernelgate", "bisect", asked.good, asked.bad]
     words += ["--build"] if asked.kind == "build" else ["--fuzz"] if asked.kind == "fuzz" else []
     case = getattr(found, "case", "") or asked.case
     words += ["--case", case] if case else []
     words += ["--seed", str(found.seed)] if isinstance(found, FailingAnswer) else []
-    where = "with its compilers" if asked.kind == "build" else "on such a machine"
-    return [Paragraph((Strong("Repeat it"), f" {where}:")), Verbatim((escape.shell(*words),))]
+    return escape.shell(*words)

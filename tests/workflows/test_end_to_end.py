@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench import record
+from kernelgate.bench.kernel import cards
+from tests.fakes.github_server import Json, Pull
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
 from tests.workflows.project import (
@@ -49,6 +52,17 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     [check] = project.server.checks.values()
     assert (check["head_sha"], check["conclusion"]) == (opened[0].head_sha, "failure")
 
+    # Of a card that is made up, the profiles are real ones.
+    case = cards.read(ROOT / cards.FOLDER)["attention"].target.id
+    kept = project.platform.artifacts(run.id)
+    profiled = record.read(kept["kernelgate-record-l4"] / "run.json").profile
+    reports = {side: f"attention.{case}.{side}.ncu-rep" for side in ("base", "head")}
+    assert {(one.case, one.side, one.report) for one in profiled} == {(case, *one) for one in reports.items()}
+    files = {file.name for file in kept["kernelgate-files-l4"].iterdir()}
+    assert {"profile.csv", "profile.json", *reports.values()} <= files
+    assert "under the profiler, at equal clocks and with cold caches, +20.9%, and +5.0% as measured" in comment
+    assert "| achieved occupancy | 12.0% | 6.2% | −47.8% |" in comment
+
     page = (project.platform.artifacts(report.id)["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
     assert "<h1>" in page
     assert "is contradicted" in page
@@ -59,6 +73,42 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     again = project.report(run)
     assert again.conclusion == "success", again.log
     assert (project.server.comments, project.server.checks, opened[0].labels) == before, "the second time changed it"
+
+    edited_is_judged_again_without_measuring(project, *opened)
+    a_maintainer_accepts_it(project, opened[0])
+
+
+def edited_is_judged_again_without_measuring(project: Project, pull: Pull, payload: Json, merge: str) -> None:
+    pull.body = DESCRIPTION.replace("10% faster", "5% slower")
+    payload |= {"action": "edited", "changes": {"body": {"from": DESCRIPTION}}}
+    run = project.measure((pull, payload, merge))
+    assert run.jobs["build"].conclusion == "skipped", run.log
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "slower" in comment.splitlines()[0]
+    assert "claim `s512_b32_h8_d64_fp16: 5% slower` is supported" in comment
+
+
+def a_maintainer_accepts_it(project: Project, pull: Pull) -> None:
+    """Nothing is built or measured for it; a case that does not block is refused, and nothing is posted anew."""
+    project.server.collaborators["maintainer"] = "write"
+    before = project.server.bodies(pull.number)
+    refused = project.comment(pull, "/kernelgate accept nothing because so", "maintainer")
+    assert refused.conclusion == "success", refused.log
+    assert [body for body in project.server.bodies(pull.number) if "topic=verdict" in body] == before
+
+    run = project.comment(pull, "/kernelgate accept all because $(touch owned) rounding is exact", "maintainer")
+    assert run.conclusion == "success", run.log
+    ran = {name for name, job in run.jobs.items() if job.conclusion != "skipped"}
+    assert ran == {"authorise", "accept / report"}
+    [comment] = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
+    assert "Accepted by `@maintainer`, until the next push: " in comment
+    assert "rounding is exact" in comment
+    assert "[The page](" in comment
+    checks = {check["name"]: check["conclusion"] for check in project.server.checks.values()}
+    assert checks == {"kernelgate verdict": "neutral", "kernelgate accepted": "neutral"}
+    assert sorted(pull.labels) == ["performance: accepted", "performance: regressed"]
 
 
 @pytest.mark.slow
@@ -105,22 +155,6 @@ def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -
     assert project.server.bodies(1) == []
     [check] = project.server.checks.values()
     assert check["conclusion"] in ("neutral", "skipped", "success")
-
-
-@pytest.mark.slow
-def test_an_edited_description_is_judged_again_without_measuring(project: Project) -> None:
-    pull, payload, merge = project.pull(touch_kernel)
-    project.report(project.measure((pull, payload, merge)))
-    assert "contradicted" in project.server.bodies(1)[0]
-    pull.body = DESCRIPTION.replace("10% faster", "5% slower")
-    payload |= {"action": "edited", "changes": {"body": {"from": DESCRIPTION}}}
-    run = project.measure((pull, payload, merge))
-    assert run.jobs["build"].conclusion == "skipped", run.log
-    report = project.report(run)
-    assert report.conclusion == "success", report.log
-    [comment] = project.server.bodies(1)
-    assert "slower" in comment.splitlines()[0]
-    assert "claim `s512_b32_h8_d64_fp16: 5% slower` is supported" in comment
 
 
 @pytest.mark.slow
@@ -229,22 +263,6 @@ def test_another_repository_is_commanded_and_profiled_alike(tmp_path: Path, lang
 # Forks ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_forks_run_waits_until_it_is_approved(project: Project) -> None:
-    opened = project.pull(touch_kernel, STRANGER)
-    waiting = project.measure(opened)
-    held = waiting.jobs["measure (l4) / measure"]
-    assert (held.conclusion, held.environment) == ("waiting", "kernelgate-forks")
-
-    project.platform.approved.add("kernelgate-forks")
-    project.server.approvals = Approvals("maintainer")
-    run = project.measure(opened)
-    assert run.conclusion == "success", run.log
-    assert project.report(run).conclusion == "success"
-    [comment] = project.server.bodies(1)
-    assert "slower" in comment.lower()
-
-
 class Approvals(dict[int, dict[str, str]]):
     """Every run's approval by one person."""
 
@@ -269,16 +287,19 @@ def test_an_environment_that_nobody_protected_lets_nobody_in(project: Project) -
 
 @pytest.mark.slow
 def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
-    """The fork's kernelgate is never run with a GPU: what measures is main's."""
+    """Its run waits until it is approved; and its kernelgate is never run with a GPU: what measures is main's."""
 
     def rewrite_the_judge(tree: Path) -> None:
         touch_kernel(tree)
         (tree / "bench/core/errors.py").write_text("raise SystemExit('owned')\n")
         (tree / "ci/commands/cli.py").write_text("raise SystemExit('owned')\n")
 
+    opened = project.pull(rewrite_the_judge, STRANGER)
+    held = project.measure(opened).jobs["measure (l4) / measure"]
+    assert (held.conclusion, held.environment) == ("waiting", "kernelgate-forks")
     project.platform.approved.add("kernelgate-forks")
     project.server.approvals = Approvals("maintainer")
-    run = project.measure(project.pull(rewrite_the_judge, STRANGER))
+    run = project.measure(opened)
     for name in ("build / build", "measure (l4) / measure"):
         assert run.jobs[name].conclusion == "success", run.log
         assert all("owned" not in step.log for step in run.jobs[name].steps)
@@ -318,38 +339,6 @@ def test_a_strangers_answer_to_a_session_gets_no_further_than_a_refusal(project:
     assert not [one for one in project.server.writes() if "/git/" in one or "/contents/" in one or "/pulls" in one]
 
 
-@pytest.mark.slow
-def test_a_maintainer_accepts_a_regression(project: Project) -> None:
-    """Nothing is built or measured for it; a case that does not block is refused, and nothing is posted anew."""
-    opened = project.pull(touch_kernel, body=DESCRIPTION.replace("10% faster", "5% slower"))
-    assert project.report(project.measure(opened)).conclusion == "success"
-    pull = opened[0]
-    project.server.collaborators["maintainer"] = "write"
-    before = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
-    refused = project.comment(pull, "/kernelgate accept nothing because so", "maintainer")
-    assert refused.conclusion == "success", refused.log
-    assert [body for body in project.server.bodies(pull.number) if "topic=verdict" in body] == before
-
-    run = project.comment(pull, "/kernelgate accept all because $(touch owned) rounding is exact", "maintainer")
-    assert run.conclusion == "success", run.log
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {
-        "authorise": "success",
-        "build": "skipped",
-        "measure": "skipped",
-        "report": "skipped",
-        "accept / report": "success",
-        "accept / again": "skipped",
-        "bisect": "skipped",
-    }
-    [comment] = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
-    assert "Accepted by `@maintainer`, until the next push: " in comment
-    assert "rounding is exact" in comment
-    assert "[The page](" in comment
-    checks = {check["name"]: check["conclusion"] for check in project.server.checks.values()}
-    assert checks == {"kernelgate verdict": "neutral", "kernelgate accepted": "neutral"}
-    assert sorted(pull.labels) == ["performance: accepted", "performance: regressed"]
-
-
 @pytest.mark.nightly
 def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(project: Project) -> None:
     pull, _, _ = project.pull(break_kernel)
@@ -357,7 +346,7 @@ def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(proje
     run = project.comment(pull, f"/kernelgate bisect {pull.base_sha} --build", "maintainer")
     assert run.conclusion == "success", run.log
     _, said = project.server.bodies(pull.number)
-    assert said.startswith("**Does not compile** since ["), run.log
+    assert said.startswith("**Does not compile since** ["), run.log
     assert f"/commit/{pull.head_sha})" in said
     assert said.endswith(f"<!-- kernelgate-bisect run={run.id} -->")
 
