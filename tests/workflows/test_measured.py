@@ -97,27 +97,6 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
         assert project.server.reruns == [run.id], "the runner is the cause: it is measured again"
 
 
-@pytest.mark.slow
-def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> None:
-    """Of a card that is made up, the profiles are real ones."""
-    project.platform.stood_in = {"doctor", "fuzz", "bench", "sanitize", "profile"}
-    run = project.measure(project.pull(touch_kernel))
-    case = cards.read(ROOT / cards.FOLDER)["attention"].target.id
-    assert {(one.case, one.side, one.report) for one in record_of(project, run).profile} == {
-        (case, side, f"attention.{case}.{side}.ncu-rep") for side in ("base", "head")
-    }
-    files = project.platform.artifacts(run.id)["kernelgate-files-l4"]
-    assert {"profile.csv", "profile.json", f"attention.{case}.base.ncu-rep", f"attention.{case}.head.ncu-rep"} <= {
-        file.name for file in files.iterdir()
-    }
-    project.report(run)
-    [comment] = project.server.bodies(1)
-    assert (
-        "not known: under the profiler, at equal clocks and with cold caches, +20.9%, and +5.0% as measured" in comment
-    )
-    assert "| achieved occupancy | 12.0% | 6.2% | −47.8% |" in comment
-
-
 def halve_the_output(tree: Path) -> None:
     """A fault that compiles, and that only a comparison with the truth can see."""
     kernel = tree / "csrc/attention/cpu/block.h"

@@ -104,13 +104,6 @@ def pull(desk: Desk) -> Pull:
     return desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
 
 
-def test_a_run_that_another_replaced_says_nothing(desk: Desk, folder: Path, pull: Pull) -> None:
-    cancelled = desk.github.add_run(pull, conclusion="cancelled")
-    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
-    measured_run(desk, pull)
-    assert taken(desk, folder, cancelled["id"])[0].under_way
-
-
 def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, folder: Path, pull: Pull) -> None:
     cancelled = desk.github.add_run(pull, conclusion="cancelled")
     desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
