@@ -359,28 +359,23 @@ the same for ever, of each request → 3 and one sentence that says what came
     faults/test_github_answers.py::test_the_verb_ends_with_a_sentence
 502 with any body → tried again
     faults/test_github_answers.py::test_an_error_may_have_any_body[*]
-a status, a limit or a lost answer once, of each request → one comment, one check run, one label, no annotation twice
+a status, a limit or a lost answer once, of each request and of an edit
+    → one comment, one check run, one label, no annotation twice
     ci/github/test_client.py::test_a_passing_fault_changes_nothing_in_the_end[*]
-the same of an edit → the edit is made once
-    ci/github/test_client.py::test_an_edit_survives_bad_days_too
 the answer to annotations is lost → none stands twice
     ci/github/test_client.py::test_a_lost_answer_never_doubles_annotations[*]
 a request that takes too long → tried again
     ci/github/test_client.py::test_a_timeout_is_a_passing_fault
-Retry-After → waited for
+Retry-After, and the reset of the primary limit → waited for
     ci/github/test_client.py::test_it_waits_as_long_as_github_asks
-the reset of the primary limit → waited for
-    ci/github/test_client.py::test_it_waits_for_the_reset_of_the_primary_limit
 a limit for an hour → 3, and not waited for
     ci/github/test_client.py::test_it_does_not_wait_for_an_hour
 503 for ever → 3 after eight tries
     ci/github/test_client.py::test_it_gives_up_in_the_end
 no network → 3 after eight tries
     ci/github/test_client.py::test_a_network_that_is_not_there
-a missing permission → named at once; the summary has the report
+a missing permission, a locked conversation → named at once; the summary has the report
     ci/github/test_client.py::test_a_missing_permission_is_named_at_once[*]
-a locked conversation → a refusal, named
-    ci/github/test_client.py::test_a_locked_conversation_is_a_refusal
 a comment that is deleted in between → made again
     ci/github/test_client.py::test_a_comment_that_is_deleted_in_between_is_made_again
 a label that is removed in between → no fault

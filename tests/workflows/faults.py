@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from kernelgate.ci.commands.cli import cli
-from kernelgate.ci.github.client import MAX_WAIT_S
 from tests.workflows.documents import Workflow, steps, texts
 
 CALLED = "kernelgate/kernelgate/.github/workflows/"
@@ -81,19 +80,6 @@ def _outputs(job: dict[str, Any], known: dict[str, Workflow]) -> set[str]:
         called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
         return set((called.triggers["workflow_call"] or {}).get("outputs", {}))
     return set(job.get("outputs", {}))
-
-
-def hasty(workflow: Workflow) -> Iterator[str]:
-    """Jobs that end before the bot would have stopped waiting for GitHub, and then say nothing of why."""
-    for job_name in {job_name for job_name, step in steps(workflow) if "GITHUB_TOKEN" in step.get("env", {})}:
-        if workflow.jobs[job_name]["timeout-minutes"] * 60 < MAX_WAIT_S + 600:
-            yield f"{job_name} ends before the bot gives up"
-
-
-def wrong_concurrency(workflow: Workflow) -> Iterator[str]:
-    for group in (workflow.content["concurrency"], *(job.get("concurrency") for job in workflow.jobs.values())):
-        if isinstance(group, dict) and group.get("queue") == "max" and group.get("cancel-in-progress"):
-            yield "queue: max and cancel-in-progress exclude each other"
 
 
 def secrets(workflow: Workflow) -> Iterator[str]:

@@ -289,7 +289,7 @@ class Platform:
         jobs = self._call(run, inner, contexts["github"])
         known = {"jobs": {name: {"outputs": each.outputs, "result": each.conclusion} for name, each in jobs.items()}}
         promised = interface.get("outputs", {})
-        outputs = {name: str(self.language.expanded(each["value"], known)) for name, each in promised.items()}
+        outputs = {name: _text(self.language.expanded(each["value"], known)) for name, each in promised.items()}
         return JobResult(shown, _together(jobs.values()), outputs=outputs)
 
     # Artifacts ----------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ class WorkflowJob:
 
     def execute(self) -> JobResult:
         steps = [result for step in self.job["steps"] for result in self._step(step)]
-        outputs = {key: str(self._expanded(value)) for key, value in self.job.get("outputs", {}).items()}
+        outputs = {key: _text(self._expanded(value)) for key, value in self.job.get("outputs", {}).items()}
         return JobResult(self.shown, "failure" if self.failed else "success", tuple(steps), outputs)
 
     @property
@@ -397,7 +397,7 @@ class WorkflowJob:
         inputs = {name: _text(value) for name, value in {**defaults, **given}.items()}
         self.contexts = {**seen, "inputs": inputs, "steps": {}}
         results = [result for inner in action["runs"]["steps"] for result in self._step(inner)]
-        outputs = {name: str(self._expanded(each["value"])) for name, each in action.get("outputs", {}).items()}
+        outputs = {name: _text(self._expanded(each["value"])) for name, each in action.get("outputs", {}).items()}
         self.contexts, self.failed = outside, failed_before
         passed = all(each.conclusion != "failure" for each in results)
         return Done(passed, "\n".join(each.log for each in results), outputs)

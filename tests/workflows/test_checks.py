@@ -97,16 +97,6 @@ def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_
 
 
 @pytest.mark.slow
-def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: ChecksJob) -> None:
-    main = checks.project.repository.main
-    run = checks.project.platform.start(
-        "check.yml", "push", checks.project.event("push"), sha=main, ref="refs/heads/main", only=("template", "checks")
-    )
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
-    assert run.jobs["template"].steps[-1].conclusion == "skipped"
-
-
-@pytest.mark.slow
 def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: ChecksJob) -> None:
     def not_on_hopper(tree: Path) -> None:
         with (tree / HEADER).open("a", encoding="utf-8") as file:
@@ -115,12 +105,3 @@ def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: ChecksJob) -
     said = checks.refused(checks.project.pull(not_on_hopper), "compile")
     assert "does not compile for sm_90: csrc/attention/mma_sync/tile.h:" in said
     assert "too many stages" in said
-
-
-@pytest.mark.slow
-def test_a_failing_test_is_refused(checks: ChecksJob) -> None:
-    def break_words(tree: Path) -> None:
-        words = tree / "ci/document/formatting.py"
-        words.write_text(words.read_text("utf-8").replace('"ms"', '"m"'), "utf-8")
-
-    assert "tests/ci/document/test_formatting.py" in checks.refused(checks.project.pull(break_words), "test")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.measure.run import TimingOptions
-from kernelgate.ci.commands.cli import run
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
 from tests.workflows.language import Language
@@ -44,8 +40,6 @@ def test_github_refuses_a_call_with_another_input(language: Language) -> None:
 Check = Callable[[Workflow], Iterator[str]]
 CHECKS: dict[str, Check] = {
     "unknown references": lambda each: faults.unknown_references(each, WORKFLOWS),
-    "hasty": faults.hasty,
-    "wrong concurrency": faults.wrong_concurrency,
     "secrets": faults.secrets,
     "caches": faults.caches,
     "no verbs": faults.no_verbs,
@@ -61,7 +55,6 @@ def test_a_fault_that_is_planted_is_found() -> None:
     """Of each kind; the checks above would pass if they looked at nothing."""
     planted = {
         "unknown references": ("build", "steps.base.outputs", "steps.bse.outputs"),
-        "hasty": ("report", "timeout-minutes: ", "timeout-minutes: 1 # "),
         "secrets": ("build", "SHA: ", "X: ${{ secrets.X }}\n          SHA: "),
         "caches": ("build", "persist-credentials: false", "cache: pip"),
         "no verbs": ("measure", "run: kernelgate doctor", "run: kernelgate physician"),
@@ -169,22 +162,6 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     assert verbs == expected.split()
 
 
-def test_a_pull_request_is_sanitized_after_it_is_timed_and_each_night_by_every_tool() -> None:
-    """Only the night's findings fail the job: a pull request's stand in the record, which is judged elsewhere."""
-    found = {
-        step["name"]: step for _, step in steps(WORKFLOWS["measure"]) if "kernelgate sanitize" in step.get("run", "")
-    }
-    names = [step["name"] for _, step in steps(WORKFLOWS["measure"])]
-    quick, whole = found["sanitize"], found["sanitize the baseline"]
-    assert names.index("bench") < names.index("sanitize") < names.index("hand over the record")
-    assert "--quick" in quick["run"]
-    assert "--record out/run.json" in quick["run"]
-    assert (quick["continue-on-error"], "continue-on-error" in whole) == (True, False)
-    assert "--quick" not in whole["run"]
-    assert "--tool" not in whole["run"]
-    assert "schedule" in WORKFLOWS["refresh-baseline"].triggers, "which measures with the task baseline"
-
-
 def test_a_search_gets_commits_that_the_trusted_side_resolved_and_no_token() -> None:
     search = WORKFLOWS["bisect"].jobs["search"]
     assert search["permissions"] == {"contents": "read"}
@@ -192,13 +169,6 @@ def test_a_search_gets_commits_that_the_trusted_side_resolved_and_no_token() -> 
     [step] = [step for step in search["steps"] if step["name"] == "bisect"]
     commits = {name: step["env"][name] for name in ("GOOD", "BAD")}
     assert commits == {"GOOD": "${{ needs.ends.outputs.good }}", "BAD": "${{ needs.ends.outputs.bad }}"}
-
-
-@pytest.mark.parametrize(("kind", "runner"), [("build", "ubuntu-24.04"), ("time", "l4"), ("fuzz", "l4")])
-def test_only_a_search_that_measures_takes_a_gpu(kind: str, runner: str, language: Language) -> None:
-    contexts = {"inputs": {"kind": kind}, "needs": {"ends": {"outputs": {"gpu": "l4"}}}}
-    found = language.expanded(WORKFLOWS["bisect"].jobs["search"]["runs-on"], contexts)
-    assert (found if kind == "build" else found[-1]) == runner
 
 
 def test_the_cards_of_a_search_are_the_default_branchs() -> None:
@@ -228,12 +198,6 @@ def test_a_base_that_cannot_be_built_fails_nobody() -> None:
         if "kernelgate build" in step.get("run", "")
     }
     assert {name: "--as-base" in words for name, words in built.items()} == {"build base": True, "build head": False}
-
-
-def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Language) -> None:
-    labels = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
-    contexts = {"inputs": {"gpu": "l4"}}
-    assert language.expanded(labels, contexts) == ["self-hosted", "linux", "x64", "gpu", "l4"]
 
 
 def test_measuring_code_is_the_called_workflows_own() -> None:
@@ -290,22 +254,6 @@ def test_a_forks_run_waits_for_approval(case: str, language: Language) -> None:
     assert language.expanded(gate["name"], {"github": github}) == environment
 
 
-@pytest.mark.parametrize(
-    ("body", "begins"),
-    [
-        ("/kernelgate pattern warm-up: so", True),
-        ("/Kernelgate  PATTERN warm-up: so", True),
-        ("/kernelgate bench", False),
-        ("a pattern: /kernelgate pattern", False),
-    ],
-)
-def test_every_answer_to_a_session_begins_the_job_that_reads_it(body: str, begins: bool, language: Language) -> None:
-    """Which of them are answers, the step says."""
-    condition = "${{ " + WORKFLOWS["review"].jobs["review"]["if"] + " }}"
-    contexts = {"github": {"event_name": "issue_comment", "event": {"comment": {"body": body}}}}
-    assert language.expanded(condition, contexts) is begins
-
-
 def test_what_proposes_runs_nothing_of_a_pull_request_and_not_for_strangers() -> None:
     jobs = WORKFLOWS["review"].jobs
     assert {name for name, job in jobs.items() if job["permissions"]["contents"] == "write"} == {"propose"}
@@ -346,16 +294,6 @@ def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Languag
     assert group["group"].endswith("a" * 40)
 
 
-def test_one_job_stands_for_all_checks(language: Language) -> None:
-    jobs = WORKFLOWS["check"].jobs
-    assert set(jobs["checks"]["needs"]) == set(jobs) - {"checks"}
-    assert jobs["checks"]["if"] == "always()"
-    said = jobs["checks"]["steps"][0]["env"]["SUCCEEDED"]
-    for result in ("success", "failure", "cancelled", "skipped"):
-        contexts = {"needs": {"lint": {"result": "success"}, "test": {"result": result}}}
-        assert language.expanded(said, contexts) is (result == "success")
-
-
 def test_dependabot_waits_before_it_offers_a_version() -> None:
 
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
@@ -379,40 +317,6 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads() -> None:
     given = set(re.findall(rf"KERNELGATE_(?:{verbs})_[A-Z_]+", text))
     assert given
     assert given - variables_of_the_verbs() == set()
-
-
-def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
-
-    def remember(_: object, asked: TimingOptions, *__: object) -> None:
-        seen.append(asked.case_ids)
-        raise UsageError("seen")
-
-    monkeypatch.setattr("kernelgate.bench.measure.run.sides", lambda *_: {})
-    monkeypatch.setattr("kernelgate.bench.measure.run.bench", remember)
-    monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
-    assert run(["bench"]) == 64
-    assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]
-
-
-@pytest.mark.parametrize(("base", "sides"), [("b" * 40, ("BASE", False)), ("", (None, True))])
-def test_what_has_no_base_is_profiled_alone(
-    base: str, sides: tuple[str | None, bool], language: Language, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[str | None, bool]] = []
-
-    def remember(_: Path, __: object, base: Path | None, *rest: object) -> None:
-        seen.append((base and "BASE", bool(rest[-1])))
-        raise UsageError("seen")
-
-    [profile] = [step for _, step in steps(WORKFLOWS["measure"]) if step["name"] == "profile"]
-    variables = language.expanded(profile["env"], {"inputs": {"base-sha": base, "set": "quick", "cases": ""}})
-    monkeypatch.setattr("kernelgate.bench.measure.run.sides", remember)
-    monkeypatch.setattr("kernelgate.ci.commands.measure.only_gpu", lambda: (8, 9))
-    for name, value in variables.items():
-        monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
-    assert run(shlex.split(profile["run"])[1:]) == 64
-    assert seen == [sides]
 
 
 def test_what_stands_in_for_a_gpu_takes_what_the_real_thing_does() -> None:

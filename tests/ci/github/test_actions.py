@@ -53,7 +53,7 @@ def test_with_json_a_step_answers_with_one_object(
 
 @pytest.mark.parametrize(
     "text",
-    ["::error::x", "x\n::stop-commands::t", "x ##[error]y", "a\u2028::error::b"],
+    ["x\n::stop-commands::t", "x ##[error]y", "a\u2028::error::b"],
 )
 def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     step = Step({"GITHUB_ACTIONS": "true", "GITHUB_TOKEN": "s3cret"})
@@ -134,12 +134,8 @@ def test_a_failure_is_written_down_for_the_report(
     untrusted_artifact.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
     found = checked_failure(path.read_bytes())
     assert (found.fault, found.verb) == (fault, verb)
-
-
-def test_the_first_failure_stays(tmp_path: Path) -> None:
-    for message in ("first", "second"):
-        untrusted_artifact.note(KernelgateError(message), "x", {"KERNELGATE_FAILURE": str(tmp_path / "f.json")})
-    assert checked_failure((tmp_path / "f.json").read_bytes()).message == "first"
+    untrusted_artifact.note(KernelgateError("second"), verb, {"KERNELGATE_FAILURE": str(path)})
+    assert checked_failure(path.read_bytes()) == found, "the first failure stays"
 
 
 def test_every_verb_that_fails_leaves_its_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

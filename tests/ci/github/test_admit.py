@@ -2,96 +2,79 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import connect
-from kernelgate.ci.github.plan import FORK_ENVIRONMENT, NotAdmittedError, admit
-from tests.fakes.github_server import FakeGitHub, Pull
+from kernelgate.ci.github.plan import FORK_ENVIRONMENT, OURS, NotAdmittedError, admit
+from tests.ci.desk import Desk
 
-HEAD, NEWER = "a" * 40, "c" * 40
-
-
-@pytest.fixture
-def github() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as running:
-        yield running
+HEAD, NEWER, FORK = "a" * 40, "c" * 40, "stranger/kernels"
+APPROVED = {FORK_ENVIRONMENT: "maintainer"}
 
 
 def asked(
-    github: FakeGitHub, pull: Pull, folder: Path, *, event: str = "pull_request", run_id: int = 1, gone: bool = False
+    desk: Desk,
+    event: str = "pull_request",
+    started_at: str = HEAD,
+    approvals: dict[str, str] | None = None,
+    gone: bool = False,
+    **pull: Any,
 ) -> str:
-    """What `admit` says on the runner of a run that `pull` started at the commit HEAD; `gone`: its fork was deleted."""
-    payload: dict[str, Any] = {"pull_request": github.show_pull(pull, whole=True)}
-    payload["pull_request"]["head"]["sha"] = HEAD
-    if gone:
-        payload["pull_request"]["head"]["repo"] = None
-    (folder / "event.json").write_text(json.dumps(payload))
-    told = {"GITHUB_EVENT_NAME": event, "GITHUB_EVENT_PATH": str(folder / "event.json"), "GITHUB_RUN_ID": str(run_id)}
-    step = Step({**github.environment, **told})
-    return admit(connect(step, pause_s=0), step, HEAD)
+    """What `admit` says of the commit HEAD on the runner of a run that a pull request started; `gone`: its fork was
+    deleted."""
+    opened = desk.github.open_pull(**{"head_sha": HEAD} | pull)
+    desk.github.approvals[1] = approvals or {}
+    shown = desk.github.show_pull(opened, whole=True)
+    shown["head"]["sha"] = started_at
+    shown["head"]["repo"] = None if gone else shown["head"]["repo"]
+    desk.told({"pull_request": shown})
+    step = Step({**desk.bot.step.environment, "GITHUB_EVENT_NAME": event, "GITHUB_RUN_ID": "1"})
+    return admit(desk.bot, step, HEAD)
 
 
-def test_a_branch_of_the_repository_is_admitted(github: FakeGitHub, tmp_path: Path) -> None:
-    assert "head of pull request 1" in asked(github, github.open_pull(head_sha=HEAD), tmp_path)
-
-
-def test_an_approved_fork_is_admitted_and_its_approver_named(github: FakeGitHub, tmp_path: Path) -> None:
-    pull = github.open_pull(head_sha=HEAD, head_repository="stranger/kernels")
-    github.approvals[1] = {FORK_ENVIRONMENT: "maintainer"}
-    assert "approved by maintainer" in asked(github, pull, tmp_path)
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({}, "head of pull request 1, a branch of this repository"),
+        ({"head_repository": FORK, "approvals": APPROVED}, "approved by maintainer"),
+        *(({"event": event}, event) for event in OURS),
+    ],
+)
+def test_branches_of_the_repository_approved_forks_and_our_own_events_are_admitted(
+    desk: Desk, facts: dict[str, Any], said: str
+) -> None:
+    assert said in asked(desk, **facts)
+    assert bool(desk.github.requests) == ("event" not in facts)
 
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("approvals", [{}, {"pages": "maintainer"}])
-def test_a_fork_that_nobody_approved_is_not(
-    gone: bool, approvals: dict[str, str], github: FakeGitHub, tmp_path: Path
-) -> None:
+def test_a_fork_that_nobody_approved_is_not(desk: Desk, gone: bool, approvals: dict[str, str]) -> None:
     """Such as when the environment exists without reviewers, which lets everybody pass."""
-    pull = github.open_pull(head_sha=HEAD, head_repository="stranger/kernels")
-    github.approvals[1] = approvals
     with pytest.raises(NotAdmittedError, match="was not approved"):
-        asked(github, pull, tmp_path, gone=gone)
+        asked(desk, approvals=approvals, gone=gone, head_repository=FORK)
 
 
-@pytest.mark.parametrize("repository", ["octo-org/kernels", "stranger/kernels"])
-def test_a_commit_pushed_after_the_approval_is_not(repository: str, github: FakeGitHub, tmp_path: Path) -> None:
-    pull = github.open_pull(head_sha=NEWER, head_repository=repository)
-    github.approvals[1] = {FORK_ENVIRONMENT: "maintainer"}
+@pytest.mark.parametrize("repository", ["octo-org/kernels", FORK])
+def test_a_commit_pushed_after_the_approval_is_not(desk: Desk, repository: str) -> None:
     with pytest.raises(NotAdmittedError, match="moved on to cccccccccccc"):
-        asked(github, pull, tmp_path)
+        asked(desk, head_sha=NEWER, approvals=APPROVED, head_repository=repository)
 
 
-def test_another_commit_than_the_runs_is_not(github: FakeGitHub, tmp_path: Path) -> None:
-    pull = github.open_pull(head_sha=NEWER)
-    (tmp_path / "event.json").write_text(json.dumps({"pull_request": github.show_pull(pull, whole=True)}))
-    told = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
-    step = Step({**github.environment, **told})
+def test_another_commit_than_the_runs_is_not(desk: Desk) -> None:
     with pytest.raises(NotAdmittedError, match="asked to measure aaaaaaaaaaaa"):
-        admit(connect(step, pause_s=0), step, HEAD)
-
-
-@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch", "issue_comment"])
-def test_our_own_events_are_admitted(event: str, github: FakeGitHub, tmp_path: Path) -> None:
-    assert event in asked(github, github.open_pull(head_sha=HEAD), tmp_path, event=event)
-    assert github.requests == []
+        asked(desk, started_at=NEWER, head_sha=NEWER)
 
 
 @pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
-def test_events_that_a_forks_workflow_may_choose_are_asked_the_same(
-    event: str, github: FakeGitHub, tmp_path: Path
-) -> None:
-    pull = github.open_pull(head_sha=HEAD, head_repository="stranger/kernels")
+def test_events_that_a_forks_workflow_may_choose_are_asked_the_same(desk: Desk, event: str) -> None:
     with pytest.raises(NotAdmittedError, match="was not approved"):
-        asked(github, pull, tmp_path, event=event)
+        asked(desk, event, head_repository=FORK)
 
 
-@pytest.mark.parametrize("event", ["", "fork", "watch", "something_new"])
-def test_unknown_events_are_not(event: str, github: FakeGitHub, tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", ["", "something_new"])
+def test_unknown_events_are_not(desk: Desk, event: str) -> None:
     with pytest.raises(NotAdmittedError, match="not measured"):
-        asked(github, github.open_pull(head_sha=HEAD), tmp_path, event=event)
+        asked(desk, event)

@@ -30,13 +30,10 @@ PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
 @pytest.mark.parametrize(
     ("patch", "lines"),
     [
-        ("", []),
         ("@@ -0,0 +1,3 @@\n+a\n+b\n+c", [(1, 3)]),
         ("@@ -1,3 +0,0 @@\n-a\n-b\n-c", []),
         ("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file", [(1, 1)]),
         (PATCH, [(11, 12), (42, 42)]),
-        ("@@ -5,4 +5,6 @@\n a\n+b\n c\n+d\n e\n f", [(6, 6), (8, 8)]),
-        ("no hunk at all", []),
     ],
 )
 def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> None:
@@ -113,13 +110,10 @@ def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> N
     ("file", "line"),
     [
         (None, 12),
-        ("csrc/k.cu", None),
         ("csrc/k.cu", 0),
         ("csrc/k.cu", 10**12),
-        ("README.md", 1),
         ("/etc/passwd", 1),
         ("csrc/../.github/workflows/check.yml", 1),
-        ("../csrc/k.cu", 1),
         ("csrc/k.cu\n::error::x", 1),
         ("csrc/" + "x" * 300, 1),
     ],

@@ -70,14 +70,11 @@ def test_nothing_reaches_the_default_branch(desk: Desk, run_json: Path, rules: P
 
 
 def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Policy) -> None:
+    """A newer record refreshes the same pull request; after a merge the branch starts anew."""
     first = refresh(desk.bot, run_json, "l4", rules, force=True)
     before = len(desk.github.writes())
     assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
     assert desk.github.writes()[before:] == []
-
-
-def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Path, rules: Policy) -> None:
-    first = refresh(desk.bot, run_json, "l4", rules, force=True)
     record.write(measured("slower"), run_json)
     assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
     assert len(desk.github.pulls) == 1
@@ -85,6 +82,10 @@ def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Pa
     assert desk.github.files[BRANCH, "stored.json"].decode() == record.to_lines(stored)
     now, then = (timed_cases(one)[0].processes[0].samples_us["head"] for one in (stored, measured("slower")))
     assert now == then
+    desk.github.pulls[first or 0].state = "closed"
+    record.write(measured(), run_json)
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) != first
+    assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
 
 
 def test_a_measurement_that_was_cut_short_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
@@ -99,15 +100,6 @@ def test_a_baseline_does_not_lose_a_case_by_itself(desk: Desk, run_json: Path, r
     with pytest.raises(KernelgateError, match="the stored baseline has it"):
         refresh(desk.bot, run_json, "l4", rules, force=False)
     assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
-
-
-def test_after_a_merge_the_branch_starts_anew(desk: Desk, run_json: Path, rules: Policy) -> None:
-    first = refresh(desk.bot, run_json, "l4", rules, force=True)
-    desk.github.pulls[first or 0].state = "closed"
-    record.write(measured("slower"), run_json)
-    second = refresh(desk.bot, run_json, "l4", rules, force=True)
-    assert second != first
-    assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
 
 
 @pytest.mark.parametrize(

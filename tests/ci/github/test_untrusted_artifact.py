@@ -15,7 +15,7 @@ from kernelgate.bench import record
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_failure, checked_record, members
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
-from tests.fakes.github_server import zipped
+from tests.fakes.github_server import Json, zipped
 
 KNOWN = record.Run(
     repository="octo-org/kernels", pull_request=7, head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=77, run_attempt=1
@@ -52,9 +52,15 @@ def with_value(text: str) -> bytes:
 # The archive ---------------------------------------------------------------------------------------------------------
 
 
-NAMES = ["../run.json", "../../.bashrc", "/etc/passwd", "/srv/run.json", "C:\\run.json", "..\\run.json", "x/run.json"]
-NAMES += ["./run.json", "run.json/", "RUN.JSON", "run.json ", "run.jsonx", ".git/hooks/pre-commit", "run\u200b.json"]
-NAMES += ["::add-mask::run.json", "x\n::error::run.json"]
+NAMES = [
+    "../run.json",
+    "/etc/passwd",
+    "C:\\run.json",
+    "x/run.json",
+    "RUN.JSON",
+    "run\u200b.json",
+    "x\n::error::run.json",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,49 +70,40 @@ def test_any_other_name_is_refused(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_with_something_behind_a_nul_is_refused() -> None:
-    data = entry("run.jsonX../evil").replace(b"run.jsonX../evil", b"run.json\0../evil")
-    with pytest.raises(RefusedError, match=r"only run\.json"):
-        members(data)
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [(stat.S_IFLNK, "link"), (stat.S_IFCHR, "special"), (stat.S_IFDIR, "special")],
-)
-def test_links_and_special_files_are_refused(kind: int, said: str) -> None:
-    with pytest.raises(RefusedError, match=rf"run\.json is a.*{said}"):
-        members(entry("run.json", b"/etc/passwd", kind | 0o777))
-
-
-def test_one_name_twice_is_refused() -> None:
+def twice() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("run.json", "{}")
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("run.json", "{}")
-    with pytest.raises(RefusedError, match="duplicate names"):
-        members(buffer.getvalue())
+    return buffer.getvalue()
 
 
-def test_an_encrypted_file_is_refused() -> None:
-    data = bytearray(entry("run.json"))
-    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.index(signature) + offset] |= 1
-    with pytest.raises(RefusedError, match="encrypted or packed in an unknown way"):
-        members(bytes(data))
+def damaged(data: bytes, at: dict[int, int]) -> bytes:
+    return bytes(at.get(place, value) for place, value in enumerate(data))
 
 
-def test_damaged_content_is_refused() -> None:
-    data = bytearray(zipped({"run.json": HONEST}))
-    data[200:260] = bytes(60)
-    with pytest.raises(RefusedError, match="not a valid zip file"):
-        members(bytes(data))
+PACKED, PLAIN = zipped({"run.json": HONEST}), entry("run.json")
+FLAGS = [PLAIN.index(signature) + offset for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8))]
+ARCHIVES = {
+    "something behind a NUL": (entry("run.jsonX../evil").replace(b"nX../evil", b"n\0../evil"), r"only run\.json"),
+    "a link": (entry("run.json", b"/etc/passwd", stat.S_IFLNK | 0o777), r"run\.json is a link"),
+    "a device": (entry("run.json", mode=stat.S_IFCHR | 0o777), r"run\.json is a special"),
+    "one name twice": (twice(), "duplicate names"),
+    "encrypted": (
+        damaged(PLAIN, {place: PLAIN[place] | 1 for place in FLAGS}),
+        "encrypted or packed in an unknown way",
+    ),
+    "damaged": (damaged(PACKED, dict.fromkeys(range(200, 260), 0)), "not a valid zip file"),
+    "too large": (b"\0" * (untrusted_artifact.MAX_ARCHIVE + 1), "bytes, more than"),
+}
 
 
-def test_a_large_archive_is_refused_unread() -> None:
-    with pytest.raises(RefusedError, match="bytes, more than"):
-        members(b"\0" * (untrusted_artifact.MAX_ARCHIVE + 1))
+@pytest.mark.parametrize("what", ARCHIVES)
+def test_an_archive_of_another_form_is_refused(what: str) -> None:
+    data, said = ARCHIVES[what]
+    with pytest.raises(RefusedError, match=said):
+        members(data)
 
 
 # The record ----------------------------------------------------------------------------------------------------------
@@ -117,22 +114,13 @@ def test_a_large_archive_is_refused_unread() -> None:
     [
         ("NaN", "NaN is not a JSON number"),
         ("1e999", "1e999 is not finite"),
-        ("0", "greater than or equal to"),
         ("-3.5", "greater than or equal to"),
-        ('"NaN"', "refused"),
         ("9" * 300, "has more than 20 digits"),
     ],
 )
 def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
     with pytest.raises(RefusedError, match=said):
         checked_record(with_value(text), KNOWN)
-
-
-def test_unknown_keys_are_refused_in_a_line_of_their_own() -> None:
-    content = json.loads(HONEST) | {"x\n::stop-commands::y": 1}
-    with pytest.raises(RefusedError) as caught:
-        checked_record(json.dumps(content).encode(), KNOWN)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +140,6 @@ def test_a_record_of_something_else_is_refused(subject: dict[str, Any], what: st
         checked_record(changed(**subject), KNOWN)
 
 
-def test_builds_of_other_commits_are_refused() -> None:
-    content = json.loads(HONEST)
-    content["builds"] = [{"side": "head", "sha": "e" * 40}]
-    with pytest.raises(RefusedError, match="another commit of the head's build"):
-        checked_record(json.dumps(content).encode(), KNOWN)
-
-
 def test_a_pull_request_that_github_does_not_know_is_refused() -> None:
     with pytest.raises(RefusedError, match="the record names pull request 7, GitHub knows none"):
         checked_record(HONEST, KNOWN.model_copy(update={"pull_request": None}))
@@ -174,38 +155,37 @@ def test_many_keys_and_many_cases_are_refused_at_once() -> None:
         checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), KNOWN)
 
 
-def test_many_cards_and_many_axes_are_refused() -> None:
-    """Each name of one may be looked for in every claim."""
-    content = json.loads(HONEST)
-    with pytest.raises(RefusedError, match="it has 257 cards, more than 256"):
-        checked_record(
-            json.dumps(content | {"cards": [{"name": str(number)} for number in range(257)]}).encode(), KNOWN
-        )
-    content["cases"][0]["axes"] = {f"a{number}": True for number in range(65)}
-    with pytest.raises(RefusedError, match="it has 65 axes of 's512_b32_h8_d64_fp16', more than 64"):
-        checked_record(json.dumps(content).encode(), KNOWN)
+WHOLE = json.loads(HONEST)
+CHECK = WHOLE["checks"][0]
+AXES = WHOLE["cases"][0] | {"axes": {f"a{number}": True for number in range(65)}}
+CONTENTS: dict[str, tuple[Json, str]] = {
+    "an unknown key": ({"x\n::stop-commands::y": 1}, "Extra inputs are not permitted"),
+    "a build of another commit": (
+        {"builds": [{"side": "head", "sha": "e" * 40}]},
+        "another commit of the head's build",
+    ),
+    "cards": ({"cards": [{"name": str(number)} for number in range(257)]}, "it has 257 cards, more than 256"),
+    "axes": ({"cases": [AXES, *WHOLE["cases"][1:]]}, "it has 65 axes of 's512_b32_h8_d64_fp16', more than 64"),
+    "profiles": ({"profile": [{"case": "x", "side": "head"}] * 4097}, "it has 4097 profiles, more than 4096"),
+    "notes": ({"notes": [{"text": "x"}] * 4097}, "it has 4097 notes, more than 4096"),
+    "processes": (
+        {"processes": [WHOLE["processes"][0] | {"id": str(number)} for number in range(40)]},
+        "processes of 's512_b32_h8_d64_fp16', more than 32",
+    ),
+    "fuzz results": (
+        {"checks": [CHECK | {"results": CHECK["results"][:1] * 4097}, *WHOLE["checks"][1:]]},
+        "it has 4097 fuzz results",
+    ),
+}
+"""What is put in the place of the honest record's, and what is said of it."""
 
 
-@pytest.mark.parametrize(
-    ("key", "entry"),
-    [("profile", {"case": "x", "side": "head"}), ("builds", {"side": "head"}), ("notes", {"text": "x"})],
-)
-def test_lists_without_an_end_are_refused(key: str, entry: Any) -> None:
-    content = json.loads(HONEST) | {key: [entry] * 4097}
-    with pytest.raises(RefusedError, match=r"it has 4097 .*, more than 4096"):
-        checked_record(json.dumps(content).encode(), KNOWN)
-
-
-def test_processes_and_fuzz_results_without_an_end_are_refused() -> None:
-    content = json.loads(HONEST)
-    first = content["processes"][0]
-    content["processes"] = [first | {"id": str(number)} for number in range(40)]
-    with pytest.raises(RefusedError, match="processes of 's512_b32_h8_d64_fp16', more than 32"):
-        checked_record(json.dumps(content).encode(), KNOWN)
-    content = json.loads(HONEST)
-    content["checks"][0]["results"] = content["checks"][0]["results"][:1] * 4097
-    with pytest.raises(RefusedError, match="it has 4097 fuzz results"):
-        checked_record(json.dumps(content).encode(), KNOWN)
+@pytest.mark.parametrize("what", CONTENTS)
+def test_a_record_with_what_it_may_not_hold_is_refused(what: str) -> None:
+    change, said = CONTENTS[what]
+    with pytest.raises(RefusedError, match=said) as caught:
+        checked_record(json.dumps(WHOLE | change).encode(), KNOWN)
+    assert "\n" not in str(caught.value), "in a line of its own"
 
 
 def accuracy_of(case: str, draws: int, distribution: str = "normal") -> dict[str, Any]:
