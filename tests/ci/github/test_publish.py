@@ -501,39 +501,28 @@ def test_a_complete_measurement_fills_what_its_author_need_not_know(desk: Desk, 
     assert desk.github.pulls[1].body == ALONE_KNOWN
 
 
-@pytest.mark.parametrize(
-    ("body", "still"),
-    [
-        (ALONE_KNOWN.partition("## Testing")[0], "## Testing done"),
-        (ALONE_KNOWN.replace("Fewer registers.", ""), "## Intent and hypothesis"),
-    ],
-)
-def test_what_a_measurement_cannot_know_blocks_without_its_author(
-    desk: Desk, tmp_path: Path, body: str, still: str
-) -> None:
-    post(desk.bot, measured(desk, tmp_path, profiled(*BOTH), body=body), POLICY)
-    assert the_check(desk)["conclusion"] == "failure"
-    assert f"**To unblock:** add `{still}` to " in the_comment(desk)
-    assert lacking(desk) == []
-
-
 CUT = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "ended": "failed"}
+LACKING: dict[str, tuple[dict[str, dict[str, bytes]], str, list[str], str]] = {
+    "no testing": (profiled(*BOTH), ALONE_KNOWN.partition("## Testing")[0], [], "add `## Testing done` to "),
+    "no hypothesis": (profiled(*BOTH), ALONE_KNOWN.replace("Fewer registers.", ""), [], "add `## Intent and hyp"),
+    "neither, and no runner": ({}, "Faster.", [], "add `## Intent and hypothesis` and `## Testing done` to "),
+    "head not profiled": (profiled("base"), ALONE_KNOWN, ["evidence"], "add `## Profiler evidence` to "),
+    "not fuzzed": (profiled(*BOTH, checks=[]), ALONE_KNOWN, ["correctness"], "add `## Correctness` to "),
+    "cut short": (profiled(*BOTH, run=CUT), ALONE_KNOWN, list(SUPPLIED), "add `## Profiler evidence`"),
+    "wrong, so that no times are asked": (l4("wrong_result"), ALONE_KNOWN, [], ""),
+}
+"""What was measured and what its author wrote; which parts a measurement could have supplied, and what to do."""
 
 
-@pytest.mark.parametrize(
-    ("artifacts", "still"),
-    [
-        (profiled("base"), ["evidence"]),
-        (profiled(*BOTH, checks=[]), ["correctness"]),
-        (profiled(*BOTH, run=CUT), list(SUPPLIED)),
-    ],
-    ids=["head not profiled", "not fuzzed", "cut short"],
-)
-def test_what_was_not_measured_in_full_fills_nothing(
-    desk: Desk, tmp_path: Path, artifacts: dict[str, dict[str, bytes]], still: list[str]
-) -> None:
-    post(desk.bot, measured(desk, tmp_path, artifacts, body=ALONE_KNOWN), POLICY)
+@pytest.mark.parametrize("what", LACKING)
+def test_what_neither_author_nor_measurement_supplies_blocks(desk: Desk, tmp_path: Path, what: str) -> None:
+    artifacts, body, still, unblock = LACKING[what]
+    post(desk.bot, measured(desk, tmp_path, artifacts, body=body), POLICY)
     assert (the_check(desk)["conclusion"], lacking(desk)) == ("failure", still)
+    if unblock:
+        assert f"**To unblock:** {unblock}" in the_comment(desk)
+    else:
+        assert "the description" not in the_comment(desk)
 
 
 LOST = "nothing was measured, which is not its author's fault; measured again, it is filled in"
@@ -567,18 +556,6 @@ def test_a_claim_that_was_not_understood_is_something_to_read(desk: Desk, tmp_pa
     assert "claim not understood" in the_comment(desk)
     assert "nothing to do." not in the_comment(desk)
     assert "read what is marked" in the_comment(desk)
-
-
-def test_what_the_author_alone_knows_blocks_beside_a_lost_runner(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, {}, body="Faster."), POLICY)
-    assert (the_check(desk)["conclusion"], lacking(desk)) == ("failure", [])
-    assert "**To unblock:** add `## Intent and hypothesis` and `## Testing done` to " in the_comment(desk)
-
-
-def test_of_a_wrong_result_no_times_are_asked(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4("wrong_result"), body=ALONE_KNOWN), POLICY)
-    assert (the_check(desk)["conclusion"], lacking(desk)) == ("failure", [])
-    assert "the description" not in the_comment(desk)
 
 
 @pytest.mark.parametrize("rule", ["warn", "ignore"])
@@ -677,14 +654,12 @@ def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> 
     )
     assert "`/kernelgate bench`" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
-
-
-def test_a_change_to_the_workflows_alone_waits_for_nobody(desk: Desk, tmp_path: Path) -> None:
-    """Such as one that offers a newer action."""
-    files = [{"filename": ".github/workflows/performance.yml"}]
-    post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
+    # A change to the workflows alone, such as one that offers a newer action, waits for nobody.
+    desk.github.pulls[1].files = files[-1:]
+    desk.github.comments.clear()
+    post(desk.bot, measured(desk, tmp_path, l4("faster")), POLICY)
     assert desk.github.comments == {}
-    assert the_check(desk)["conclusion"] == "neutral"
+    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "neutral"
 
 
 EVIL = (
