@@ -13,7 +13,7 @@ from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragr
 from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently, request
-from kernelgate.ci.github.upsert import IssueState, WantedIssue
+from kernelgate.ci.github.upsert import WantedIssue
 from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
@@ -45,10 +45,6 @@ def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
     for commit, what in done.items():
         bot.step.log(f"{commit[:12]}: {what}")
     return done
-
-
-def last_line(commit: str, state: IssueState) -> str:
-    return upsert.issue_line(_subject(commit), state)
 
 
 def _subject(commit: str) -> str:

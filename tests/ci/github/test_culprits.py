@@ -14,13 +14,16 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import culprits
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.culprits import LABEL, last_line, put
+from kernelgate.ci.github.culprits import LABEL, put
+from kernelgate.ci.github.upsert import issue_line
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES
 from tests.fakes.github_server import Json
 
 BAD, GOOD, FIX = "b" * 40, "a" * 40, "f" * 40
+OPEN = issue_line(f"culprit commit={BAD}", "open")
+"""The last line of an open issue on BAD, by which it is found again."""
 
 
 def case(name: str = "s512", change: float = 2.0, **facts: Any) -> Json:
@@ -64,7 +67,7 @@ def test_a_culprit_gets_one_issue_that_says_what_how_sure_and_what_to_do(desk: D
     assert "<summary>The comparison</summary>\n\nSure:" in body
     assert "4.90%" in body
     assert "merge" not in body, "it is merged"
-    assert body.splitlines()[-1] == last_line(BAD, "open")
+    assert body.splitlines()[-1] == OPEN
 
 
 def test_the_next_night_changes_nothing_and_another_case_joins(desk: Desk, tmp_path: Path) -> None:
@@ -88,7 +91,7 @@ def test_it_closes_when_all_is_fixed_or_accepted_and_opens_again(desk: Desk, tmp
         assert f"**Fixed** by [`fffffff`](https://github.com/octo-org/kernels/commit/{FIX})" in said
         assert "**Accepted** by somebody: for numerics: `attention/s640`" in said
     again = post(desk, told(tmp_path, case(), case("s640")))
-    assert (again["state"], again["body"].splitlines()[-1]) == ("open", last_line(BAD, "open"))
+    assert (again["state"], again["body"].splitlines()[-1]) == ("open", OPEN)
     assert "Open again" in desk.github.bodies(again["number"])[-1]
 
 
@@ -140,7 +143,7 @@ def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None
     fixed = case(hostile, gpu=hostile, why=hostile)
     issue = post(desk, told(tmp_path, fixed))
     html = [one.content.strip() for one in flat(issue["body"]) if one.type.startswith("html")]
-    assert html == [last_line(BAD, "open")]
+    assert html == [OPEN]
     assert not [one for one in flat(issue["body"]) if one.type == "text" and ("@" in one.content or "<" in one.content)]
     accepted = post(desk, told(tmp_path, fixed | {"state": "accepted", "by": hostile}))
     [closing] = desk.github.bodies(accepted["number"])
