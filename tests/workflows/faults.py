@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -13,7 +12,6 @@ from kernelgate.ci.commands.cli import cli
 from tests.workflows.documents import Workflow, steps, texts
 
 CALLED = "kernelgate/kernelgate/.github/workflows/"
-EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 CACHES = ("actions/cache",)
 PLAIN = (
     'test "$(gh pr view "$PULL_REQUEST" --json headRefOid --jq .headRefOid)" != "$HEAD_SHA" || gh run rerun "$RUN_ID"',
@@ -25,61 +23,6 @@ PLAIN = (
     "mv .project/.ci .ci\n",
 )
 """Steps that are no verbs and need none."""
-
-
-def expressions(value: Any) -> Iterator[str]:
-    """What stands in `${{ }}` and in each `if:`."""
-    if isinstance(value, str):
-        yield from EXPRESSION.findall(value)
-    elif isinstance(value, dict):
-        yield str(value.get("if", ""))
-        yield from expressions(list(value.values()))
-    elif isinstance(value, list):
-        for each in value:
-            yield from expressions(each)
-
-
-def unknown_references(workflow: Workflow, known: dict[str, Workflow]) -> Iterator[str]:
-    """Steps, needs, outputs, inputs and matrix keys that an expression names and nothing defines."""
-    inputs = set[str]()
-    for event in ("workflow_call", "workflow_dispatch"):
-        inputs |= set(((workflow.triggers.get(event) or {}).get("inputs")) or {})
-    for job_name, job in workflow.jobs.items():
-        needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
-        yield from _unknown_steps(job_name, job)
-        for text in expressions(job):
-            for needed, output in re.findall(r"\bneeds\.([\w-]+)(?:\.outputs\.([\w-]+))?", text):
-                if needed not in needs:
-                    yield f"{job_name} reads needs.{needed} without needing it"
-                elif output and output not in _outputs(workflow.jobs[needed], known):
-                    yield f"{job_name} reads needs.{needed}.outputs.{output}, which {needed} does not give"
-            for name in re.findall(r"\binputs\.([\w-]+)", text):
-                if name not in inputs:
-                    yield f"{job_name} reads inputs.{name}, which no trigger declares"
-            for key in re.findall(r"\bmatrix\.(\w+)", text):
-                if key not in job.get("strategy", {}).get("matrix", {}):
-                    yield f"{job_name} reads matrix.{key}, which its matrix lacks"
-
-
-def _unknown_steps(job_name: str, job: dict[str, Any]) -> Iterator[str]:
-    earlier = set[str]()
-    for step in job.get("steps", ()):
-        for text in expressions(step):
-            for name in re.findall(r"\bsteps\.([\w-]+)", text):
-                if name not in earlier:
-                    yield f"{job_name} reads steps.{name} before any step has that id"
-        earlier |= {step["id"]} if "id" in step else set()
-    for text in expressions(job.get("outputs", {})):
-        for name in re.findall(r"\bsteps\.([\w-]+)", text):
-            if name not in earlier:
-                yield f"{job_name} gives an output of steps.{name}, which it lacks"
-
-
-def _outputs(job: dict[str, Any], known: dict[str, Workflow]) -> set[str]:
-    if "uses" in job:
-        called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
-        return set((called.triggers["workflow_call"] or {}).get("outputs", {}))
-    return set(job.get("outputs", {}))
 
 
 def secrets(workflow: Workflow) -> Iterator[str]:

@@ -39,7 +39,6 @@ def test_github_refuses_a_call_with_another_input(language: Language) -> None:
 
 Check = Callable[[Workflow], Iterator[str]]
 CHECKS: dict[str, Check] = {
-    "unknown references": lambda each: faults.unknown_references(each, WORKFLOWS),
     "secrets": faults.secrets,
     "caches": faults.caches,
     "no verbs": faults.no_verbs,
@@ -54,7 +53,6 @@ def test_it_has_no_fault(check: str) -> None:
 def test_a_fault_that_is_planted_is_found() -> None:
     """Of each kind; the checks above would pass if they looked at nothing."""
     planted = {
-        "unknown references": ("build", "steps.base.outputs", "steps.bse.outputs"),
         "secrets": ("build", "SHA: ", "X: ${{ secrets.X }}\n          SHA: "),
         "caches": ("build", "persist-credentials: false", "cache: pip"),
         "no verbs": ("measure", "run: kernelgate doctor", "run: kernelgate physician"),
