@@ -140,6 +140,7 @@ def test_a_gpu_that_is_lost_or_a_wrong_result_ends_the_measurement(
     assert said in comment.splitlines()[0]
     [check] = project.server.checks.values()
     assert check["conclusion"] == conclusion
+    assert project.server.reruns == ([run.id] if gpu == "lost" else []), "what the runner lost is measured again"
 
 
 def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -> None:
