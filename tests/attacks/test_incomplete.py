@@ -9,35 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.github import assemble
-from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, judged_once, measured, timings
-from tests.ci.desk import Desk
+from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, measured, only, timings
 
 REGRESSED, IMPROVED, UNCHANGED = (f"performance: {word}" for word in ("regressed", "improved", "unchanged"))
 TWO = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A record that was judged before is not judged again."""
-    monkeypatch.setattr(assemble, "judge", judged_once)
-    return tmp_path
-
-
-@pytest.fixture
-def pull(desk: Desk, folder: Path) -> PullRequestRuns:
-    return PullRequestRuns(desk, folder)
-
-
 def honest(change: float = 0.0) -> bytes:
     return changed(measured(change))
-
-
-def one_case(content: dict[str, Any]) -> None:
-    """What `/kernelgate bench m512` leaves."""
-    content["cases"] = content["cases"][:1]
-    for one in content["processes"]:
-        one["timings"] = [timing for timing in one["timings"] if timing["case"] == "m512"]
 
 
 @pytest.mark.parametrize(
@@ -59,13 +38,13 @@ def test_an_honest_measurement_is_judged(
 def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: bool) -> None:
     worse = measured(0.0, worse=0.1)
     assert pull.run([("l4", changed(worse))]).conclusion == "failure"
-    found = pull.run([("l4", changed(worse, one_case))], command=command)
+    found = pull.run([("l4", changed(worse, only("m512")))], command=command)
     assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
     assert "incomplete, since `m1024` was not timed" in found.comment
 
 
 def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
-    found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
+    found = pull.run([("l4", changed(measured(-0.3), only("m512")))], command=True)
     assert (found.conclusion, found.labels) == ("action_required", ())
     assert found.comment.startswith(
         "### ❔ Held: incomplete, since `m1024` was not timed; so far 29.96% faster on the L4\n"
