@@ -119,7 +119,7 @@ def folders_below(package: str) -> list[str]:
 SLOW_S = 2.0
 LONG_S = {
     "benchmarks/fuzzing/test_caught.py": 15.0,
-    "cheats/test_cheats.py": 12.0,
+    "cheats/test_cheats.py": 20.0,
     "cheats/test_native.py": 12.0,
     "ci/judge/test_dependence.py": 57.0,
     "ci/judge/test_modes.py": 7.0,
