@@ -1,9 +1,8 @@
 """The CUDA kernel beside the backends of PyTorch's SDPA, on a machine with a GPU.
 
-    python -m benchmarks.kernel measure LIBRARY RECORD.json [--flex]
-    python -m benchmarks.kernel table RECORD.json
+    python -m benchmarks.kernel RECORD.json [--library LIBRARY] [--flex]
 
-LIBRARY is a folder that `kernelgate build -o` wrote. All sides are replayed as CUDA graphs in rounds of random order in
+LIBRARY is a folder that `kernelgate build -o` wrote: it is measured into the record first. All sides are replayed as CUDA graphs in rounds of random order in
 one process, on the same inputs; times are medians. The record holds every sample and the errors against float64.
 """
 
@@ -224,26 +223,14 @@ def tables(record: dict[str, Any]) -> str:
     return "\n\n".join((markdown(["case", *NAMES, f"{OURS} / cuDNN"], rows), mean, markdown(header, errors_)))
 
 
-@click.group()
-def main() -> None:
-    """The CUDA kernel beside the backends of PyTorch's SDPA."""
-
-
-@main.command()
-@click.argument("library_folder", metavar="LIBRARY", type=click.Path(exists=True, path_type=Path))
+@click.command()
 @click.argument("record", type=click.Path(path_type=Path))
+@click.option("--library", "folder", type=click.Path(exists=True, path_type=Path), help="Measure it into RECORD first.")
 @click.option("--flex", is_flag=True, help="Time FlexAttention too, on a few cases.")
-def measure(library_folder: Path, record: Path, flex: bool) -> None:
-    """Measure a library, and write a record."""
-    found = measured(library_folder, flex)
-    record.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(tables(found))
-
-
-@main.command()
-@click.argument("record", type=click.Path(exists=True, path_type=Path))
-def table(record: Path) -> None:
+def main(record: Path, folder: Path | None, flex: bool) -> None:
     """Print a record's medians and errors."""
+    if folder is not None:
+        record.write_text(json.dumps(measured(folder, flex)) + "\n", encoding="utf-8")
     print(tables(json.loads(record.read_text(encoding="utf-8"))))
 
 
