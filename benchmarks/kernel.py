@@ -2,8 +2,9 @@
 
     python -m benchmarks.kernel RECORD.json [--library LIBRARY] [--flex]
 
-LIBRARY is a folder that `kernelgate build -o` wrote: it is measured into the record first. All sides are replayed as CUDA graphs in rounds of random order in
-one process, on the same inputs; times are medians. The record holds every sample and the errors against float64.
+LIBRARY is a folder that `kernelgate build -o` wrote: it is measured into the record first. All sides are replayed as
+CUDA graphs in rounds of random order in one process, on the same inputs; times are medians. The record holds every
+sample and the errors against float64.
 """
 
 from __future__ import annotations
