@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def rows(page: str) -> list[Row]:
     return [Row(one["what"], one["test"], int(one["count"] or 0), one["cases"] or "") for one in ROW.finditer(text)]
 
 
+@cache
 def files() -> dict[str, set[Path]]:
     """The files that have a test of this name."""
     found: dict[str, set[Path]] = {}
