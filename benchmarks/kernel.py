@@ -1,26 +1,27 @@
 """The CUDA kernel beside the backends of PyTorch's SDPA, on a machine with a GPU.
 
-    python -m benchmarks.kernel measure LIBRARY RECORD.json [--flex]
-    python -m benchmarks.kernel table RECORD.json
+    python -m benchmarks.kernel RECORD.json [--library LIBRARY] [--flex]
 
-LIBRARY is a folder that `kernelgate build -o` wrote. All sides are replayed as CUDA graphs in rounds of random order in
-one process, on the same inputs; times are medians. The record holds every sample and the errors against float64.
+LIBRARY is a folder that `kernelgate build -o` wrote: it is measured into the record first. All sides are replayed as
+CUDA graphs in rounds of random order in one process, on the same inputs; times are medians. The record holds every
+sample and the errors against float64.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean, geometric_mean, median
 from typing import Any
+from unittest.mock import patch
 
 import click
 import torch
@@ -36,17 +37,16 @@ from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
 SCHEMA = "kernelgate.kernel-benchmark/1"
 CARD = "attention"
-HEAD_DIM = 64
+HEADS, HEAD_DIM = 8, 64
 SCALE = HEAD_DIM**-0.5
 
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """Attention forward on tensors of shape (batch, heads, seq, 64)."""
+    """Attention forward on tensors of shape (batch, 8, seq, 64)."""
 
     seq: int
     batch: int
-    heads: int
     dtype: str
     causal: bool = False
 
@@ -54,30 +54,21 @@ class AttentionCase:
     def id(self) -> str:
         """As the card's cases have it."""
         causal = "_causal" if self.causal else ""
-        return f"s{self.seq}_b{self.batch}_h{self.heads}_d{HEAD_DIM}_{self.dtype}{causal}"
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        return (self.batch, self.heads, self.seq, HEAD_DIM)
-
-    @property
-    def tensor_bytes(self) -> int:
-        """Of q, of k, of v and of the output."""
-        return self.batch * self.heads * self.seq * HEAD_DIM * DTYPES[self.dtype].bytes
+        return f"s{self.seq}_b{self.batch}_h{HEADS}_d{HEAD_DIM}_{self.dtype}{causal}"
 
     @property
     def flops(self) -> int:
         """Two products of one multiplication and one addition for each visible pair and channel."""
         pairs_of_a_head = self.seq * (self.seq + 1) // 2 if self.causal else self.seq * self.seq
-        return 4 * HEAD_DIM * self.batch * self.heads * pairs_of_a_head
+        return 4 * HEAD_DIM * self.batch * HEADS * pairs_of_a_head
 
 
-SEQS, BATCHES, HEADS = (256, 512, 1024, 2048, 4096), (8, 32, 128), 8
+FULL_AND_CAUSAL = (False, True)
 CASES = (
-    *(AttentionCase(seq, batch, HEADS, "fp16", causal) for seq, batch, causal in product(SEQS, BATCHES, (False, True))),
-    *(AttentionCase(seq, 32, HEADS, "bf16", causal) for seq, causal in product((512, 2048), (False, True))),
+    *(AttentionCase(*one) for one in product((256, 512, 1024, 2048, 4096), (8, 32, 128), ("fp16",), FULL_AND_CAUSAL)),
+    *(AttentionCase(*one) for one in product((512, 2048), (32,), ("bf16",), FULL_AND_CAUSAL)),
 )
-FLEX = {(seq, 32, causal) for seq in (512, 2048) for causal in (False, True)}
+FLEX = tuple(AttentionCase(*one) for one in product((512, 2048), (32,), ("fp16",), FULL_AND_CAUSAL))
 """FlexAttention is compiled anew for each shape, which takes seconds."""
 
 CASE_US = 3e6
@@ -88,30 +79,12 @@ SAMPLE_US = 600.0
 """A graph holds so many calls that it lasts about as long, and 16 at most."""
 SETS, SET_BYTES = 4, 2**29
 ERROR_CASES = (
-    *(AttentionCase(seq, 8, HEADS, "fp16", causal) for seq, causal in product((512, 2048), (False, True))),
-    *(AttentionCase(512, 8, HEADS, "bf16", causal) for causal in (False, True)),
+    *(AttentionCase(*one) for one in product((512, 2048), (8,), ("fp16",), FULL_AND_CAUSAL)),
+    *(AttentionCase(*one) for one in product((512,), (8,), ("bf16",), FULL_AND_CAUSAL)),
 )
 ERROR_SEEDS = 8
-
-OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = (
-    "fa_s512",
-    "fa_s512 mma_sync",
-    "FLASH",
-    "cuDNN",
-    "default",
-    "Flex",
-)
-
-
-@contextmanager
-def override(kernel: str | None) -> Iterator[None]:
-    """FA_S512_KERNEL takes the place of the dispatch table."""
-    if kernel:
-        os.environ["FA_S512_KERNEL"] = kernel
-    try:
-        yield
-    finally:
-        os.environ.pop("FA_S512_KERNEL", None)
+NAMES = ("fa_s512", "fa_s512 mma_sync", "FLASH", "cuDNN", "default", "Flex")
+OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = NAMES
 
 
 @dataclass(frozen=True)
@@ -123,9 +96,10 @@ class KernelInputs:
 
 
 def inputs(case: AttentionCase, seed: int = 0) -> KernelInputs:
-    sets = max(1, min(SETS, SET_BYTES // (3 * case.tensor_bytes)))
+    shape = (case.batch, HEADS, case.seq, HEAD_DIM)
+    sets = max(1, min(SETS, SET_BYTES // (3 * math.prod(shape) * DTYPES[case.dtype].bytes)))
     generator = torch.Generator("cuda").manual_seed(seed)
-    pool = torch.randn((sets, 3, *case.shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
+    pool = torch.randn((sets, 3, *shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
     return KernelInputs(case, pool, torch.empty_like(pool[0, 0]))
 
 
@@ -133,8 +107,9 @@ def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable
     """What is timed, from the number of an input set to one call on it."""
     case = given.case
 
-    def ours(name: str | None, number: int) -> None:
-        with override(name):
+    def ours(chosen: dict[str, str], number: int) -> None:
+        """`chosen`: what takes the place of the dispatch table."""
+        with patch.dict(os.environ, chosen):
             operators.forward_out(*given.pool[number], given.out, SCALE, case.causal)
 
     def theirs(backend: SDPBackend | None, number: int) -> torch.Tensor:
@@ -145,13 +120,13 @@ def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable
             return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
 
     calls: dict[str, Callable[[int], object]] = {
-        OURS: partial(ours, None),
-        MMA_SYNC: partial(ours, "mma_sync"),
+        OURS: partial(ours, {}),
+        MMA_SYNC: partial(ours, {"FA_S512_KERNEL": "mma_sync"}),
         FLASH: partial(theirs, SDPBackend.FLASH_ATTENTION),
         CUDNN: partial(theirs, SDPBackend.CUDNN_ATTENTION),
         DEFAULT: partial(theirs, None),
     }
-    if flex and case.dtype == "fp16" and (case.seq, case.batch, case.causal) in FLEX:
+    if flex and case in FLEX:
         calls[FLEX_ATTENTION] = _flex(given)
     return calls
 
@@ -177,10 +152,10 @@ def samples_us(
     rounds = max(10, min(ROUNDS, round(CASE_US / (estimate_us * count * len(calls)))))
     graphs: dict[str, Call] = {}
     for name, call in calls.items():
-        each_set = [partial(call, number) for number in range(len(given.pool))]
-        for warm_up in each_set:
+        each_call = [partial(call, number % len(given.pool)) for number in range(count)]
+        for warm_up in each_call:
             warm_up()
-        graph = timer.capture([each_set[number % len(each_set)] for number in range(count)])
+        graph = timer.capture(each_call)
         if graph is None:
             raise SystemExit(f"{name} cannot be captured in a graph")
         graphs[name] = graph
@@ -199,13 +174,8 @@ def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
     for seed in range(ERROR_SEEDS):
         given = inputs(case, seed)
         q, k, v = given.pool[0]
-        batches = [tensors.double().split(1) for tensors in (q, k, v)]
-        exact = torch.cat(
-            [
-                scaled_dot_product_attention(query, key, value, is_causal=case.causal)
-                for query, key, value in zip(*batches, strict=True)
-            ]
-        )
+        batches = zip(*(tensors.double().split(1) for tensors in (q, k, v)), strict=True)
+        exact = torch.cat([scaled_dot_product_attention(a, b, c, is_causal=case.causal) for a, b, c in batches])
         for name, call in sides(given, operators, flex=False).items():
             result = call(0)
             difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
@@ -224,61 +194,44 @@ def measured(folder: Path, flex: bool) -> dict[str, Any]:
     for case in CASES:
         given = inputs(case)
         samples = samples_us(given, sides(given, operators, flex), timer)
-        axes = {"S": case.seq, "B": case.batch, "H": case.heads, "dtype": case.dtype, "causal": case.causal}
+        axes = {"S": case.seq, "B": case.batch, "H": HEADS, "dtype": case.dtype, "causal": case.causal}
         rows.append({"case": case.id, **axes, "samples_us": samples})
         print(case.id, {name: round(median(taken), 2) for name, taken in samples.items()}, file=sys.stderr, flush=True)
         del given
         torch.cuda.empty_cache()
     with nvml.opened():
         driver = nvml.driver_version()
+    machine = {"gpu": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__}
+    made_of = {"key": built.manifest.key, "targets": built.manifest.targets}
     accuracy = {case.id: errors(case, operators) for case in ERROR_CASES}
-    return {
-        "schema": SCHEMA,
-        "machine": {"gpu": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__},
-        "library": {"key": built.manifest.key, "targets": built.manifest.targets},
-        "rows": rows,
-        "errors": accuracy,
-    }
+    return {"schema": SCHEMA, "machine": machine, "library": made_of, "rows": rows, "errors": accuracy}
 
 
 def tables(record: dict[str, Any]) -> str:
     """Markdown: each case, the geometric mean over all, and the errors."""
-    names = (OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION)
     rows, ratios = [], []
     for row in record["rows"]:
         times = {name: median(taken) for name, taken in row["samples_us"].items()}
         ratios.append(times[OURS] / times[CUDNN])
-        cells = [f"{times[name]:,.1f}" if name in times else "–" for name in names]
+        cells = [f"{times[name]:,.1f}" if name in times else "–" for name in NAMES]
         rows.append([f"`{row['case']}`", *cells, f"{ratios[-1]:.3f}"])
     errors_ = [
-        [f"`{case}`", *(f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in names[:4])]
+        [f"`{case}`", *(f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in NAMES[:4])]
         for case, found in record["errors"].items()
     ]
     mean = f"Geometric mean of {OURS} / cuDNN: {geometric_mean(ratios):.3f}; largest: {max(ratios):.3f}."
-    header = ["largest and mean error against float64, over draws", *names[:4]]
-    return "\n\n".join((markdown(["case", *names, f"{OURS} / cuDNN"], rows), mean, markdown(header, errors_)))
+    header = ["largest and mean error against float64, over draws", *NAMES[:4]]
+    return "\n\n".join((markdown(["case", *NAMES, f"{OURS} / cuDNN"], rows), mean, markdown(header, errors_)))
 
 
-@click.group()
-def main() -> None:
-    """The CUDA kernel beside the backends of PyTorch's SDPA."""
-
-
-@main.command()
-@click.argument("library_folder", metavar="LIBRARY", type=click.Path(exists=True, path_type=Path))
+@click.command()
 @click.argument("record", type=click.Path(path_type=Path))
+@click.option("--library", "folder", type=click.Path(exists=True, path_type=Path), help="Measure it into RECORD first.")
 @click.option("--flex", is_flag=True, help="Time FlexAttention too, on a few cases.")
-def measure(library_folder: Path, record: Path, flex: bool) -> None:
-    """Measure a library, and write a record."""
-    found = measured(library_folder, flex)
-    record.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    print(tables(found))
-
-
-@main.command()
-@click.argument("record", type=click.Path(exists=True, path_type=Path))
-def table(record: Path) -> None:
+def main(record: Path, folder: Path | None, flex: bool) -> None:
     """Print a record's medians and errors."""
+    if folder is not None:
+        record.write_text(json.dumps(measured(folder, flex)) + "\n", encoding="utf-8")
     print(tables(json.loads(record.read_text(encoding="utf-8"))))
 
 

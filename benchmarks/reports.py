@@ -32,6 +32,7 @@ from kernelgate.ci.github.upsert import LABELS
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.report_examples import BASE_SHA, EXAMPLES
 from tests.fakes.github_server import FakeGitHub, Json, Pull
+from tests.runs import run_record
 
 PULLS = 200
 LONGEST_WAIT_S = 0.02
@@ -40,8 +41,6 @@ BODY = "## Intent and hypothesis\nLess waiting.\n## Profiler evidence\nFewer sta
 CASE = "s512_b32_h8_d64_fp16"
 ENDS = {"slower": ("failure", ["performance: regressed"]), "faster": ("success", ["performance: improved"])}
 """What becomes of each example: the check's conclusion, and the labels."""
-
-
 KINDS = BEGINNING, END, TWICE = "a run's beginning", "a run's end", "a run's end, by two jobs at once"
 
 
@@ -57,33 +56,22 @@ class Reported:
     seconds: float
 
 
-@dataclass(frozen=True)
-class ReportLoad:
-    """Everything that came of it."""
+def load(pulls: int, bad_days: int, seed: int = 1) -> tuple[list[Reported], list[str]]:
+    """Reports so many pull requests at once; `bad_days`: requests that get a 429 or a reset connection.
 
-    reports: tuple[Reported, ...]
-    wrong: tuple[str, ...]
-    """Pull requests that do not end with one comment, one check run and the right label."""
-    seconds: float
-
-
-def load(pulls: int, bad_days: int, seed: int = 1) -> ReportLoad:
-    """Reports so many pull requests at once; `bad_days`: requests that get a 429 or a reset connection."""
+    With the pull requests that do not end with one comment, one check run and the right label.
+    """
     with FakeGitHub() as github, tempfile.TemporaryDirectory() as folder:
         opened = [_open(github, number) for number in range(pulls)]
         # The first report of all takes one call more for each label, to give it its colour.
         for label, (colour, meaning) in LABELS.items():
             github.repository_labels[label.value] = {"name": label.value, "color": colour, "description": meaning}
         _spoil(github, bad_days, np.random.default_rng(seed))
-        reports: list[Reported] = []
-        start = time.perf_counter()
         with ThreadPoolExecutor(pulls) as pool:
-            waiting = [pool.submit(_report_both, github, one, run, Path(folder), reports) for one, run, _ in opened]
-        for one in waiting:
-            one.result()
-        seconds = time.perf_counter() - start
-        wrong = [said for one, _, example in opened for said in _wrong(github, one, example)]
-    return ReportLoad(tuple(reports), tuple(wrong), seconds)
+            done = pool.map(lambda one: _report_both(github, one[0], one[1], Path(folder)), opened)
+        return [one for both in done for one in both], [
+            said for one, _, example in opened for said in _wrong(github, one, example)
+        ]
 
 
 def _open(github: FakeGitHub, number: int) -> tuple[Pull, Json, str]:
@@ -102,36 +90,28 @@ def _open(github: FakeGitHub, number: int) -> tuple[Pull, Json, str]:
 def _record(example: str, head: str) -> bytes:
     """One of the example's cases alone: judging is not what is measured here."""
     whole = EXAMPLES[example]().record
-    [case] = (case for case in whole.cases if case.id == CASE)
-    processes = tuple(
-        process.model_copy(update={"timings": tuple(one for one in process.timings if one.key == case.key)})
-        for process in whole.processes
-    )
-    run = record.Run(head_sha=head, base_sha=BASE_SHA)
+    [timed] = (one for one in record.timed_cases(whole) if one.id == CASE)
     builds = tuple(build.model_copy(update={"sha": None}) for build in whole.builds)
-    parts = {"cases": (case,), "processes": processes, "run": run, "builds": builds, "profile": ()}
-    return record.to_json(whole.model_copy(update=parts)).encode()
+    parts = {"run": record.Run(head_sha=head, base_sha=BASE_SHA), "builds": builds, "checks": whole.checks}
+    return record.to_json(run_record((timed,), whole.environment, **parts)).encode()
 
 
 def _spoil(github: FakeGitHub, bad_days: int, chance: np.random.Generator) -> None:
     """Requests anywhere in the load fail: before they did anything, or with their answer lost."""
-    kinds: Sequence[dict[str, Any]] = (
-        {"status": 429, "headers": {"Retry-After": "1"}},
-        {"drop": "before"},
-        {"drop": "after"},
-    )
+    limited = {"status": 429, "headers": {"Retry-After": "1"}}
+    kinds: Sequence[dict[str, Any]] = (limited, {"drop": "before"}, {"drop": "after"})
     for number in range(bad_days):
         method = ("GET", "GET", "POST", "PATCH")[chance.integers(4)]
         github.fault(method, ".*", skip=int(chance.integers(900)), **kinds[number % len(kinds)])
 
 
-def _report_both(github: FakeGitHub, pull: Pull, run: Json, folder: Path, reports: list[Reported]) -> None:
-    reports.append(_report(github, run, folder / f"{pull.number}-begun", BEGINNING))
+def _report_both(github: FakeGitHub, pull: Pull, run: Json, folder: Path) -> list[Reported]:
+    first = _report(github, run, folder / f"{pull.number}-begun", BEGINNING)
     run |= {"status": "completed", "conclusion": "success"}
     jobs = 2 if pull.number % 10 == 0 else 1
     with ThreadPoolExecutor(jobs) as pool:
         words = [(github, run, folder / f"{pull.number}-ended-{job}", KINDS[jobs]) for job in range(jobs)]
-        reports += pool.map(lambda one: _report(*one), words)
+        return [first, *pool.map(lambda one: _report(*one), words)]
 
 
 def _report(github: FakeGitHub, run: Json, folder: Path, of: str) -> Reported:
@@ -179,10 +159,11 @@ def main() -> None:
     pulls = max(10, int(sys.argv[1])) if len(sys.argv) > 1 else PULLS
     rows = []
     for days, bad in (("", 0), (", 429s and resets", pulls)):
-        loaded = load(pulls, bad)
-        rows += [_row(kind + days, [one for one in loaded.reports if one.of == kind]) for kind in KINDS]
-        print(f"\n{pulls} pull requests{days}: {loaded.seconds:.1f} s; wrong: {len(loaded.wrong)}\n", file=sys.stderr)
-        print(*loaded.wrong, sep="\n", file=sys.stderr)
+        start = time.perf_counter()
+        reports, wrong = load(pulls, bad)
+        rows += [_row(kind + days, [one for one in reports if one.of == kind]) for kind in KINDS]
+        taken = time.perf_counter() - start
+        print(f"{pulls} pull requests{days}: {taken:.1f} s; wrong: {len(wrong)}", *wrong, sep="\n", file=sys.stderr)
     print(markdown(["report of", "reports", "calls to GitHub", "most", "waits", "seconds, median"], rows))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -66,6 +67,17 @@ def run(command: ShownCommand, folder: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(
         words, cwd=folder, env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
+
+
+def parsed(line: str) -> None:
+    """Fails where the command line does not take a line such as `kernelgate session try "WHAT" "WHY"`."""
+    verb, *words = shlex.split(line, comments=True)[1:]
+    found: click.Command | None = cli.cli.get_command(click.Context(cli.cli), verb)
+    if isinstance(found, click.Group) and words:
+        verb, *words = words
+        found = found.commands.get(verb)
+    assert found is not None, line
+    found.make_context(verb, words)
 
 
 def top_level() -> dict[str, click.Command]:

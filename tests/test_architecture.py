@@ -54,7 +54,11 @@ MAY_IMPORT = {
 
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
-MEASURES = {"ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure"}
+MEASURES = {
+    *("ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure", "ci.commands.session"),
+    *("ci.lab.trying", "ci.pipeline.local"),
+}
+"""What measures on this machine, beside judging."""
 USES_GITHUB = {"ci.commands", "ci.github", "ci.lab"}
 
 
@@ -87,7 +91,9 @@ def _tree(module: str) -> ast.Module:
 
 def _statements(tree: ast.AST, at_start: bool) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
-        inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if isinstance(node, ast.expr):  # which imports nothing
+            continue
+        inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for_types_alone = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if not (at_start and (inside_function or for_types_alone)):
             yield node

@@ -174,6 +174,7 @@ def test_failed_compile_ends_the_install_with_its_first_error(
     assert "csrc/attention/attention.h:1: error: " in refused.stdout + refused.stderr
 
 
+@pytest.mark.slow
 def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
     code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
     subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, check=True)

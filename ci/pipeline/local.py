@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries
+from kernelgate.bench.check import accuracy, trials
+from kernelgate.bench.check.fuzz import FuzzLimits
+from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CardError, CompileError, RecordError
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import Compared
+from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.bench.system import environment, git
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
+from kernelgate.bench.timing import paired, process
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
@@ -28,9 +37,6 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_record
 from kernelgate.ci.report.page import write as write_page
-
-if TYPE_CHECKING:
-    from kernelgate.bench.system.worker import WorkerPool
 
 RECORD = "run.json"
 COMMENT = "comment.md"
@@ -64,11 +70,6 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
     Raises KernelgateError where nothing can be found out about the change.
     """
-    from kernelgate.bench.check import trials
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import git
-    from kernelgate.bench.system.worker import worker_pool
-
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
     sha = git.resolve(repo, base) if base else git.default_base(repo)
@@ -107,10 +108,6 @@ def _measure(
     repo: Path, sha: str, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
-    from kernelgate.bench.kernel import cards, commit
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import git
-
     sides = verbs.against(heads, verbs.bases(repo, sha))
     with git.worktree(repo, sha, cards.FOLDER) as tree:
         judging = cards.read(tree / cards.FOLDER)
@@ -121,13 +118,6 @@ def _measure(
 
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
-    from kernelgate.bench.check import accuracy
-    from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import commit
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import environment
-    from kernelgate.bench.timing import process
-
     machine = environment.describe()
     begun = verbs.begun(about, machine)
     touched = [one for one in about if not one.same]
@@ -157,12 +147,6 @@ def _checked_and_timed(
     path: Path,
     rules: MeasuringRules,
 ) -> RunRecord:
-    from kernelgate.bench.check.fuzz import FuzzLimits
-    from kernelgate.bench.kernel import cards
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import environment
-    from kernelgate.bench.timing import paired, process
-
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
@@ -202,9 +186,6 @@ def _checked_and_timed(
 
 def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> RunRecord:
     """The record with what compute-sanitizer finds in as much time as a pull request has."""
-    from kernelgate.bench.check.sanitize import SanitizerOptions
-    from kernelgate.bench.measure import run as verbs
-
     rules = policy.sanitizer
     done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})

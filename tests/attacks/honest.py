@@ -108,6 +108,17 @@ def changed(made: RunRecord, *changes: Change) -> bytes:
     return json.dumps(content).encode()
 
 
+def only(case: str) -> Change:
+    """What `/kernelgate bench CASE` leaves."""
+
+    def change(content: dict[str, Any]) -> None:
+        content["cases"] = [one for one in content["cases"] if one["id"] == case]
+        for one in content["processes"]:
+            one["timings"] = [timing for timing in one["timings"] if timing["case"] == case]
+
+    return change
+
+
 def timings(content: dict[str, Any]) -> list[dict[str, Any]]:
     return [timing for one in content["processes"] if one["role"] == "paired" for timing in one["timings"]]
 

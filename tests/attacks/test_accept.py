@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +10,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.github import assemble, command
+from kernelgate.ci.github import command
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.check_run import ACCEPTED_NAME as NAME
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.policy.policy import Policy
-from tests.attacks.honest import HEAD, PLAN, PullRequestRuns, Shown, changed, judged_once, measured
-from tests.ci.desk import Desk
+from tests.attacks.honest import HEAD, PLAN, Change, PullRequestRuns, Shown, changed, measured, only
 from tests.fakes.github_server import Json
 
 REGRESSED, ACCEPTED = "performance: regressed", "performance: accepted"
@@ -28,23 +26,15 @@ VERDICT = "kernelgate verdict"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A record that was judged before is not judged again."""
-    monkeypatch.setattr(assemble, "judge", judged_once)
-    return tmp_path
-
-
-@pytest.fixture
-def pull(desk: Desk, folder: Path) -> PullRequestRuns:
+def pull(pull: PullRequestRuns) -> PullRequestRuns:
     """A pull request that the second case blocks."""
-    desk.github.collaborators |= {"ada": "write", "mallory": "read"}
-    found = PullRequestRuns(desk, folder)
-    assert found.run([("l4", slower())]).conclusion == "failure"
-    return found
+    pull.desk.github.collaborators |= {"ada": "write", "mallory": "read"}
+    assert pull.run([("l4", slower())]).conclusion == "failure"
+    return pull
 
 
-def slower(worse: float = 0.1) -> bytes:
-    return changed(measured(0.0, worse=worse))
+def slower(*changes: Change, worse: float = 0.1) -> bytes:
+    return changed(measured(0.0, worse=worse), *changes)
 
 
 def said(pull: PullRequestRuns, body: str = ONE, login: str = "ada", **comment: Any) -> bool:
@@ -105,29 +95,26 @@ def test_an_accepted_case_blocks_no_more(pull: PullRequestRuns) -> None:
     assert check["output"]["title"] == "1 regression accepted by ada"
 
 
-def test_a_report_of_the_same_commit_keeps_it(pull: PullRequestRuns) -> None:
+def test_reports_of_the_same_commit_keep_it(pull: PullRequestRuns) -> None:
+    """Also after `/kernelgate bench m512`, which does not time what was accepted. Calls to GitHub are few: a report
+    asks for what was accepted only where its label stands."""
+
+    def asked() -> int:
+        return sum(one.query.get("check_name") == NAME for one in pull.desk.github.requests)
+
+    edited(pull)
+    assert asked() == 0
     said(pull)
+    before = asked()
     assert edited(pull).conclusion == "neutral"
+    assert asked() == before + 1
+    pull.run([("l4", slower(only("m512")))], command=True)
     found = pull.run([("l4", slower())], command=True)
     assert (verdict(pull).conclusion, ACCEPTED in found.labels) == ("neutral", True)
 
 
-def test_what_measures_less_forgets_nothing(pull: PullRequestRuns) -> None:
-    """`/kernelgate bench m512`, which does not time what was accepted, and then all of it again."""
-    said(pull)
-
-    def harmless(content: dict[str, Any]) -> None:
-        content["cases"] = content["cases"][:1]
-        for one in content["processes"]:
-            one["timings"] = [timing for timing in one["timings"] if timing["case"] == "m512"]
-
-    pull.run([("l4", changed(measured(0.0, worse=0.1), harmless))], command=True)
-    pull.run([("l4", slower())], command=True)
-    assert verdict(pull).conclusion == "neutral"
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["all", "m512 m1024", "norm/m1024 m512"])
+@pytest.mark.parametrize("words", ["all", "norm/m1024 m512"])
 def test_everything_may_be_accepted_at_once(pull: PullRequestRuns, words: str) -> None:
     assert pull.run([("l4", changed(measured(0.1)))]).conclusion == "failure"
     assert said(pull, f"/kernelgate accept {words} because exact rounding costs it")
@@ -158,8 +145,7 @@ def test_an_incomplete_description_blocks_still(pull: PullRequestRuns) -> None:
 
 def test_it_is_accepted_on_every_gpu(pull: PullRequestRuns) -> None:
     pull.plan = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
-    other = changed(measured(0.0, worse=0.1), on_h100)
-    assert pull.run([("l4", slower()), ("h100", other)]).conclusion == "failure"
+    assert pull.run([("l4", slower()), ("h100", slower(on_h100))]).conclusion == "failure"
     assert said(pull)
     assert verdict(pull).conclusion == "neutral"
     assert "Accepted by `@ada` on every GPU, until the next push: M=1024 fp16" in verdict(pull).comment
@@ -182,55 +168,34 @@ def test_it_ends_what_an_earlier_run_of_the_same_commit_found(pull: PullRequestR
 def test_it_ends_no_earlier_failure_where_something_is_in_doubt(pull: PullRequestRuns) -> None:
     """The accepted case was measured, the other one was not: that one may be what failed before."""
     pull.run([("l4", changed(measured(0.1)))])
-
-    def one_case(content: dict[str, Any]) -> None:
-        content["cases"] = content["cases"][1:]
-        for one in content["processes"]:
-            one["timings"] = [timing for timing in one["timings"] if timing["case"] == "m1024"]
-
-    assert pull.run([("l4", changed(measured(0.1), one_case))], command=True).conclusion == "failure"
+    assert pull.run([("l4", changed(measured(0.1), only("m1024")))], command=True).conclusion == "failure"
     assert said(pull)
     assert verdict(pull).conclusion == "failure"
-
-
-def test_a_report_asks_for_it_only_where_its_label_stands(pull: PullRequestRuns) -> None:
-    """A report has few calls to GitHub to spare."""
-
-    def asked() -> int:
-        return sum(one.query.get("check_name") == NAME for one in pull.desk.github.requests)
-
-    edited(pull)
-    assert asked() == 0
-    said(pull)
-    before = asked()
-    edited(pull)
-    assert asked() == before + 1
 
 
 # Mistakes ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        ("/kernelgate accept because so", "the case is missing: `/kernelgate` accept `CASE` because `REASON`"),
-        ("/kernelgate accept m1024", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
-        ("/kernelgate accept m1024 because", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
-        ("/kernelgate accept m1024 because " + "x" * 201, "the reason has 201 characters; at most 200, on one line"),
-        ("/kernelgate accept all m1024 because so", "name the cases, or write all in place of them, not both"),
-        ("/kernelgate accept $(id) because so", "not a case id: `$(id)`"),
-        ("/kernelgate accept m2048 because so", "m2048 is no case that was measured; what blocks by its speed is"),
-        ("/kernelgate accept gelu/m1024 because so", "is no case that was measured; what blocks by its speed is"),
-        ("/kernelgate accept m512 because so", "m512 was measured and does not block; what blocks by its speed is"),
-    ],
+MISTAKES = (
+    ("/kernelgate accept because so", "the case is missing: `/kernelgate` accept `CASE` because `REASON`"),
+    ("/kernelgate accept m1024", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
+    ("/kernelgate accept m1024 because", "the reason is missing: `/kernelgate` accept `CASE` because `REASON`"),
+    ("/kernelgate accept m1024 because " + "x" * 201, "the reason has 201 characters; at most 200, on one line"),
+    ("/kernelgate accept all m1024 because so", "name the cases, or write all in place of them, not both"),
+    ("/kernelgate accept $(id) because so", "not a case id: `$(id)`"),
+    ("/kernelgate accept m2048 because so", "m2048 is no case that was measured; what blocks by its speed is"),
+    ("/kernelgate accept gelu/m1024 because so", "is no case that was measured; what blocks by its speed is"),
+    ("/kernelgate accept m512 because so", "m512 was measured and does not block; what blocks by its speed is"),
 )
-def test_a_mistake_gets_one_sentence(pull: PullRequestRuns, body: str, why: str) -> None:
+
+
+def test_a_mistake_gets_one_sentence(pull: PullRequestRuns) -> None:
     before = verdict(pull)
-    assert not said(pull, body)
-    assert reply(pull).startswith("`ada`, this was not accepted: ")
-    assert why.replace("`", "") in reply(pull).replace("`", "")
-    assert [content for _, content in pull.desk.github.reactions] == ["confused"]
+    for number, (body, why) in enumerate(MISTAKES, 1):
+        assert not said(pull, body)
+        assert reply(pull).startswith("`ada`, this was not accepted: ")
+        assert why.replace("`", "") in reply(pull).replace("`", "")
+        assert [content for _, content in pull.desk.github.reactions] == ["confused"] * number
     assert (verdict(pull), kept(pull)) == (before, [])
 
 
@@ -302,7 +267,7 @@ REFUSED: dict[str, tuple[Callable[[PullRequestRuns], object], str]] = {
     "pushed since": (pushed_since, "something was pushed since you asked"),
     "rewrites its judge": (rewrites_its_judge, "this was not accepted"),
     "wrong result": (
-        lambda pull: pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]),
+        lambda pull: pull.run([("l4", slower(wrong))]),
         "only speed can be accepted, and what blocks is a wrong result",
     ),
     "comment edited": (changes_while_it_is_read(comment_edited), "the comment was edited or deleted since"),
@@ -320,30 +285,25 @@ def test_it_is_refused(pull: PullRequestRuns, case: str) -> None:
     assert (verdict(pull), kept(pull)) == (before, [])
 
 
-@pytest.mark.parametrize("role", ["none", "read", "triage"])
-def test_who_may_not_write_accepts_nothing(pull: PullRequestRuns, role: str) -> None:
-    pull.desk.github.collaborators["mallory"] = role
-    assert not said(pull, login="mallory")
-    assert "only people with write access accept a regression" in reply(pull)
-    assert (verdict(pull).conclusion, kept(pull)) == ("failure", [])
+def test_who_may_not_write_accepts_nothing(pull: PullRequestRuns) -> None:
+    for role in ("none", "read", "triage"):
+        pull.desk.github.collaborators["mallory"] = role
+        assert not said(pull, login="mallory")
+        assert "only people with write access accept a regression" in reply(pull)
+        assert (verdict(pull).conclusion, kept(pull)) == ("failure", [])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "comment",
-    [
+def test_what_is_no_command_of_a_person_accepts_nothing(pull: PullRequestRuns) -> None:
+    for comment in (
         {"user": {"login": "ada", "type": "Bot"}},
         {"performed_via_github_app": {"slug": "helper"}},
         {"body": f"> {ONE}"},
         {"body": f"as ada wrote:\n{ONE}"},
         {"body": f"```\n{ONE}\n```"},
         {"body": f"    <!-- -->\n{ONE}"},
-    ],
-    ids=["a bot", "an App in her name", "a quote", "second line", "code", "behind a comment"],
-)
-def test_what_is_no_command_of_a_person_accepts_nothing(pull: PullRequestRuns, comment: dict[str, Any]) -> None:
-    assert not said(pull, **comment)
-    assert (pull.desk.github.reactions, kept(pull)) == ([], [])
+    ):
+        assert not said(pull, **comment)
+        assert (pull.desk.github.reactions, kept(pull)) == ([], [])
 
 
 def test_what_the_bot_is_made_to_say_accepts_nothing(pull: PullRequestRuns) -> None:
@@ -361,7 +321,7 @@ def pushed(pull: PullRequestRuns) -> None:
     def moved(content: dict[str, Any]) -> None:
         content["run"]["head_sha"] = content["builds"][1]["sha"] = head
 
-    pull.run([("l4", changed(measured(0.0, worse=0.1), moved))])
+    pull.run([("l4", slower(moved))])
 
 
 def rebased(pull: PullRequestRuns) -> None:
@@ -371,7 +331,7 @@ def rebased(pull: PullRequestRuns) -> None:
     def moved(content: dict[str, Any]) -> None:
         content["run"]["base_sha"] = content["builds"][0]["sha"] = base
 
-    pull.run([("l4", changed(measured(0.0, worse=0.4), moved))])
+    pull.run([("l4", slower(moved, worse=0.4))])
 
 
 def another_apps(pull: PullRequestRuns) -> None:
@@ -385,7 +345,7 @@ def damaged(text: str | None) -> Callable[[PullRequestRuns], None]:
 ENDED: dict[str, Callable[[PullRequestRuns], object]] = {
     "a push": pushed,
     "another base": rebased,
-    "a wrong result": lambda pull: pull.run([("l4", changed(measured(0.0, worse=0.1), wrong))]),
+    "a wrong result": lambda pull: pull.run([("l4", slower(wrong))]),
     "comment edited": comment_edited,
     "comment deleted": comment_deleted,
     "a check run of another App": another_apps,

@@ -8,6 +8,7 @@ import pytest
 
 from kernelgate.bench.build.sources import Extension, package_sources, read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git
 from kernelgate.ci.commands import cli
 from tests import miniature
@@ -74,3 +75,13 @@ def test_an_error_of_a_compiler_is_no_command_to_the_workflow(
     assert "##[" not in said
     assert "\n::" not in said
     assert "set-output" in said
+
+
+def test_a_module_in_the_checkout_stands_in_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sitecustomize", "usercustomize", "torch", "json", "pydantic", "kernelgate"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')\n", encoding="utf-8")
+    (tmp_path / cards.FOLDER).mkdir(parents=True)
+    (tmp_path / cards.FOLDER / "one.py").write_text("no card\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    [mistake] = cards.read(Path(cards.FOLDER)).mistakes
+    assert "SyntaxError" in str(mistake)

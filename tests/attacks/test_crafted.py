@@ -18,7 +18,6 @@ from kernelgate.ci.document import render
 from kernelgate.ci.github import assemble
 from kernelgate.ci.policy.policy import Policy
 from tests.attacks.honest import PLAN, Change, PullRequestRuns, changed, judged, judged_once, measured
-from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES
 
 
@@ -69,12 +68,6 @@ def test_numbers_that_no_measurement_gives_are_refused(tmp_path: Path, crafted: 
     assert (found.conclusion, found.labels) == ("action_required", ())
     assert "is refused" in found.comment
     assert "not your fault" not in found.comment, "the head may have caused it"
-
-
-@pytest.fixture
-def pull(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PullRequestRuns:
-    monkeypatch.setattr(assemble, "judge", judged_once)
-    return PullRequestRuns(desk, tmp_path)
 
 
 def test_a_crafted_record_leaves_no_old_success(pull: PullRequestRuns) -> None:

@@ -9,35 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.github import assemble
-from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, judged_once, measured, timings
-from tests.ci.desk import Desk
+from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, measured, only, timings
 
 REGRESSED, IMPROVED, UNCHANGED = (f"performance: {word}" for word in ("regressed", "improved", "unchanged"))
 TWO = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A record that was judged before is not judged again."""
-    monkeypatch.setattr(assemble, "judge", judged_once)
-    return tmp_path
-
-
-@pytest.fixture
-def pull(desk: Desk, folder: Path) -> PullRequestRuns:
-    return PullRequestRuns(desk, folder)
-
-
 def honest(change: float = 0.0) -> bytes:
     return changed(measured(change))
-
-
-def one_case(content: dict[str, Any]) -> None:
-    """What `/kernelgate bench m512` leaves."""
-    content["cases"] = content["cases"][:1]
-    for one in content["processes"]:
-        one["timings"] = [timing for timing in one["timings"] if timing["case"] == "m512"]
 
 
 @pytest.mark.parametrize(
@@ -59,13 +38,13 @@ def test_an_honest_measurement_is_judged(
 def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: bool) -> None:
     worse = measured(0.0, worse=0.1)
     assert pull.run([("l4", changed(worse))]).conclusion == "failure"
-    found = pull.run([("l4", changed(worse, one_case))], command=command)
+    found = pull.run([("l4", changed(worse, only("m512")))], command=command)
     assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
     assert "incomplete, since `m1024` was not timed" in found.comment
 
 
 def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
-    found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
+    found = pull.run([("l4", changed(measured(-0.3), only("m512")))], command=True)
     assert (found.conclusion, found.labels) == ("action_required", ())
     assert found.comment.startswith(
         "### ❔ Held: incomplete, since `m1024` was not timed; so far 29.96% faster on the L4\n"
@@ -264,14 +243,8 @@ def fuzz(**facts: Any) -> Change:
     return lambda content: content["checks"][0].update(facts)
 
 
-def without_work(content: dict[str, Any]) -> None:
-    for case in content["cases"]:
-        case.pop("work")
-
-
-def tiny_work(content: dict[str, Any]) -> None:
-    for case in content["cases"]:
-        case["work"] = {"flops": 1.0, "bytes": 1.0}
+def cases(**facts: Any) -> Change:
+    return lambda content: [case.update(facts) for case in content["cases"]]
 
 
 def as_bytes(content: dict[str, Any]) -> None:
@@ -280,13 +253,11 @@ def as_bytes(content: dict[str, Any]) -> None:
         case["axes"]["dtype"] = "fp8"
 
 
-def without_reference(content: dict[str, Any]) -> None:
-    for timing in timings(content):
-        timing["samples_us"].pop("reference")
+def without_side(side: str) -> Change:
+    return lambda content: [timing["samples_us"].pop(side) for timing in timings(content)]
 
 
-def unknown_gpu(content: dict[str, Any]) -> None:
-    content["environments"][0]["device"]["name"] = "NVIDIA L5"
+WITHOUT_WORK, UNKNOWN_GPU = cases(work=None), device(name="NVIDIA L5", compute_capability="8.9")
 
 
 def run(**facts: Any) -> Change:
@@ -334,20 +305,20 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     ),
     "no base sha": ("the record does not say which commit its base is", (run(base_sha=None),)),
     "another base sha": ("another base commit", (run(base_sha="d" * 40),)),
-    "no base": (
-        "the head was measured alone",
-        (lambda content: [timing["samples_us"].pop("base") for timing in timings(content)],),
-    ),
+    "no base": ("the head was measured alone", (without_side("base"),)),
     "1000 times as fast": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(1e-3),)),
-    "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), without_work)),
-    "1000 times as fast with tiny work": ("the arithmetic of the L4 allows", (head(1e-3), tiny_work)),
-    "1000 times as fast on an unknown GPU": ("allows no less than 8.287 µs", (head(1e-3), unknown_gpu)),
-    "1000 times as fast on an unknown GPU without work": ("allows no less", (head(1e-3), unknown_gpu, without_work)),
+    "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), WITHOUT_WORK)),
+    "1000 times as fast with tiny work": (
+        "the arithmetic of the L4 allows",
+        (head(1e-3), cases(work={"flops": 1.0, "bytes": 1.0})),
+    ),
+    "1000 times as fast on an unknown GPU": ("allows no less than 8.287 µs", (head(1e-3), UNKNOWN_GPU)),
+    "1000 times as fast on an unknown GPU without work": ("allows no less", (head(1e-3), UNKNOWN_GPU, WITHOUT_WORK)),
     "1000 times as fast as bytes": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(0.6), as_bytes)),
     "one process five times": ("copied, not measured", (pasted,)),
     "one value again and again": ("the clock is too coarse", (constant,)),
     "the base's times scaled": ("are 0.85 times the base's: not measured", (scaled,)),
-    "no reference": ("the reference of m512, m1024 was not timed", (without_reference,)),
+    "no reference": ("the reference of m512, m1024 was not timed", (without_side("reference"),)),
     "one process": ("were timed in 1 of 2 processes", (processes(lambda each: each[:1]),)),
     "sanitizer omitted": ("the sanitizer check did not run", (lambda content: content["checks"].pop(),)),
     "sanitizer skipped": (
@@ -393,7 +364,7 @@ def test_what_is_not_shown_does_not_pass(folder: Path, attack: str) -> None:
 def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
     """Of a case whose work the card does not say, on a GPU that nobody knows."""
     cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
-    fast = changed(measured(-0.3), head(1e-3), unknown_gpu)
+    fast = changed(measured(-0.3), head(1e-3), UNKNOWN_GPU)
     found = judged(folder, fast, PLAN.model_copy(update={"cases": cases}))
     assert found.conclusion == "action_required"
     assert (
@@ -411,7 +382,7 @@ def test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known(
         cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
         pull.plan = {"l4": PLAN.model_copy(update={"cases": cases})}
     note = {"code": noted, "text": "the reference is not timed: out of memory"}
-    record = changed(measured(-0.3), without_reference, lambda content: content.update(notes=[note]))
+    record = changed(measured(-0.3), without_side("reference"), lambda content: content.update(notes=[note]))
     conclusion = "action_required" if noted != "no_reference" else "success" if roof else "neutral"
     assert pull.run([("l4", record)]).conclusion == conclusion
 

@@ -250,7 +250,7 @@ def test_a_beginning_that_is_told_late_changes_nothing(desk: Desk, tmp_path: Pat
 
 def test_two_reports_at_once_leave_one_check_run(desk: Desk) -> None:
     """GitHub deletes no check run, so one of the two loses its name."""
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=120)
     for _ in range(2):
         desk.github.fault("POST", "/check-runs", before=both.wait)
     bots = [connect(desk.bot.step, sleep=desk.slept.append, pause_s=0) for _ in range(2)]

@@ -1,6 +1,6 @@
 """Honest changes: two draws from a kernel's knobs, the base's and the head's. All are cases of one run.
 
-Which change a call is of, the axis `change` says: so one library has them all, and fifty take two processes.
+Which change a call is of, the axis `change` says: so one library has them all, and fifty take as many processes as one.
 """
 
 from __future__ import annotations
@@ -44,20 +44,35 @@ def check(chosen: Sequence[Change], folder: Path, shape: str, original: Library)
     assert not accused, accused
 
 
+def check_gain(
+    knobs: Mapping[str, Sequence[int]], slow: Mapping[str, int], folder: Path, shape: str, original: Library
+) -> None:
+    """As large a gain as most cheats pretend, from knobs that make the base `slow`."""
+    head = {name: values[0] for name, values in knobs.items()}
+    change = (tuple({**head, **slow}.values()), tuple(head.values()))
+
+    def once(number: int) -> judged.Judgement:
+        ((_, done),) = _judged([change], folder / f"{number}", shape, original)
+        return done
+
+    judged.check_faster(once)
+
+
 def _accused(chosen: Sequence[Change], folder: Path, shape: str, original: Library) -> dict[Change, str]:
+    done = _judged(chosen, folder, shape, original)
+    return {one: str(said) for one, said in done if said.outcome in ACCUSED or CONTRADICTED in said.codes}
+
+
+def _judged(
+    chosen: Sequence[Change], folder: Path, shape: str, original: Library
+) -> list[tuple[Change, judged.Judgement]]:
     case = f"*(dict({shape}, change=change, dtype='fp32') for change in range({len(chosen)}))"
     repo = judged.repository(folder / "repository", case=case, call="ops.norm_as", more=", case.change")
     sides = []
     for at, side in enumerate(("base", "head")):
         lists = "".join(f"{','.join(map(str, change[at]))};" for change in chosen)
         sides.append(libraries.native(folder / side, f"cheat=none changes={lists}", original=original))
-    options = ("--processes", "2", "--rounds", "30")
-    done = judged.judge_all(repo, sides[0].folder, sides[1].folder, options, cuda=bool(original.manifest.targets))
+    done = judged.judge_all(repo, sides[0].folder, sides[1].folder, 30, cuda=bool(original.manifest.targets))
     assert len(done) == len(chosen), done
-    accused: dict[Change, str] = {}
-    for one in done:
-        assert one.case is not None
-        number = int(re.findall(r"_change(\d+)_", one.case["id"])[0])
-        if one.outcome in ACCUSED or CONTRADICTED in one.codes:
-            accused[chosen[number]] = str(one)
-    return accused
+    numbers = [int(re.findall(r"_change(\d+)_", (one.case or {})["id"])[0]) for one in done]
+    return [(chosen[number], one) for number, one in zip(numbers, done, strict=True)]

@@ -35,7 +35,6 @@ class Cheat:
     expected: Ending
     words: str = ""
     """The library's configuration; of a package the name is all. `{payloads}` and `{folder}` are filled in."""
-    processes: int = 2
     rounds: int = 40
     long: bool = False
     """Whether a sample is to be one long call, so that what follows it is the other side's. On a GPU."""

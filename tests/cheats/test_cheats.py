@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cheats import forged, honest, judged, libraries, table
-from tests.cheats.judged import acted, name, options, words
+from tests.cheats.judged import acted, name, words
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat
 
@@ -23,7 +23,7 @@ def test_a_library_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
     forged.write(tmp_path / "forged.jsonl", cheat.rounds)
     base = libraries.native(tmp_path / "base")
     head = libraries.native(tmp_path / "head", words(cheat, tmp_path, tally))
-    done = judged.judge(judged.repository(tmp_path / "repository"), base, head, judged.SMALL[1], options(cheat))
+    done = judged.judge(judged.repository(tmp_path / "repository"), base, head, judged.SMALL[1], cheat.rounds)
     judged.check(cheat, done, acted(cheat, tally))
 
 
@@ -33,7 +33,7 @@ def test_a_package_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
     base = libraries.package(tmp_path / "base", "none", Tally.at(tmp_path / "of base"))
     head = libraries.package(tmp_path / "head", cheat.name, tally)
     repo = judged.repository(tmp_path / "repository", package=True)
-    done = judged.judge(repo, base, head, judged.SMALL[1], options(cheat))
+    done = judged.judge(repo, base, head, judged.SMALL[1], cheat.rounds)
     # Of a package calls are not counted: what cheats at all does so in most.
     judged.check(cheat, done, 1.0 if acted(cheat, tally) else 0.0)
 
@@ -46,7 +46,7 @@ def test_the_same_code_without_a_cheat_is_not_accused(package: bool, tmp_path: P
     else:
         base, head = libraries.native(tmp_path / "base"), libraries.native(tmp_path / "head")
     repo = judged.repository(tmp_path / "repository", package)
-    done = judged.judge(repo, base, head, judged.SMALL[1], ("--processes", "2", "--rounds", "40"))
+    done = judged.judge(repo, base, head, judged.SMALL[1])
     assert done.outcome in ("same", "undecided", "slower", "faster"), done
     assert not done.codes, done
 
@@ -61,6 +61,22 @@ KNOBS = {  # in the order of Knobs in the C++
     "sigmoid": (0, 1, 2),
     "parallel": (0, 1),
 }
+
+
+def test_an_honest_gain_of_the_same_size_is_faster(tmp_path: Path) -> None:
+    honest.check_gain(KNOBS, {"sigmoid": 1}, tmp_path, "M=96, N=512", libraries.compiled())
+
+
+def test_an_honest_gain_of_a_package_is_faster(tmp_path: Path) -> None:
+    def once(number: int) -> judged.Judgement:
+        base, head = (
+            libraries.package(tmp_path / f"{side}{number}", code, Tally.at(tmp_path / f"of {side}"))
+            for side, code in (("base", "slowed(none)"), ("head", "none"))
+        )
+        repo = judged.repository(tmp_path / f"repository{number}", package=True)
+        return judged.judge(repo, base, head, judged.SMALL[1])
+
+    judged.check_faster(once)
 
 
 def test_honest_changes_are_not_accused(tmp_path: Path) -> None:

@@ -12,17 +12,20 @@ import torch
 from tests.attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
 
 ROOT = Path(__file__).parent.parent.parent
-CSRC = ROOT / "csrc"
 DTYPE_CODES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+
+
+def loaded(source: str, folder: Path) -> ctypes.CDLL:
+    """A file of this folder as a library, without torch."""
+    built = folder / "raw.so"
+    flags = ["-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'csrc'}"]
+    subprocess.run(["g++", *flags, str(Path(__file__).with_name(source)), "-o", str(built)], check=True)
+    return ctypes.CDLL(str(built))
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    built = tmp_path_factory.mktemp("raw") / "raw.so"
-    source = Path(__file__).with_name("cpu_kernel.cpp")
-    flags = ["-O2", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run(["g++", *flags, f"-I{CSRC}", str(source), "-o", str(built)], check=True)
-    return ctypes.CDLL(str(built))
+    return loaded("cpu_kernel.cpp", tmp_path_factory.mktemp("raw"))
 
 
 def address(tensor: torch.Tensor) -> ctypes.c_void_p:
@@ -31,7 +34,7 @@ def address(tensor: torch.Tensor) -> ctypes.c_void_p:
 
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize("seq", [1, 5, 66, 130])
+@pytest.mark.parametrize("seq", [1, 66, 130])
 @pytest.mark.parametrize("width", [4, 8, 16])
 def test_every_width_agrees_with_float64(
     code: ctypes.CDLL, width: int, seq: int, causal: bool, dtype: torch.dtype

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.csrc.test_cpu_block import loaded
+
 Target = tuple[int, int, bool]
 
 SM_80, SM_89, SM_90, SM_90A = (8, 0, False), (8, 9, False), (9, 0, False), (9, 0, True)
@@ -17,11 +16,7 @@ SM_80, SM_89, SM_90, SM_90A = (8, 0, False), (8, 9, False), (9, 0, False), (9, 0
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    built = tmp_path_factory.mktemp("dispatch") / "dispatch.so"
-    source = Path(__file__).with_name("dispatch.cpp")
-    flags = ["-O1", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run(["g++", *flags, f"-I{ROOT / 'csrc'}", str(source), "-o", str(built)], check=True)
-    library = ctypes.CDLL(str(built))
+    library = loaded("dispatch.cpp", tmp_path_factory.mktemp("dispatch"))
     library.kernel_for.restype = ctypes.c_char_p
     return library
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from kernelgate.bench.build.library import Library
 from tests.attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
 
 SEQS = (1, 63, 64, 65, 128, 513)
@@ -153,3 +154,16 @@ def test_compiles_into_one_graph(kernel: Any, dynamic: bool) -> None:
     for seq in (64, 65):
         q, k, v = inputs(1, 2, seq, torch.float32)
         assert torch.equal(compiled(q, k, v), layer(q, k, v))
+
+
+def test_no_kernel_spills_and_each_says_what_its_launch_asks_for(kernel_library: Library) -> None:
+    manifest = kernel_library.manifest
+    if manifest.facts_missing:
+        pytest.skip(manifest.facts_missing)
+    assert manifest.kernels
+    for kernel in manifest.kernels:
+        assert kernel.spill_bytes == 0, kernel.name
+        if "Wgmma" in kernel.name:
+            assert kernel.dynamic_shared_bytes, kernel.name
+        else:
+            assert (kernel.dynamic_shared_bytes, kernel.threads) == (48 * 1024, 128), kernel.name

@@ -88,22 +88,21 @@ def test_a_narrow_terminal_takes_nothing_away(
     assert "Next: " in capsys.readouterr().out
 
 
+def limited(what: int, most: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(what, (most, most))
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("megabytes", [80, 150, 250])
 def test_little_memory_is_said_before_a_library_ends_the_process(megabytes: int) -> None:
-    limit = megabytes << 20
-    code, out, said = ended(
-        "compare", str(RECORD), before=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    )
+    code, out, said = ended("compare", str(RECORD), before=limited(resource.RLIMIT_AS, megabytes << 20))
     assert (code, out) == (3, b"")
     assert said.decode() == "kernelgate: this process may not use 256 MiB of memory: allow it 1 GiB (ulimit -v)\n"
 
 
 @pytest.mark.nightly
 def test_a_gigabyte_is_enough() -> None:
-    code, out, said = ended(
-        "compare", str(RECORD), before=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    )
+    code, out, said = ended("compare", str(RECORD), before=limited(resource.RLIMIT_AS, 1 << 30))
     assert (code, said) == (3, b"")
     assert b"annot tell" in out
 
@@ -111,9 +110,7 @@ def test_a_gigabyte_is_enough() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("descriptors", [6, 16])
 def test_few_descriptors_are_enough_or_named(descriptors: int) -> None:
-    code, _, said = ended(
-        "cards", "--list", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-    )
+    code, _, said = ended("cards", "--list", before=limited(resource.RLIMIT_NOFILE, descriptors))
     assert (code, said) in ((0, b""), (3, b"kernelgate: too few files may be open at once: allow 256 (ulimit -n)\n"))
 
 

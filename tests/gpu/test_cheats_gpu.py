@@ -17,7 +17,7 @@ from torch.nn.functional import rms_norm, silu
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.kernel import operands
 from tests.cheats import judged, libraries, table
-from tests.cheats.judged import acted, name, options, words
+from tests.cheats.judged import acted, name, words
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat
 
@@ -38,7 +38,7 @@ def test_a_library_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
     head = libraries.native(tmp_path / "head", words(cheat, tmp_path, tally), original=original)
     case, id_ = judged.LONG if cheat.long else judged.LARGE
     repo = judged.repository(tmp_path / "repository", case=case, reference=not cheat.long)
-    done = judged.judge(repo, base, head, id_, options(cheat), cuda=True)
+    done = judged.judge(repo, base, head, id_, cheat.rounds, cuda=True)
     judged.check(cheat, done, acted(cheat, tally))
 
 
@@ -47,7 +47,7 @@ def test_the_same_code_without_a_cheat_is_not_accused(tmp_path: Path) -> None:
     base = libraries.native(tmp_path / "base", original=original)
     head = libraries.native(tmp_path / "head", original=original)
     repo = judged.repository(tmp_path / "repository", case=judged.LARGE[0])
-    done = judged.judge(repo, base, head, judged.LARGE[1], ("--processes", "2", "--rounds", "40"), cuda=True)
+    done = judged.judge(repo, base, head, judged.LARGE[1], cuda=True)
     assert done.outcome in ("same", "undecided", "slower", "faster"), done
     assert not done.codes, done
 

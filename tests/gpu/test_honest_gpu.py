@@ -23,3 +23,8 @@ KNOBS = {  # in the order of Knobs in the C++
 
 def test_honest_changes_are_not_accused(tmp_path: Path) -> None:
     honest.check(honest.changes(KNOBS, seed=12), tmp_path, "M=1024, N=2048", libraries.compiled_for_gpu())
+
+
+def test_an_honest_gain_of_the_same_size_is_faster(tmp_path: Path) -> None:
+    slow = {"terms": 160, "passes": 2}
+    honest.check_gain(KNOBS, slow, tmp_path, "M=1024, N=2048", libraries.compiled_for_gpu())

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from kernelgate.bench.explain import metrics
-from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state
 from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange, duration
@@ -37,19 +36,12 @@ COMMANDS = sorted({(page.name, line) for page in GUIDES for line in commands(pag
 def test_each_command_is_one_that_the_command_line_takes() -> None:
     """Parsed whole, with the part of a command that has some; and every file that it reads is there."""
     for page, command in COMMANDS:
-        verb, *words = shlex.split(command)[1:]
-        found: click.Command | None = cli.cli.get_command(click.Context(cli.cli), verb)
-        if isinstance(found, click.Group):
-            verb, *words = words
-            found = found.commands.get(verb)
-        assert found is not None, f"{page}: {command}"
-        found.make_context(verb, words)
-        for word in words:
-            assert not word.startswith("tests/") or (ROOT / word).exists(), word
+        docs_code.parsed(command)
+        for word in shlex.split(command):
+            assert not word.startswith("tests/") or (ROOT / word).exists(), f"{page}: {word}"
     told = "".join(page.read_text(encoding="utf-8") for page in GUIDES)
     for verb, part in re.findall(r"`kernelgate ([a-z]+)(?: ([a-z]+))?", told):
-        found = cli.cli.get_command(click.Context(cli.cli), verb)
-        assert found is not None, verb
+        found = docs_code.top_level()[verb]
         assert not (part and isinstance(found, click.Group)) or part in found.commands, f"{verb} {part}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,7 @@ import pytest
 from benchmarks.fuzzing import bug as planting
 from benchmarks.fuzzing import detectors
 from benchmarks.fuzzing.bug import Bug, Planted
-from benchmarks.fuzzing.detectors import DetectorResult
 from benchmarks.fuzzing.library import BUGS, CONTROLS
-
-Watch = Callable[[str], DetectorResult]
 
 
 def made(bug: Bug, folder: Path) -> Planted:
@@ -24,33 +20,27 @@ def made(bug: Bug, folder: Path) -> Planted:
     return one
 
 
-@pytest.fixture
-def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """What comes of `kernelgate fuzz` where it is this script."""
-
-    def run(script: str) -> DetectorResult:
-        monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", f"import sys, time\n{script}"))
-        monkeypatch.setattr(detectors, "LIMIT_S", 0.3)
-        return detectors.fuzz(made(CONTROLS[0], tmp_path))
-
-    return run
-
-
-def test_the_first_failure_ends_the_command(watch: Watch) -> None:
-    found = watch("print('fuzz: 38 steps')\nprint('FAILED edge_s1 (seed 1): wrong')\ntime.sleep(60)")
-    assert (found.caught, found.message) == (True, "FAILED edge_s1 (seed 1): wrong")
-
-
-def test_a_command_that_cannot_run_decides_nothing(watch: Watch) -> None:
-    found = watch("print('the library cannot be loaded')\nsys.exit(3)")
-    assert (found.caught, found.message) == (None, "exited with 3: the library cannot be loaded")
-
-
-def test_one_that_does_not_end_decides_nothing(watch: Watch) -> None:
-    """Its time begins where it has the device."""
-    found = watch("time.sleep(0.4)\nprint('fuzz: 38 steps')\ntime.sleep(60)")
-    assert (found.caught, found.message) == (None, "not done after 0.3 s")
-    assert found.seconds >= 0.3
+@pytest.mark.parametrize(
+    ("script", "caught", "message"),
+    [
+        (
+            "print('fuzz: 38 steps\\nFAILED edge_s1 (seed 1): wrong')\ntime.sleep(60)",
+            True,
+            "FAILED edge_s1 (seed 1): wrong",
+        ),
+        ("print('the library cannot be loaded')\nsys.exit(3)", None, "exited with 3: the library cannot be loaded"),
+        ("time.sleep(0.4)\nprint('fuzz: 38 steps')\ntime.sleep(60)", None, "not done after 0.3 s"),
+    ],
+    ids=["fails", "cannot run", "does not end"],
+)
+def test_a_command_is_watched_until_it_says_what_it_found(
+    script: str, caught: bool | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first failure ends it; its time begins where it has the device."""
+    monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", f"import sys, time\n{script}"))
+    monkeypatch.setattr(detectors, "LIMIT_S", 0.3 if "not done" in message else 60.0)
+    found = detectors.fuzz(made(CONTROLS[0], tmp_path))
+    assert (found.caught, found.message) == (caught, message)
 
 
 @pytest.mark.parametrize(

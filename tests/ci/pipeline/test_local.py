@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from kernelgate.bench.kernel import commit
 from kernelgate.ci.commands import cli
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy.policy import Processes
-from tests import runs
+from tests import miniature, runs
 from tests.bench.machine import CPU
 from tests.runs import run_record
 
@@ -35,19 +34,13 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(ROOT / folder, tree / folder)
     cases = ('case(512, 1, 8, "fp32"), ', 'case(512, 1, 8, "fp32", causal=True), ', 'case(512, 1, 4, "bf16")')
     edit(tree, CARD, "".join(cases), SMALL)
-    git(tree, "init", "--quiet", "--initial-branch=main")
-    git(tree, "add", "--all")
-    git(tree, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message=base")
+    miniature.git(tree, "init", "--quiet", "--initial-branch=main")
+    miniature.commit(tree)
     monkeypatch.chdir(tree)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
     whole = fuzz.run
     monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW, *words[5:]))
     return tree
-
-
-def git(tree: Path, *words: str) -> str:
-    tree.mkdir(parents=True, exist_ok=True)
-    return subprocess.run(["git", *words], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def edit(tree: Path, name: str, old: str, new: str) -> None:
@@ -69,7 +62,7 @@ def test_the_working_tree_is_compared_with_head(
     said = capsys.readouterr()
     assert compiled == [clone]
     measured = record.read(clone / "out" / local.RECORD)
-    head = git(clone, "rev-parse", "HEAD")
+    head = miniature.git(clone, "rev-parse", "HEAD")
     assert (measured.run.base_sha, measured.run.head_sha) == (head, None)
     assert measured.fuzz is not None
     assert measured.fuzz.status == "passed"
@@ -94,17 +87,17 @@ def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
-    clone: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
-    (clone / "out").mkdir()
-    (clone / "out" / local.RECORD).write_text("of another run", encoding="utf-8")
+    repo = miniature.repository(tmp_path / "repo", miniature.SCALE_FILES)
+    miniature.write(repo, {"csrc/scale.cpp": "int broken = missing;\n", f"out/{local.RECORD}": "of another run"})
+    monkeypatch.chdir(repo)
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🔧 Blocks: does not compile")
-    assert said.splitlines()[2].startswith("`csrc/attention/cpu/attention_cpu.cpp:")
+    assert said.splitlines()[2].startswith("`csrc/scale.cpp:1")
     assert "missing" in said.splitlines()[2]
-    assert not (clone / "out" / local.RECORD).exists()
+    assert not (repo / "out" / local.RECORD).exists()
 
 
 def test_a_base_that_does_not_exist_is_named(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,9 +130,9 @@ TWICE = "    attend_block(arguments, task / blocks, static_cast<int>(task % bloc
 def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Slower, the same where the comment's own command is run, and green once that is fixed. Whoever sits at the
     machine reads only the line "Now"."""
-    base, source = git(clone, "rev-parse", "HEAD"), "csrc/attention/cpu/attention_cpu.cpp"
+    base, source = miniature.git(clone, "rev-parse", "HEAD"), "csrc/attention/cpu/attention_cpu.cpp"
     edit(clone, source, TWICE, TWICE * 3)
-    git(clone, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--all", "--message=head")
+    miniature.commit(clone)
     assert cli.run(["pr", "--base", base]) == 1
     slower = capsys.readouterr().out
     assert re.match(r"### ❌ Blocks: [\d.]+% slower on ", slower), slower.split("\n")[0]
