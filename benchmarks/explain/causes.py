@@ -200,29 +200,27 @@ _READ_AGAIN = Edit(
 )
 
 
-def _mma_sync(name: str, what: str, named: tuple[str, ...], *edits: Edit, case: str = TARGET) -> Cause:
-    return Cause(name, what, AS_IT_IS["mma_sync"], _build("attention", "mma_sync", name, *edits), case, named)
-
-
-def _other(name: str, what: str, base: str, case: str, named: tuple[str, ...], *edits: Edit) -> Cause:
-    unmodified = AS_IT_IS[base]
-    return Cause(name, what, unmodified, _build(unmodified.kernel, unmodified.path, name, *edits), case, named)
+def _planted(
+    name: str, what: str, named: tuple[str, ...], *edits: Edit, of: str = "mma_sync", case: str = TARGET
+) -> Cause:
+    base = AS_IT_IS[of]
+    return Cause(name, what, base, _build(base.kernel, base.path, name, *edits), case, named)
 
 
 CAUSES = (
-    _mma_sync(
+    _planted(
         "dependent-arithmetic",
         "a chain of 16 multiply-adds for each row and step",
         ("instructions executed", "waits of fixed latency"),
         _DEPENDENT,
     ),
-    _mma_sync(
+    _planted(
         "more-instructions",
         "two multiply-adds more for each score, all independent",
         ("instructions executed",),
         _INDEPENDENT,
     ),
-    _mma_sync("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy ",), *_SHARED),
+    _planted("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy ",), *_SHARED),
     Cause(
         "occupancy-by-registers",
         "two blocks on a multiprocessor instead of four, with twice the registers",
@@ -231,87 +229,86 @@ CAUSES = (
         TARGET,
         ("occupancy ",),
     ),
-    _mma_sync("spills", "registers for four blocks instead of two", ("spills, ",), _sm90(4)),
-    _mma_sync(
+    _planted("spills", "registers for four blocks instead of two", ("spills, ",), _sm90(4)),
+    _planted(
         "bank-conflicts",
         "tiles in shared memory are not swizzled",
         ("bank conflicts",),
         Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)"),
     ),
-    _mma_sync(
+    _planted(
         "unbalanced-barrier",
         "one of four warps computes for longer between two barriers",
         ("waits at barriers",),
         _chain("100", "threadIdx.x < 32"),
     ),
-    _mma_sync(
+    _planted(
         "divergence",
         "a loop whose length differs from lane to lane",
         ("warps diverge",),
         _chain("warp.lane * 2"),
     ),
-    _mma_sync(
+    _planted(
         "without-cp-async",
         "copies to shared memory go through registers",
         ("asynchronous copies", "waits for L1, L2 or DRAM"),
         _DIRECT_COPY,
     ),
-    _mma_sync(
+    _planted(
         "heads-apart",
         "blocks of one head run far apart, and read its keys from DRAM again",
         ("DRAM traffic",),
         _HEADS_APART,
         case="s512_b48_h16_d64_fp16",
     ),
-    _other("fewer-blocks", "three quarters of the blocks", "wgmma", TARGET, (" blocks, ",), _FEWER_BLOCKS),
-    _other(
+    _planted("fewer-blocks", "three quarters of the blocks", (" blocks, ",), _FEWER_BLOCKS, of="wgmma"),
+    _planted(
         "dependent-arithmetic-wgmma",
         "a chain of 32 multiply-adds for each row and step",
-        "wgmma",
-        TARGET,
         ("instructions executed", "waits of fixed latency"),
         _WGMMA_CHAIN,
+        of="wgmma",
     ),
-    _other(
+    _planted(
         "uncoalesced",
         "lanes read and write addresses that are far apart",
-        "rmsnorm",
-        NORMS,
         ("sectors moved",),
         _SCATTERED,
+        of="rmsnorm",
+        case=NORMS,
     ),
-    _other("small-grid", "88 blocks, which take all rows", "rmsnorm", NORMS, (" blocks, ",), *_SMALL_GRID),
-    _other("launched-twice", "the kernel is launched twice", "rmsnorm", NORMS, ("kernel launches",), _TWICE),
-    _other(
+    _planted("small-grid", "88 blocks, which take all rows", (" blocks, ",), *_SMALL_GRID, of="rmsnorm", case=NORMS),
+    _planted("launched-twice", "the kernel is launched twice", ("kernel launches",), _TWICE, of="rmsnorm", case=NORMS),
+    _planted(
         "other-tile-order",
         "tiles run in an order in which L2 forgets the larger matrix",
-        "int8_gemm",
-        "m4096_n14336_k4096_int8",
         ("DRAM traffic",),
         *_OTHER_ORDER,
+        of="int8_gemm",
+        case="m4096_n14336_k4096_int8",
     ),
-    _other(
+    _planted(
         "more-barriers",
         "a barrier more for every two products",
-        "int8_gemm",
-        "m4096_n4096_k4096_int8",
         ("waits at barriers",),
         _MORE_BARRIERS,
+        of="int8_gemm",
+        case="m4096_n4096_k4096_int8",
     ),
-    _other(
+    _planted(
         "without-tensor-cores",
         "products by dot-product instructions instead of tensor cores",
-        "int8_gemm",
-        "m512_n4096_k4096_int8",
         ("tensor cores",),
         _WITHOUT_TENSOR_CORES,
+        of="int8_gemm",
+        case="m512_n4096_k4096_int8",
     ),
-    _other(
+    _planted(
         "more-dram-traffic",
         "the output is read before it is written",
-        "swiglu",
-        "t4096_f14336_bf16",
         ("DRAM traffic",),
         _READ_AGAIN,
+        of="swiglu",
+        case="t4096_f14336_bf16",
     ),
 )
