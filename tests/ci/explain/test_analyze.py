@@ -244,7 +244,7 @@ def test_a_slower_clock_of_the_profile_is_named() -> None:
         replace(fast, kernel=replace(fast.kernel, figures={**figures, "duration_us": time, "sm_mhz": clock}))
         for time, clock in ((100.0, 1900.0), (110.0, 1900.0 / 1.1))
     )
-    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: 10.0 of the 10.0 points." in (
+    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: all 10.0 points." in (
         analyze.to_text([slow], [fast])
     )
 
