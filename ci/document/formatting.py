@@ -69,7 +69,7 @@ def percent(value: float, places: int = 1, sign: bool = False) -> str:
         return f"over {'−' if value < 0 else '+' if sign else ''}{LARGEST:,.0f}%"
     rounded = round(value, places)
     mark = "" if rounded == 0 else "−" if rounded < 0 else "+" if sign else ""
-    return f"{mark}{abs(rounded):.{places}f}%"
+    return f"{mark}{abs(rounded):,.{places}f}%"
 
 
 def _believable(change: float, digits: int) -> float:

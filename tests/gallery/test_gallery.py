@@ -11,7 +11,7 @@ import pytest
 
 from tests.ci.report import browser
 from tests.gallery import page
-from tests.gallery.asks import ASKED, ask, fault
+from tests.gallery.asks import ASKED, SPAN, ask, fault
 from tests.gallery.shortcomings import SHORTCOMINGS, expected
 from tests.gallery.situations import Situation, situations
 
@@ -23,6 +23,11 @@ def test_five_questions_are_answered_truly(one: Situation) -> None:
     """But for what the one list names: what is answered now must leave it."""
     unanswered = ask(one.comment, one.truth)
     assert unanswered.keys() == expected(one.name), unanswered
+
+
+def test_no_code_is_made_of_marks_alone() -> None:
+    shown = {span for one in situations() for span in SPAN.findall(one.comment)}
+    assert {span for span in shown if not re.search(r"\w", span)} <= {'";"'}, "a compiler's own words"
 
 
 def test_there_are_eighty_and_every_shortcoming_is_of_one_of_them() -> None:

@@ -59,7 +59,8 @@ def step(text: str) -> str:
          "`/kernelgate accept s512_b32_h8_d64_fp16 because it is intended`"),
         ("faster", {}, "**Now:** nothing to do."),
         ("certain_below_gate", {}, f"**Now:** nothing has to be done, but the cause is in {DIFF}."),
-        ("slower_likely", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
+        ("slower_likely", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` measures it again; or find the "
+         f"cause in {DIFF}."),
         ("cannot_tell_throttled", {}, "**Now:** `/kernelgate bench s512_b8_h8_d64_fp16 s512_b32_h8_d64_fp16` tries "
          f"again. Again? [Lock the clocks]({DOCS}/runner.md#4-clocks)."),
         ("wrong_result", {}, "**Now:** repeat it with `kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal` and "
