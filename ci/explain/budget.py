@@ -149,8 +149,6 @@ MOST = 3
 LARGE = 0.25
 """The share of the change from which on what was made up for, or stays unexplained, is said."""
 MOSTLY = 0.5
-WHOLE = 0.98
-"""Profile and measurement never agree to the last digit: from this share on a cause is all of the change."""
 
 _MOVED = {
     "instructions": "{ratio} instructions executed, {sides}",
@@ -215,9 +213,8 @@ def _clauses(found: Budget) -> Iterator[str]:
     part = "in part " if explained < MOSTLY * change else ""
     # Together with what works against it, a cause may be more than the change; alone it is at most all of it.
     alone = not found.against or abs(found.against[-1].share_pct) < LARGE * change
-    points = f"{abs(first.share_pct):.1f} of the {change:.1f}"
-    if abs(first.share_pct) >= WHOLE * change and alone:
-        points = f"all {change:.1f}"
+    share = round(abs(first.share_pct), 1)
+    points = f"all {change:.1f}" if alone and share >= round(change, 1) else f"{share:.1f} of the {change:.1f}"
     yield f"{part}{cause(first)}: {points} points"
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
