@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
@@ -53,7 +54,8 @@ def build(
     def everywhere(of: Callable[[GpuReport], Iterable[Line]]) -> list[Line]:
         """What is the same on every GPU is said once."""
         found = [(label, tuple(of(gpu))) for gpu, label in each]
-        alike = {line for line in found[0][1] if all(line in lines for _, lines in found)}
+        measured = [lines for (gpu, _), (_, lines) in zip(each, found, strict=True) if gpu.record is not None]
+        alike = {line for line in chain(*measured) if all(line in lines for lines in measured)}
         told = [("" if line in alike else label, line) for label, lines in found for line in lines]
         return [named(label, line) for label, line in dict.fromkeys(told)]
 

@@ -64,7 +64,9 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     if lost and not decision.blocks and all(one.cause == "machine" for one in decision.held):
         # What is known of the others is all that is known.
         mark, said = Mark.RUNNER, words.text
-    text = (*uncapped(said), *_best_elsewhere(gpus, worst, words))
+    best = best_elsewhere(gpus, worst, words)
+    won: Line = (f", {_upto(_faster(best), len(best.cases))} on ", Code(best.label)) if best else ()
+    text = (*uncapped(said), *won)
     if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
         mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), *_beside(words))
     elif is_incomplete(worst, decision):
@@ -84,15 +86,17 @@ def is_lost(gpu: GpuReport) -> bool:
     return gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS)
 
 
-def _best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> Line:
-    """ ", 2 up to 15.0% faster on `l4`", where nothing is faster on the GPU that the line is about."""
+def best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> GpuReport | None:
+    """Where most is won, where nothing is faster on the GPU that the first line is about."""
     if words.mark.tone not in ("bad", "warn") or any(_gains(one) for one in worst.cases):
-        return ()
-    others = [(gpu, faster) for gpu in gpus if (faster := [one for one in gpu.cases if _gains(one)])]
-    if not others:
-        return ()
-    gpu, faster = min(others, key=lambda one: one[1][0].case.change_pct or 0.0)
-    return (f", {_upto(faster, len(gpu.cases))} on ", Code(gpu.label))
+        return None
+    return min(
+        (gpu for gpu in gpus if _faster(gpu)), key=lambda one: _faster(one)[0].case.change_pct or 0.0, default=None
+    )
+
+
+def _faster(gpu: GpuReport) -> list[JudgedCase]:
+    return sorted((one for one in gpu.cases if _gains(one)), key=lambda one: one.case.change_pct or 0.0)
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:

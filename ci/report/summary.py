@@ -21,10 +21,13 @@ def line(
 ) -> Line:
     """`on_page`: what of the page is worth a link here, such as "plots"."""
     worst = headline.deciding_gpu(gpus, decision)
+    best = headline.best_elsewhere(gpus, worst, headline.of_gpu(worst, policy.gates))
+    # The first line has all that is to be said of a GPU where nothing is slower or open.
+    told = best if best and all(one.status is Status.UNCHANGED or one.status.is_faster for one in best.cases) else None
     others = [
         piece
         for gpu in gpus
-        if gpu is not worst
+        if gpu is not worst and gpu is not told
         for piece in (
             *headline.of_gpu(gpu, policy.gates, several=True).text,
             ". ",
