@@ -61,7 +61,7 @@ a link to what is no address → its text
 the page loads or runs something → forbidden by the page itself
     ci/report/test_page.py::test_the_page_needs_nothing_but_itself
 control sequences for a terminal → printed as their code points
-    ci/document/test_terminal.py::test_no_text_of_a_record_steers_the_terminal
+    ci/document/test_render.py::test_no_text_of_a_record_steers_the_terminal
 hostile branch, title, description, claim, host and device over the wire → inert in comment and summary
     ci/github/test_publish.py::test_text_of_a_stranger_is_inert_wherever_it_comes_from
 hostile output of the compiler → inert

@@ -30,6 +30,10 @@ def test_no_code_is_made_of_marks_alone() -> None:
     assert {span for span in shown if not re.search(r"\w", span)} <= {'";"'}, "a compiler's own words"
 
 
+def test_what_the_first_line_tells_of_another_gpu_is_not_told_again() -> None:
+    assert BY_NAME["slower on one, faster on the other"].comment.count("15.00% faster on") == 1
+
+
 def test_there_are_eighty_and_every_shortcoming_is_of_one_of_them() -> None:
     assert len(BY_NAME) == len(situations()) >= 80
     for asked, names in SHORTCOMINGS.values():

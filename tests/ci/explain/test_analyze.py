@@ -335,11 +335,10 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_damaged_bytes_never_end_in_a_traceback(seed: int, tmp_path: Path) -> None:
-    chance = random.Random(seed)
+def test_damaged_bytes_never_end_in_a_traceback(tmp_path: Path) -> None:
+    chance = random.Random(3)
     data = bytearray((DATA / "dram.ncu-rep").read_bytes())
-    for _ in range(4**seed):
+    for _ in range(64):
         data[chance.randrange(len(data))] = chance.randrange(256)
     path = tmp_path / "damaged.ncu-rep"
     path.write_bytes(data)
