@@ -102,6 +102,12 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     return percent(abs(_believable(change, digits)), digits), f"({low} to {high}%)"
 
 
+def moved(change: float, digits: int = 1) -> str:
+    """ "4.9% slower"; of what rounds to nothing "as fast"."""
+    size = percent(abs(change), digits)
+    return "as fast" if size == percent(0.0, digits) else f"{size} {'slower' if change > 0 else 'faster'}"
+
+
 def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:
     """A mean: "1.20% slower over 27 cases [1.15, 1.25]", or "no certain change over 27 cases [−0.02, +0.03]"."""
     digits = 2 if abs(interval[1] - interval[0]) < 0.5 else 1

@@ -185,7 +185,7 @@ def sentences(found: Budget) -> tuple[str, ...]:
     """The causes in one sentence, then what did not change; where the profiles do not show the change, that alone."""
     if found.profiled_pct is None:
         return ("the profile does not say: it holds no duration of both sides.",)
-    profiled, measured = map(_change, (found.profiled_pct, found.change_pct))
+    profiled, measured = map(formatting.moved, (found.profiled_pct, found.change_pct))
     if not found.is_shown:
         apart = f"{profiled} under the profiler, at equal clocks and with cold caches, but {measured} as measured"
         return (f"not known: {apart}. {_ruled_out(found)}",)
@@ -193,12 +193,6 @@ def sentences(found: Budget) -> tuple[str, ...]:
         return (f"not known: {profiled} under the profiler, and no figure of it says why. {_ruled_out(found)}",)
     unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
-
-
-def _change(percent: float) -> str:
-    """ "4.9% slower"; of what rounds to nothing "as fast"."""
-    size = formatting.percent(abs(percent), 1)
-    return "as fast" if size == "0.0%" else f"{size} {'slower' if percent > 0 else 'faster'}"
 
 
 def _ruled_out(found: Budget) -> str:

@@ -231,8 +231,7 @@ def _level(found: BisectAnswer, on_github: Links) -> list[Block]:
 
 def _timed(found: TimedAnswer, on_github: Links) -> list[Block]:
     about: Line = (Code(found.case), ": ")
-    size = f"{formatting.percent(abs(found.change_pct), 2)} {'slower' if found.change_pct > 0 else 'faster'}"
-    change = (Strong(size), f" {_between(found)}")
+    change = (Strong(formatting.moved(found.change_pct, 2)), f" {_between(found)}")
     if found.found == "none":
         measured = f" ({_between(found)})" if found.processes else ": what is built is the same at both"
         return [Paragraph((*about, Strong("no change:"), f" both ends take the same time{measured}."))]

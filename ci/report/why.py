@@ -104,14 +104,13 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     # Whose profile it is, always by name: a headline may be of another case.
-    change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
-    slower = (case.case.change_pct or 0.0) > 0
-    moved = f"{'' if case.status.is_news else 'likely '}{change} {'slower' if slower else 'faster'}"
+    change = case.case.change_pct or 0.0
+    moved = f"{'' if case.status.is_news else 'likely '}{formatting.moved(change)}"
     other = f", which is {moved}; the table's first case was not profiled: "
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
     kernel = _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
-    if slower and (action := _action(split, found, label)) is not None:
+    if change > 0 and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
 
