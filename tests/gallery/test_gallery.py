@@ -30,6 +30,12 @@ def test_no_code_is_made_of_marks_alone() -> None:
     assert {span for span in shown if not re.search(r"\w", span)} <= {'";"'}, "a compiler's own words"
 
 
+def test_a_measurement_that_starts_by_itself_is_announced_and_no_other() -> None:
+    again = {one.name for one in situations() if one.posting.decision.again}
+    assert {one.name for one in situations() if "measured again by itself" in one.comment} == again
+    assert {"runner lost", "slower after two processes"} <= again
+
+
 def test_what_the_first_line_tells_of_another_gpu_is_not_told_again() -> None:
     assert BY_NAME["slower on one, faster on the other"].comment.count("15.00% faster on") == 1
 

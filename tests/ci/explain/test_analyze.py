@@ -19,7 +19,7 @@ from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import answer
-from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain import analyze, bottleneck
 from kernelgate.ci.explain.diagnosis import Bottleneck
 
 DATA = Path(__file__).parents[2] / "data" / "nsight"
@@ -110,6 +110,33 @@ def test_reads_every_kernel_of_a_report_in_order() -> None:
     assert len(analyses) == 20
     assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
     assert {name: named[name] for name in COLLECTION} == COLLECTION
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "report"),
+    [
+        ("launch_bound_us", 0.1, "launch.ncu-rep"),
+        ("unit_busy_pct", 79.0, "collection.ncu-repz:matmul_naive"),
+        ("bandwidth_busy_pct", 70.0, "collection.ncu-repz:stencil"),
+        ("saturated_pct", 10.0, "attention_before.ncu-repz"),
+        ("low_occupancy_pct", 0.1, "occupancy.ncu-rep"),
+        ("enough_occupancy_pct", 11.0, "attention_before.ncu-repz"),
+        ("idle_share", 0.9, "tail_wave.ncu-rep"),
+        ("conflict_share", 0.999, "bank_conflicts.ncu-rep"),
+        ("excess_share", 0.999, "coalescing.ncu-rep"),
+        ("local_share", 0.999, "spills.ncu-rep"),
+        ("barrier_share", 0.999, "barrier.ncu-rep"),
+    ],
+)
+def test_each_limit_moves_what_is_named(key: str, value: float, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or how surely."""
+    file, _, name = report.partition(":")
+    (kernel,) = (one for one in launches(file) if one.name.startswith(name))
+    before = analyze.analyze_kernel(kernel).bottleneck
+    monkeypatch.setattr(bottleneck, key.upper(), value)
+    after = analyze.analyze_kernel(kernel).bottleneck
+    assert before.strength >= 0.5
+    assert after.bottleneck is not before.bottleneck or after.strength < 0.5
 
 
 def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]) -> None:

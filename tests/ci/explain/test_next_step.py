@@ -73,6 +73,7 @@ def test_the_target_is_said_where_the_reference_is_reached(
     ("before", "after", "said"),
     [
         ("0.500", "0.250", "Keep the fix: 2× as fast as before, and 1.2× is enough."),
+        ("0.3852", "0.321", "Keep the fix: 1.2× as fast as before"),
         ("0.380", "0.321", "Try another fix: 1.18× as fast as before, and one is kept from 1.2× on."),
     ],
 )
