@@ -23,7 +23,6 @@ class Cause:
     """One difference between two builds of a kernel whose effect on the time is known by what it is."""
 
     name: str
-    what: str
     base: Bug
     head: Bug
     case: str
@@ -200,115 +199,39 @@ _READ_AGAIN = Edit(
 )
 
 
-def _planted(
-    name: str, what: str, named: tuple[str, ...], *edits: Edit, of: str = "mma_sync", case: str = TARGET
-) -> Cause:
+def _planted(name: str, named: tuple[str, ...], *edits: Edit, of: str = "mma_sync", case: str = TARGET) -> Cause:
     base = AS_IT_IS[of]
-    return Cause(name, what, base, _build(base.kernel, base.path, name, *edits), case, named)
+    return Cause(name, base, _build(base.kernel, base.path, name, *edits), case, named)
 
 
 CAUSES = (
-    _planted(
-        "dependent-arithmetic",
-        "a chain of 16 multiply-adds for each row and step",
-        ("instructions executed", "waits of fixed latency"),
-        _DEPENDENT,
-    ),
-    _planted(
-        "more-instructions",
-        "two multiply-adds more for each score, all independent",
-        ("instructions executed",),
-        _INDEPENDENT,
-    ),
-    _planted("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy ",), *_SHARED),
+    _planted("dependent-arithmetic", ("instructions executed", "waits of fixed latency"), _DEPENDENT),
+    _planted("more-instructions", ("instructions executed",), _INDEPENDENT),
+    _planted("occupancy-by-shared-memory", ("occupancy ",), *_SHARED),
     Cause(
         "occupancy-by-registers",
-        "two blocks on a multiprocessor instead of four, with twice the registers",
         _build("attention", "mma_sync", "four-blocks", _sm90(4, _SMALL_TILE)),
         _build("attention", "mma_sync", "two-blocks", _sm90(2, _SMALL_TILE)),
         TARGET,
         ("occupancy ",),
     ),
-    _planted("spills", "registers for four blocks instead of two", ("spills, ",), _sm90(4)),
+    _planted("spills", ("spills, ",), _sm90(4)),
+    _planted("bank-conflicts", ("bank conflicts",), Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)")),
+    _planted("unbalanced-barrier", ("waits at barriers",), _chain("100", "threadIdx.x < 32")),
+    _planted("divergence", ("warps diverge",), _chain("warp.lane * 2")),
+    _planted("without-cp-async", ("asynchronous copies", "waits for L1, L2 or DRAM"), _DIRECT_COPY),
+    _planted("heads-apart", ("DRAM traffic",), _HEADS_APART, case="s512_b48_h16_d64_fp16"),
+    _planted("fewer-blocks", (" blocks, ",), _FEWER_BLOCKS, of="wgmma"),
     _planted(
-        "bank-conflicts",
-        "tiles in shared memory are not swizzled",
-        ("bank conflicts",),
-        Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)"),
+        "dependent-arithmetic-wgmma", ("instructions executed", "waits of fixed latency"), _WGMMA_CHAIN, of="wgmma"
     ),
+    _planted("uncoalesced", ("sectors moved",), _SCATTERED, of="rmsnorm", case=NORMS),
+    _planted("small-grid", (" blocks, ",), *_SMALL_GRID, of="rmsnorm", case=NORMS),
+    _planted("launched-twice", ("kernel launches",), _TWICE, of="rmsnorm", case=NORMS),
+    _planted("other-tile-order", ("DRAM traffic",), *_OTHER_ORDER, of="int8_gemm", case="m4096_n14336_k4096_int8"),
+    _planted("more-barriers", ("waits at barriers",), _MORE_BARRIERS, of="int8_gemm", case="m4096_n4096_k4096_int8"),
     _planted(
-        "unbalanced-barrier",
-        "one of four warps computes for longer between two barriers",
-        ("waits at barriers",),
-        _chain("100", "threadIdx.x < 32"),
+        "without-tensor-cores", ("tensor cores",), _WITHOUT_TENSOR_CORES, of="int8_gemm", case="m512_n4096_k4096_int8"
     ),
-    _planted(
-        "divergence",
-        "a loop whose length differs from lane to lane",
-        ("warps diverge",),
-        _chain("warp.lane * 2"),
-    ),
-    _planted(
-        "without-cp-async",
-        "copies to shared memory go through registers",
-        ("asynchronous copies", "waits for L1, L2 or DRAM"),
-        _DIRECT_COPY,
-    ),
-    _planted(
-        "heads-apart",
-        "blocks of one head run far apart, and read its keys from DRAM again",
-        ("DRAM traffic",),
-        _HEADS_APART,
-        case="s512_b48_h16_d64_fp16",
-    ),
-    _planted("fewer-blocks", "three quarters of the blocks", (" blocks, ",), _FEWER_BLOCKS, of="wgmma"),
-    _planted(
-        "dependent-arithmetic-wgmma",
-        "a chain of 32 multiply-adds for each row and step",
-        ("instructions executed", "waits of fixed latency"),
-        _WGMMA_CHAIN,
-        of="wgmma",
-    ),
-    _planted(
-        "uncoalesced",
-        "lanes read and write addresses that are far apart",
-        ("sectors moved",),
-        _SCATTERED,
-        of="rmsnorm",
-        case=NORMS,
-    ),
-    _planted("small-grid", "88 blocks, which take all rows", (" blocks, ",), *_SMALL_GRID, of="rmsnorm", case=NORMS),
-    _planted("launched-twice", "the kernel is launched twice", ("kernel launches",), _TWICE, of="rmsnorm", case=NORMS),
-    _planted(
-        "other-tile-order",
-        "tiles run in an order in which L2 forgets the larger matrix",
-        ("DRAM traffic",),
-        *_OTHER_ORDER,
-        of="int8_gemm",
-        case="m4096_n14336_k4096_int8",
-    ),
-    _planted(
-        "more-barriers",
-        "a barrier more for every two products",
-        ("waits at barriers",),
-        _MORE_BARRIERS,
-        of="int8_gemm",
-        case="m4096_n4096_k4096_int8",
-    ),
-    _planted(
-        "without-tensor-cores",
-        "products by dot-product instructions instead of tensor cores",
-        ("tensor cores",),
-        _WITHOUT_TENSOR_CORES,
-        of="int8_gemm",
-        case="m512_n4096_k4096_int8",
-    ),
-    _planted(
-        "more-dram-traffic",
-        "the output is read before it is written",
-        ("DRAM traffic",),
-        _READ_AGAIN,
-        of="swiglu",
-        case="t4096_f14336_bf16",
-    ),
+    _planted("more-dram-traffic", ("DRAM traffic",), _READ_AGAIN, of="swiglu", case="t4096_f14336_bf16"),
 )
