@@ -303,6 +303,7 @@ class Note(Model):
     compared_in_part          the oracle takes long, so only a part of each compared output was looked at
     verified_in_process       memory cannot be shared between processes: inputs and references lay in the measured one
     no_witness                base and head were not timed each in a process of its own, and the text says why
+    load                      how busy a CPU was as its kernel began to be timed
     left_processes            processes that a library had started were still running, and were ended
     paused                    there were pauses before samples, since the GPU ran at its power limit
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -127,6 +128,9 @@ def run(
     number = 1 + max((_processes_of(growing.record, part) for part in plan.parts), default=0)
     growing.note(Note(code="seed", text=f"seed {plan.how.seed} from process {number} on"), *isolation.notes())
     on_gpu = environment.kind(plan.environment) == "cuda"
+    if not on_gpu:
+        load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
+        growing.note(Note(code="load", text=load))
     try:
         with (
             lock.device(plan.environment.device.uuid),

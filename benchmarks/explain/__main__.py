@@ -7,13 +7,10 @@ explanation names what was planted is asserted by tests/benchmarks/explain, from
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from unittest import mock
 
 import click
 
@@ -21,12 +18,6 @@ from benchmarks.explain.causes import CAUSES, Cause
 from benchmarks.fuzzing import bug as planting
 from benchmarks.fuzzing.bug import KERNELGATE, Bug, Planted
 from kernelgate.bench import record
-from kernelgate.bench.build import library
-from kernelgate.bench.build.archs import only_gpu
-from kernelgate.bench.build.library import Sides
-from kernelgate.bench.explain import nsight
-from kernelgate.bench.explain.nsight import Profiler
-from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.record import Process, RunRecord, Timing
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say
@@ -53,12 +44,10 @@ def main(names: tuple[str, ...], output: Path) -> None:
         say(f"built {len(trees)} libraries")
         causes = [cause for cause in causes if cause.base.id in trees and cause.head.id in trees]
         with ThreadPoolExecutor(AT_A_TIME) as commands:
-            timed = list(commands.map(lambda cause: time(cause, trees, folder), causes))
-        say("timed")
-        for cause, made, profiles in zip(causes, timed, profile(causes, trees, folder), strict=True):
-            if made is not None:
-                write(small(made, profiles), output / f"{cause.name}.json")
-                say(f"{cause.name}: {profiles.failures or 'done'}")
+            for cause, made in zip(causes, commands.map(lambda one: measure(one, trees, folder), causes), strict=True):
+                if made is not None:
+                    write(small(made), output / f"{cause.name}.json")
+                    say(f"{cause.name}: {len(made.profile)} profiles")
 
 
 def build(bugs: Iterable[Bug], folder: Path) -> dict[str, Planted]:
@@ -77,56 +66,37 @@ def build(bugs: Iterable[Bug], folder: Path) -> dict[str, Planted]:
         return {one.bug.id: one for one in builders.map(built, bugs) if one is not None}
 
 
-def time(cause: Cause, trees: dict[str, Planted], folder: Path) -> RunRecord | None:
-    """What `kernelgate bench` measured; None where it could not."""
+def measure(cause: Cause, trees: dict[str, Planted], folder: Path) -> RunRecord | None:
+    """What `kernelgate bench` and `kernelgate profile` measured; None where nothing could be timed."""
     base, head = trees[cause.base.id], trees[cause.head.id]
     path = folder / f"{cause.name}.json"
-    libraries = ("--base-library", str(base.library), "--head-library", str(head.library))
-    lines: list[str] = []
-    code = supervise.run(
-        (*KERNELGATE, "bench", *libraries, "--case", cause.case, *SIZE, "--seed", "1", "-o", str(path)),
-        cwd=base.tree,
-        env=base.environment,
-        limits=LIMITS,
-        on_line=lines.append,
-        on_silence=lambda _: None,
-    )
-    if code != 0:
-        say(f"{cause.name}: bench exited with {code}: {' '.join(lines[-5:])}")
-        return None
-    return record.read(path)
+    both = ("--base-library", str(base.library), "--head-library", str(head.library), "--case", cause.case)
+    for verb, *rest in (
+        ("bench", *SIZE, "--seed", "1", "-o", str(path)),
+        ("profile", "--set", "full", "--out", str(folder / "profile" / cause.name), "--record", str(path)),
+    ):
+        lines: list[str] = []
+        code = supervise.run(
+            (*KERNELGATE, verb, *both, *rest),
+            cwd=base.tree,
+            env=base.environment,  # with the variables that choose the code path
+            limits=LIMITS,
+            on_line=lines.append,
+            on_silence=lambda _: None,
+        )
+        if code != 0:
+            say(f"{cause.name}: {verb} exited with {code}: {' '.join(lines[-5:])}")
+    return record.read(path) if path.exists() else None
 
 
-def profile(causes: Sequence[Cause], trees: dict[str, Planted], folder: Path) -> Iterator[nsight.ProfilingResult]:
-    """The profiles of each cause in turn, while the next one's processes load torch."""
-    with ExitStack() as stack:
-        waiting = [_started(causes[0], trees, folder, stack)]
-        for following in (*causes[1:], None):
-            if following is not None:
-                waiting.append(_started(following, trees, folder, stack))
-            yield nsight.profiled(waiting.pop(0))
-
-
-def _started(cause: Cause, trees: dict[str, Planted], folder: Path, stack: ExitStack) -> Profiler:
-    base, head = (trees[bug.id] for bug in (cause.base, cause.head))
-    card: str = cause.base.kernel
-    before, after = (library.read_all(one.library).built[card] for one in (base, head))
-    sides = {card: Sides(before, after)}
-    chosen = commit.select_cases(commit.judged(cards.of_checkout(base.tree), sides), "cuda", None, (cause.case,))
-    # With the variables that choose the code path: else the library would run, and ncu profile, another kernel.
-    with mock.patch.dict(os.environ, planting.PATHS.get(cause.base.path, {})):
-        ready = nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))
-        return stack.enter_context(ready)
-
-
-def small(made: RunRecord, profiles: nsight.ProfilingResult) -> RunRecord:
+def small(made: RunRecord) -> RunRecord:
     """What an explanation needs of the record: times of base and head, and the profiles."""
     return made.model_copy(
         update={
             "processes": tuple(_only_sides(process) for process in made.processes if process.role == "paired"),
             **dict.fromkeys(("builds", "checks", "costs", "notes"), ()),
             "expected": None,
-            "profile": profiles.profiles,
+            "profile": tuple(one.model_copy(update={"hot_spots": None}) for one in made.profile),
         }
     )
 

@@ -23,7 +23,6 @@ class Cause:
     """One difference between two builds of a kernel whose effect on the time is known by what it is."""
 
     name: str
-    what: str
     base: Bug
     head: Bug
     case: str
@@ -200,118 +199,39 @@ _READ_AGAIN = Edit(
 )
 
 
-def _mma_sync(name: str, what: str, named: tuple[str, ...], *edits: Edit, case: str = TARGET) -> Cause:
-    return Cause(name, what, AS_IT_IS["mma_sync"], _build("attention", "mma_sync", name, *edits), case, named)
-
-
-def _other(name: str, what: str, base: str, case: str, named: tuple[str, ...], *edits: Edit) -> Cause:
-    unmodified = AS_IT_IS[base]
-    return Cause(name, what, unmodified, _build(unmodified.kernel, unmodified.path, name, *edits), case, named)
+def _planted(name: str, named: tuple[str, ...], *edits: Edit, of: str = "mma_sync", case: str = TARGET) -> Cause:
+    base = AS_IT_IS[of]
+    return Cause(name, base, _build(base.kernel, base.path, name, *edits), case, named)
 
 
 CAUSES = (
-    _mma_sync(
-        "dependent-arithmetic",
-        "a chain of 16 multiply-adds for each row and step",
-        ("instructions executed", "waits of fixed latency"),
-        _DEPENDENT,
-    ),
-    _mma_sync(
-        "more-instructions",
-        "two multiply-adds more for each score, all independent",
-        ("instructions executed",),
-        _INDEPENDENT,
-    ),
-    _mma_sync("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy ",), *_SHARED),
+    _planted("dependent-arithmetic", ("instructions executed", "waits of fixed latency"), _DEPENDENT),
+    _planted("more-instructions", ("instructions executed",), _INDEPENDENT),
+    _planted("occupancy-by-shared-memory", ("occupancy ",), *_SHARED),
     Cause(
         "occupancy-by-registers",
-        "two blocks on a multiprocessor instead of four, with twice the registers",
         _build("attention", "mma_sync", "four-blocks", _sm90(4, _SMALL_TILE)),
         _build("attention", "mma_sync", "two-blocks", _sm90(2, _SMALL_TILE)),
         TARGET,
         ("occupancy ",),
     ),
-    _mma_sync("spills", "registers for four blocks instead of two", ("spills, ",), _sm90(4)),
-    _mma_sync(
-        "bank-conflicts",
-        "tiles in shared memory are not swizzled",
-        ("bank conflicts",),
-        Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)"),
+    _planted("spills", ("spills, ",), _sm90(4)),
+    _planted("bank-conflicts", ("bank conflicts",), Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)")),
+    _planted("unbalanced-barrier", ("waits at barriers",), _chain("100", "threadIdx.x < 32")),
+    _planted("divergence", ("warps diverge",), _chain("warp.lane * 2")),
+    _planted("without-cp-async", ("asynchronous copies", "waits for L1, L2 or DRAM"), _DIRECT_COPY),
+    _planted("heads-apart", ("DRAM traffic",), _HEADS_APART, case="s512_b48_h16_d64_fp16"),
+    _planted("fewer-blocks", (" blocks, ",), _FEWER_BLOCKS, of="wgmma"),
+    _planted(
+        "dependent-arithmetic-wgmma", ("instructions executed", "waits of fixed latency"), _WGMMA_CHAIN, of="wgmma"
     ),
-    _mma_sync(
-        "unbalanced-barrier",
-        "one of four warps computes for longer between two barriers",
-        ("waits at barriers",),
-        _chain("100", "threadIdx.x < 32"),
+    _planted("uncoalesced", ("sectors moved",), _SCATTERED, of="rmsnorm", case=NORMS),
+    _planted("small-grid", (" blocks, ",), *_SMALL_GRID, of="rmsnorm", case=NORMS),
+    _planted("launched-twice", ("kernel launches",), _TWICE, of="rmsnorm", case=NORMS),
+    _planted("other-tile-order", ("DRAM traffic",), *_OTHER_ORDER, of="int8_gemm", case="m4096_n14336_k4096_int8"),
+    _planted("more-barriers", ("waits at barriers",), _MORE_BARRIERS, of="int8_gemm", case="m4096_n4096_k4096_int8"),
+    _planted(
+        "without-tensor-cores", ("tensor cores",), _WITHOUT_TENSOR_CORES, of="int8_gemm", case="m512_n4096_k4096_int8"
     ),
-    _mma_sync(
-        "divergence",
-        "a loop whose length differs from lane to lane",
-        ("warps diverge",),
-        _chain("warp.lane * 2"),
-    ),
-    _mma_sync(
-        "without-cp-async",
-        "copies to shared memory go through registers",
-        ("asynchronous copies", "waits for L1, L2 or DRAM"),
-        _DIRECT_COPY,
-    ),
-    _mma_sync(
-        "heads-apart",
-        "blocks of one head run far apart, and read its keys from DRAM again",
-        ("DRAM traffic",),
-        _HEADS_APART,
-        case="s512_b48_h16_d64_fp16",
-    ),
-    _other("fewer-blocks", "three quarters of the blocks", "wgmma", TARGET, (" blocks, ",), _FEWER_BLOCKS),
-    _other(
-        "dependent-arithmetic-wgmma",
-        "a chain of 32 multiply-adds for each row and step",
-        "wgmma",
-        TARGET,
-        ("instructions executed", "waits of fixed latency"),
-        _WGMMA_CHAIN,
-    ),
-    _other(
-        "uncoalesced",
-        "lanes read and write addresses that are far apart",
-        "rmsnorm",
-        NORMS,
-        ("sectors moved",),
-        _SCATTERED,
-    ),
-    _other("small-grid", "88 blocks, which take all rows", "rmsnorm", NORMS, (" blocks, ",), *_SMALL_GRID),
-    _other("launched-twice", "the kernel is launched twice", "rmsnorm", NORMS, ("kernel launches",), _TWICE),
-    _other(
-        "other-tile-order",
-        "tiles run in an order in which L2 forgets the larger matrix",
-        "int8_gemm",
-        "m4096_n14336_k4096_int8",
-        ("DRAM traffic",),
-        *_OTHER_ORDER,
-    ),
-    _other(
-        "more-barriers",
-        "a barrier more for every two products",
-        "int8_gemm",
-        "m4096_n4096_k4096_int8",
-        ("waits at barriers",),
-        _MORE_BARRIERS,
-    ),
-    _other(
-        "without-tensor-cores",
-        "products by dot-product instructions instead of tensor cores",
-        "int8_gemm",
-        "m512_n4096_k4096_int8",
-        ("tensor cores",),
-        _WITHOUT_TENSOR_CORES,
-    ),
-    _other(
-        "more-dram-traffic",
-        "the output is read before it is written",
-        "swiglu",
-        "t4096_f14336_bf16",
-        ("DRAM traffic",),
-        _READ_AGAIN,
-    ),
+    _planted("more-dram-traffic", ("DRAM traffic",), _READ_AGAIN, of="swiglu", case="t4096_f14336_bf16"),
 )

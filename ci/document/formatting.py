@@ -69,7 +69,7 @@ def percent(value: float, places: int = 1, sign: bool = False) -> str:
         return f"over {'−' if value < 0 else '+' if sign else ''}{LARGEST:,.0f}%"
     rounded = round(value, places)
     mark = "" if rounded == 0 else "−" if rounded < 0 else "+" if sign else ""
-    return f"{mark}{abs(rounded):.{places}f}%"
+    return f"{mark}{abs(rounded):,.{places}f}%"
 
 
 def _believable(change: float, digits: int) -> float:
@@ -100,6 +100,12 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     digits = places(interval)
     low, high = _ends(interval, digits, fell=change < 0)
     return percent(abs(_believable(change, digits)), digits), f"({low} to {high}%)"
+
+
+def moved(change: float, digits: int = 1) -> str:
+    """ "4.9% slower"; of what rounds to nothing "as fast"."""
+    size = percent(abs(change), digits)
+    return "as fast" if size == percent(0.0, digits) else f"{size} {'slower' if change > 0 else 'faster'}"
 
 
 def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:

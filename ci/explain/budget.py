@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.explain import split
 from kernelgate.ci.explain.split import LogPart, Profiles
 
@@ -104,7 +105,7 @@ def budget(
     sides = Profiles.usable(before, after)
     parts = split.parts(sides)
     total = sum(part.log for part in parts)
-    profiled = 100 * math.expm1(total) if parts else None
+    profiled = percent(total) if parts else None
     if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
         # What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
         # a kernel that waits for DRAM takes no longer.
@@ -112,7 +113,7 @@ def budget(
         cost = math.copysign(min(abs(log), abs(left)), log) if log * left > 0 else 0.0
         parts.append(LogPart("sm_mhz", *clocks, cost))
         total = sum(part.log for part in parts)
-    shown = 100 * math.expm1(total)
+    shown = percent(total)
     # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of
     # it.
     points = shown / total if total else 100.0
@@ -184,12 +185,12 @@ def sentences(found: Budget) -> tuple[str, ...]:
     """The causes in one sentence, then what did not change; where the profiles do not show the change, that alone."""
     if found.profiled_pct is None:
         return ("the profile does not say: it holds no duration of both sides.",)
-    profiled, measured = (formatting.percent(one, 1, sign=True) for one in (found.profiled_pct, found.change_pct))
+    profiled, measured = map(formatting.moved, (found.profiled_pct, found.change_pct))
     if not found.is_shown:
-        apart = f"under the profiler, at equal clocks and with cold caches, {profiled}, and {measured} as measured"
+        apart = f"{profiled} under the profiler, at equal clocks and with cold caches, but {measured} as measured"
         return (f"not known: {apart}. {_ruled_out(found)}",)
     if not found.causes:
-        return (f"not known: the profile shows {profiled}, and no figure that makes up for it. {_ruled_out(found)}",)
+        return (f"not known: {profiled} under the profiler, and no figure of it says why. {_ruled_out(found)}",)
     unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
 
@@ -204,8 +205,11 @@ def _clauses(found: Budget) -> Iterator[str]:
     change, explained = abs(found.change_pct), sum(abs(one.share_pct) for one in found.causes)
     first, *others = found.causes
     part = "in part " if explained < MOSTLY * change else ""
-    whole = f" of the {change:.1f}" if abs(first.share_pct) <= 1.05 * change else ""
-    yield f"{part}{cause(first)}: {abs(first.share_pct):.1f}{whole} points"
+    # Together with what works against it, a cause may be more than the change; alone it is at most all of it.
+    alone = not found.against or abs(found.against[-1].share_pct) < LARGE * change
+    share = round(abs(first.share_pct), 1)
+    points = f"all {change:.1f}" if alone and share >= round(change, 1) else f"{share:.1f} of the {change:.1f}"
+    yield f"{part}{cause(first)}: {points} points"
     for one in others[: MOST - 1]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"

@@ -14,7 +14,7 @@ from typing import Literal
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, unexpected
 from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
-from kernelgate.ci.document import render
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
@@ -33,8 +33,9 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
-from kernelgate.ci.report.headline import NOW, reading, with_consequence
+from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links, docs
+from kernelgate.ci.report.now import NOW, reading
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
@@ -297,7 +298,8 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
     decided = evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
     shown, deciding = (claims.assess(written, measured, one, policy.gates) for one in (verdict, decided))
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
-    read = any(build.kernels for build in measured.builds)
+    # Of a CPU kernel nothing spills that the compiler tells.
+    read = any(build.kernels for build in measured.builds) or formatting.on_cpu(measured.environment.device)
     unread = not read and policy.static.new_spills == "fail" and not correctness.is_wrong(measured)
     part = replace(part, claims=tuple(one.line for one in shown), remarks=(_UNREAD,) if unread else ())
     nights = asked.trusted.nights(measured)
@@ -381,7 +383,7 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     if why == DRAFT:
         # Nothing may pass: GitHub merges by itself what is marked ready before its measurement has begun.
         report = Report(
-            headline=(Mark.UNKNOWN, " Held until it is measured: this is a draft"),
+            headline=with_consequence(Mark.UNKNOWN, ("not measured yet: this is a draft",), UNTRUSTED),
             summary=("It is measured once it is marked ready for review.",),
             now=(
                 NOW,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kernelgate.bench.record import RunRecord, TimedCase, TimedProcess
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.history.entry import SCHEMA, CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.judge import cards, estimate, location
 from kernelgate.ci.judge.case import CaseVerdict
@@ -20,7 +21,6 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.prior import seen
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy import constants
 from kernelgate.ci.policy.policy import Policy

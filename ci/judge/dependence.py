@@ -15,10 +15,11 @@ import numpy as np
 
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import location, stats, validity
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array, Pooled
-from kernelgate.ci.judge.validity import Finding, Moved, percent
+from kernelgate.ci.judge.validity import Finding, Moved
 
 CARRY_OVER = "carry_over"
 CLOCK_DEPENDENT = "clock_dependent"

@@ -11,12 +11,13 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, compared
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
-from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 
 MINIMUM_ROUNDS: Final = 20
@@ -290,7 +291,7 @@ def _usable(
         fewer = f"fewer than {MINIMUM_ROUNDS} rounds and are left out"
         findings.append(Finding("short_process", f"{short} have {fewer}", False))
     if len(long) < minimum:
-        few = f"processes {what} with at least {MINIMUM_ROUNDS} rounds: {len(long)}"
+        few = f"{len(long)} process{'' if len(long) == 1 else 'es'} {what} with at least {MINIMUM_ROUNDS} rounds"
         findings.append(Finding("too_few", f"{few}; it takes {minimum}", True))
     elif len(used) < minimum:
         throttled = f"the GPU was throttled in {len(long) - len(used)} of {len(long)} processes"

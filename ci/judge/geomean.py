@@ -15,12 +15,12 @@ import numpy as np
 from scipy import linalg
 
 from kernelgate.bench.record import CaseKey
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import inference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, within_gates
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy.policy import Policy
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20

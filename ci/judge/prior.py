@@ -18,8 +18,8 @@ import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge.stats import MISS, Array, Pooled
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.policy import bounds
 from kernelgate.ci.policy.bounds import PolicySection
 

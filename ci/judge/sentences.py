@@ -108,7 +108,10 @@ def noise(cases: Sequence[CaseVerdict]) -> str:
     if any(case.change_pct is None for case in cases):
         return "too little was measured"
     seen = _smallest_visible(cases)
-    return "too few repeats to be sure of a direction" if seen is None else f"too noisy; {unseen(seen)}"
+    if seen is None:
+        made = min(case.processes for case in cases)
+        return f"{formatting.counted(made, 'repeat')} {'is' if made == 1 else 'are'} too few to be sure"
+    return f"too noisy; {unseen(seen)}"
 
 
 def shown(cases: Sequence[CaseVerdict]) -> str | None:

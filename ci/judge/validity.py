@@ -16,6 +16,7 @@ import numpy as np
 from kernelgate.bench.core import dtypes, hardware
 from kernelgate.bench.record import Case, Device, TimedProcess, rates
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import Gates
@@ -98,13 +99,6 @@ class Moved:
 
 
 LEFT_OUT, SHARED = ", which are left out", ", base and head alike"
-LARGEST_LOG: Final = 25.0
-"""Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
-
-
-def percent(logarithm: float) -> float:
-    """A log ratio as a change in percent."""
-    return 100 * math.expm1(min(logarithm, LARGEST_LOG))
 
 
 def throttled(process: TimedProcess) -> tuple[str, ...]:

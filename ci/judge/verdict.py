@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.formatting import counted, plain
 from kernelgate.ci.judge import (
     apart,
@@ -42,7 +43,6 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
 from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
 

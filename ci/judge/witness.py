@@ -15,10 +15,11 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.correctness import checks
 from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
-from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates
 
 WITNESS: tuple[Role, ...] = ("witness",)

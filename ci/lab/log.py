@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
-from math import expm1, hypot, log1p
+from math import hypot, log1p
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, computed_field
 
 from kernelgate.bench.record import Model
+from kernelgate.ci.document.change import percent
 
 SCHEMA: Final = "kernelgate.session/1"
 FILE = "log.jsonl"
@@ -159,7 +160,7 @@ class TriedChange(_Worked):
         for end in (0, 1):
             ends = (log1p(one.interval_pct[end] / 100) for one in self.outcomes)
             reach.append(hypot(*(far - near for far, near in zip(ends, logs, strict=True))) / count)
-        low, near, high = (-100 * expm1(log) for log in (center + reach[1], center, center - reach[0]))
+        low, near, high = (-percent(log) for log in (center + reach[1], center, center - reach[0]))
         return near, (low, high)
 
     @computed_field  # type: ignore[prop-decorator]

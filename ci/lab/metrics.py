@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import expm1, log, sqrt
+from math import log, sqrt
 from statistics import fmean, linear_regression, median, stdev
 
 from scipy import special
 
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab.drawings import minutes_words
 from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, SessionSummary
@@ -122,7 +123,7 @@ def _learning(minutes: Sequence[float]) -> tuple[float, tuple[float, float]]:
     slope, begin = linear_regression(range(n), logs)
     left = sum((one - begin - slope * at) ** 2 for at, one in enumerate(logs))
     half = float(special.stdtrit(n - 2, 1 - TAIL)) * sqrt(left / (n - 2) / (n * (n * n - 1) / 12))
-    return 100 * expm1(slope), (100 * expm1(slope - half), 100 * expm1(slope + half))
+    return percent(slope), (percent(slope - half), percent(slope + half))
 
 
 def _figure(

@@ -209,7 +209,8 @@ def _times(one: CaseMemory) -> str:
 
 
 def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
-    """ "0.31× of PyTorch in S=512: profile first"; nothing where no case is below the policy's minimum."""
+    """ "0.31× of PyTorch in S=512"; nothing where no case is below the policy's minimum. What to do is said once, by
+    the next step."""
     below = reference.far_below(gpu.verdict, gates)
     if gpu.record is None or gpu.is_wrong or not below:
         return ()
@@ -217,8 +218,4 @@ def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     name = formatting.reference(gpu.record.cards)
     case = formatting.names(gpu.record.cases, gpu.record.cards).get(worst.key, Code(worst.id))
     beside = f" and {formatting.counted(others, 'more case')} below {gates.reference_min:g}×" if others else ""
-    on_cpu = formatting.on_cpu(gpu.record.environment.device)
-    tool = Code("perf record" if on_cpu else "kernelgate profile")
-    return (
-        (Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, f"{beside}: profile before anything else, with ", tool),
-    )
+    return ((Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, beside),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
@@ -20,7 +21,7 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import accuracy, correctness, headline, links, machine, remarks, speed, why
+from kernelgate.ci.report import accuracy, correctness, headline, links, machine, now, remarks, speed, summary, why
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Baseline, GpuReport, JudgedCase, judged, of_record
 from kernelgate.ci.report.headline import named
@@ -51,14 +52,19 @@ def build(
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
 
     def everywhere(of: Callable[[GpuReport], Iterable[Line]]) -> list[Line]:
-        return [named(label, line) for gpu, label in each for line in of(gpu)]
+        """What is the same on every GPU is said once."""
+        found = [(label, tuple(of(gpu))) for gpu, label in each]
+        measured = [lines for (gpu, _), (_, lines) in zip(each, found, strict=True) if gpu.record is not None]
+        alike = {line for line in chain(*measured) if all(line in lines for lines in measured)}
+        told = [("" if line in alike else label, line) for label, lines in found for line in lines]
+        return [named(label, line) for label, line in dict.fromkeys(told)]
 
     far_below = everywhere(lambda gpu: accuracy.far_below_reference(gpu, policy.gates))
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     made = Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=headline.summary(gpus, decision, policy, places, drawn),
+        summary=summary.line(gpus, decision, policy, places, drawn),
         remarks=(
             *remarks.accepted(gpus, decision),
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
@@ -72,7 +78,7 @@ def build(
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
-        now=headline.now(gpus, decision, places, bool(far_below)) if merge else headline.together(deciding),
+        now=now.step(gpus, decision, places, bool(far_below)) if merge else now.together(deciding),
         sections=tuple(
             replace(part, title=f"{label}: {part.title}" if label else part.title)
             for gpu, label in each
@@ -82,7 +88,7 @@ def build(
         + remarks.compiler_warning_sections(gpus),
         elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
-    return headline.reading(made)
+    return now.reading(made)
 
 
 def reported(

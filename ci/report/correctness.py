@@ -27,8 +27,8 @@ _WRONG = "Wrong result in"
 _DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
 
 
-def headline(record: RunRecord) -> Line:
-    """The first line where a result is wrong: how many cases, and which kind."""
+def headline(record: RunRecord, where: Line = ()) -> Line:
+    """The first line where a result is wrong: how many cases, `where`, and which kind."""
     failed = fuzz_failures(record)
     if failed:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
@@ -37,13 +37,14 @@ def headline(record: RunRecord) -> Line:
         kinds = {result.kind for _, result in failed}
         did = _DID.get(kinds.pop(), _WRONG) if len(kinds) == 1 else _WRONG
         common = _shared(record, failed)
-        return (f"{did} {len(failed)} of {counted(total, 'fuzz case')}{of}", f", all with {common}" if common else "")
+        said = f"{did} {len(failed)} of {counted(total, 'fuzz case')}{of}"
+        return (said, *where, f", all with {common}" if common else "")
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
-        return ("Wrong result in timed calls of ", which)
-    return ("Wrong result: the fuzz run failed",)
+        return ("Wrong result in timed calls of ", which, *where)
+    return ("Wrong result", *where, ": the fuzz run failed")
 
 
 def titles(record: RunRecord) -> dict[str, str]:
@@ -154,7 +155,8 @@ def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> L
     if beside_wrong:
         return (Mark.NONE, f" {passed} of {total} passed")
     if passed < ran:
-        beside = f"the base does the same in the other {ran - passed}, so that they do not block"
+        others = "the other one, so that it does" if ran - passed == 1 else f"the other {ran - passed}, so that they do"
+        beside = f"the base does the same in {others} not block"
         return (Mark.SLIGHT, f" correct in {passed} of {total}; {beside}", *untried)
     # No test of equality survives calls that differ on the same inputs.
     differs = any(result.repeatable is False for result in fuzz.results)

@@ -29,6 +29,7 @@ from markupsafe import Markup
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import drawing, formatting
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.history import nights
@@ -98,12 +99,8 @@ class Against:
 
 def _apart(change: float, head: float | None, base: float | None, means: Means) -> Against:
     reach = math.hypot(head, base) if head is not None and base is not None else None
-    interval = None if reach is None else (_pct(change - reach), _pct(change + reach))
-    return Against(_pct(change), interval, means)
-
-
-def _pct(log: float) -> float:
-    return 100 * math.expm1(min(log, 50.0))
+    interval = None if reach is None else (percent(change - reach), percent(change + reach))
+    return Against(percent(change), interval, means)
 
 
 def _inverted(change_pct: float) -> float:

@@ -1,8 +1,7 @@
-"""The lines above the table: what was found and whether it blocks, how sure that is, and what to do now.
+"""The first line: what was found, and whether it blocks.
 
-Comment, check run, annotation and terminal all take their first line from here. Its mark, the words on blocking and the
-check's conclusion come from one `Decision` and cannot contradict each other. Nobody should have to look for the next
-command, whatever was found.
+Comment, check run, annotation and terminal all take it from here. Its mark, the words on blocking and the check's
+conclusion come from one `Decision` and cannot contradict each other. How sure that is: summary.py; what to do: now.py.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import shell, visible
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import (
-    CERTAIN,
-    CaseVerdict,
     Direction,
     MeanVerdict,
     Outcome,
@@ -27,14 +24,12 @@ from kernelgate.ci.judge.case import (
     Status,
     severity,
 )
-from kernelgate.ci.judge.correctness import new_sanitizer_findings, wrong_outputs
+from kernelgate.ci.judge.correctness import new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.judge.validity import BIMODAL
-from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import correctness, links, remarks
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.report import correctness, remarks
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, docs
 
 OWN_WORDS = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
 """What blocks and is itself the verdict: the words of the GPU where it was found say it."""
@@ -69,7 +64,9 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     if lost and not decision.blocks and all(one.cause == "machine" for one in decision.held):
         # What is known of the others is all that is known.
         mark, said = Mark.RUNNER, words.text
-    text = (*uncapped(said), *_best_elsewhere(gpus, worst, words))
+    best = best_elsewhere(gpus, worst, words)
+    won: Line = (f", {_upto(_faster(best), len(best.cases))} on ", Code(best.label)) if best else ()
+    text = (*uncapped(said), *won)
     if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
         mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), *_beside(words))
     elif is_incomplete(worst, decision):
@@ -89,15 +86,17 @@ def is_lost(gpu: GpuReport) -> bool:
     return gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS)
 
 
-def _best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> Line:
-    """ ", 2 up to 15.0% faster on `l4`", where nothing is faster on the GPU that the line is about."""
+def best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> GpuReport | None:
+    """Where most is won, where nothing is faster on the GPU that the first line is about."""
     if words.mark.tone not in ("bad", "warn") or any(_gains(one) for one in worst.cases):
-        return ()
-    others = [(gpu, faster) for gpu in gpus if (faster := [one for one in gpu.cases if _gains(one)])]
-    if not others:
-        return ()
-    gpu, faster = min(others, key=lambda one: one[1][0].case.change_pct or 0.0)
-    return (f", {_upto(faster, len(gpu.cases))} on ", Code(gpu.label))
+        return None
+    return min(
+        (gpu for gpu in gpus if _faster(gpu)), key=lambda one: _faster(one)[0].case.change_pct or 0.0, default=None
+    )
+
+
+def _faster(gpu: GpuReport) -> list[JudgedCase]:
+    return sorted((one for one in gpu.cases if _gains(one)), key=lambda one: one.case.change_pct or 0.0)
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
@@ -204,7 +203,7 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
     """`gpus`: whose records name what compute-sanitizer found."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
     words = CAUSES[blocker.code]
-    if blocker.code is BlockCode.SANITIZER and (found := _sanitized(gpus, blocker)) is not None:
+    if blocker.code is BlockCode.SANITIZER and (found := sanitized(gpus, blocker)) is not None:
         # The line of the source is enough where it is known: the kernel is named below.
         bounded = {"text": visible(found.text, 60), "tool": found.tool and visible(found.tool, 20)}
         at_line = {"kernel": None} if found.file and found.line else {}
@@ -217,44 +216,11 @@ def cause(blocker: Blocker, named_: bool, gpus: Sequence[GpuReport] = ()) -> Lin
     return (words, *((subject,) if words.endswith(" ") else ()), *where)
 
 
-def _sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
+def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | None:
     """The first finding that the blocker stands for."""
     records = (gpu.record for gpu in gpus if gpu.record is not None and gpu.label == (blocker.gpu or ""))
     found = (one for record in records for one in new_sanitizer_findings(record))
     return next((one for one in found if (one.kernel or "") == blocker.subject), None)
-
-
-NOW = Strong("Now:")
-PROFILE: Line = (
-    *(NOW, " ", Code("kernelgate profile"), " says what takes the time ("),
-    *(docs("how to read it", "CUDA_COOKBOOK.md"), ")."),
-)
-SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
-UNBLOCK: Mapping[BlockCode, Line] = {
-    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
-    BlockCode.SANITIZER: (
-        *(NOW, Code("kernelgate sanitize"), " looks again on your GPU ("),
-        *(docs("what it watches", "fuzzing.md#compute-sanitizer"), ")."),
-    ),
-    BlockCode.LESS_ACCURATE: (
-        *(NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again ("),
-        *(docs("how it is measured", "statistics.md#accuracy"), ")."),
-    ),
-    BlockCode.BELOW_REFERENCE: PROFILE,
-    BlockCode.MEMORY: (
-        *(NOW, " free or reuse the workspace of a call; see ", docs("what is counted", "comment.md#memory"), "."),
-    ),
-    BlockCode.NEW_SPILLS: (
-        *(NOW, " use fewer registers: ", docs("what helps", "CUDA_COOKBOOK.md#register-spills"), "; "),
-        *(Code("kernelgate resources"), " shows them without a GPU."),
-    ),
-    BlockCode.OCCUPANCY_LOSS: (
-        *(NOW, " win occupancy back: ", docs("what helps", "CUDA_COOKBOOK.md#occupancy"), "; "),
-        *(Code("kernelgate resources"), " shows it without a GPU."),
-    ),
-    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
-}
-"""How to get rid of what blocks, where it is the same for all; the others depend on what was found."""
 
 
 def _beside(words: Words) -> Line:
@@ -298,12 +264,14 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     if gpu.failure is not None:
         return _failed(gpu.failure, label)
     if gpu.record is not None and gpu.is_wrong:
-        return Words(Mark.WRONG, (*correctness.headline(gpu.record), *label))
+        return Words(Mark.WRONG, correctness.headline(gpu.record, label))
     if gpu.record is None:
         return Words(Mark.UNKNOWN, ("Not measured",))
     # Such as " on the L4" or " on AMD EPYC, CPU kernel".
     device = gpu.record.environment.device
     where = label or (*formatting.device(device), *((", CPU kernel",) if formatting.on_cpu(device) else ()))
+    if gpu.verdict is not None and gpu.verdict.verdict is Outcome.INCONCLUSIVE:
+        where = (*where, *(f" ({note.text})" for note in gpu.record.notes if note.code == "load"))
     if gpu.verdict is None:
         return _untimed(gpu.record, where)
     if unrun := cards.notes(gpu.record, cards.NO_CASES):
@@ -371,14 +339,15 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
     if undecided and not _group(cases, Status.LIKELY_FASTER):
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
         reason = why_undecided(undecided, verdict.against != "base")
-        text = (f"Cannot tell{partly}: ", reason, _beside_them(cases, undecided))
+        text = (f"Cannot tell{partly}", *where, f": {reason}", _beside_them(cases, undecided))
         return Words(Mark.UNKNOWN, text, undecided[0])
     for status in (Status.SLOWER, Status.LIKELY_FASTER, Status.IMPROVED, Status.FASTER):
         if _group(cases, status):
             return _changed(verdict, cases, status, where)
     unchanged = len(_group(cases, Status.UNCHANGED))
     rest = f"{unchanged} of {len(cases)} cases within {sentences.margin(gates)}"
-    return Words(Mark.SAME, (f"No change: {rest}", *where, ", the others have no base"))
+    others = "the other has" if len(cases) - unchanged == 1 else "the others have"
+    return Words(Mark.SAME, (f"No change: {rest}", *where, f", {others} no base"))
 
 
 def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
@@ -448,7 +417,9 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
     code, _ = Counter(finding.code for _, finding in blamed).most_common(1)[0]
     shared = {one.case.key for one, finding in blamed if finding.code == code}
     message = formatting.sentence(next(finding.message for _, finding in blamed if finding.code == code))
-    return message if len(shared) == 1 else f"{message} (one of {len(shared)} such cases)"
+    if len(shared) == 1:
+        return message
+    return f"{message}; {'1 other case is' if len(shared) == 2 else f'{len(shared) - 1} other cases are'} alike"
 
 
 def two_speeds(speeds: Sequence[Speeds]) -> str:
@@ -463,298 +434,3 @@ def two_speeds(speeds: Sequence[Speeds]) -> str:
 
 def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:
     return [one for one in cases if one.status is which]
-
-
-# How sure that is, and which commits were compared --------------------------------------------------------------------
-
-
-def summary(
-    gpus: Sequence[GpuReport], decision: Decision, policy: Policy, places: Links, on_page: str | None = None
-) -> Line:
-    """`on_page`: what of the page is worth a link here, such as "plots"."""
-    worst = deciding_gpu(gpus, decision)
-    others = [
-        piece
-        for gpu in gpus
-        if gpu is not worst
-        for piece in (
-            *of_gpu(gpu, policy.gates, several=True).text,
-            ". ",
-            *(behind(gpu, policy) if gpu.failure else ()),
-        )
-        if not isinstance(piece, Link)
-    ]
-    plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
-    ways = (_compared(worst, places), links.diff(worst.run, places), plots)
-    blocked = also_blocked(gpus, decision, policy.gates)
-    return (*behind(worst, policy), *blocked, *others, *formatting.separated(filter(None, ways), " · "))
-
-
-def behind(gpu: GpuReport, policy: Policy) -> Line:
-    """What the first line rests on, in a sentence or two."""
-    if (failure := gpu.failure) is not None:
-        if failure.fault in (Fault.RUNNER, Fault.DISPUTED):
-            return (f"Nothing was judged{' there' if gpu.label else ''}. ",)
-        if failure.fault is Fault.BUILD:
-            return (Code(failure.message, most=300), " ")
-        message = failure.message[:1].upper() + failure.message[1:].rstrip(".")
-        return (f"{message}. Speed was not judged. ",)
-    if gpu.record is not None and gpu.is_wrong:
-        return ("Speed was not judged. ", *correctness.first_failure(gpu.record))
-    if gpu.verdict is None or not gpu.cases or is_alone(gpu.cases):
-        return ()
-    words = of_verdict(gpu.verdict, gpu.cases, (), policy.gates)
-    return (*_sure(words.about, gpu.cases, policy), " ")
-
-
-def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], policy: Policy) -> Line:
-    """How sure the words of the first line are; of several cases, of the one that it names."""
-    level = docs(f"{100 * INTERVAL_LEVEL:g}% interval", "statistics.md#the-model")
-    if about is None:
-        return _nothing_changed([one.case for one in cases], level)
-    opening = "Likely: " if about.status.is_likely else "Sure: "
-    if isinstance(about, MeanVerdict):
-        low, high = sorted(abs(bound) for bound in about.interval_pct)
-        return (opening, level, f" {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}.")
-    case = about.case
-    if about.status is Status.UNDECIDED:
-        return (_both_speeds(case.speeds),) if case.speeds else _believed(case, level)
-    if case.interval_pct is None:
-        return ("How sure is not known: no interval was measured.",)
-    acts = about.status in (Status.REGRESSED, Status.IMPROVED)
-    gate = "" if acts else f"; {sentences.short_of_gate(case, policy.gates)}"
-    gate = f"; {sentences.repeats(case.processes, policy)} were made" if about.status.is_likely else gate
-    interval = formatting.amount(case.change_pct, case.interval_pct)[1].strip("()")
-    return (opening, level, f" {interval}{_repeats(case)}{gate}.")
-
-
-def _nothing_changed(cases: Sequence[CaseVerdict], level: Link) -> Line:
-    """That nothing changed, by what would have been seen, or else by where every interval lies."""
-    would = sentences.shown(cases)
-    if would:
-        return (f"Shown, not assumed: {would}.",)
-    bounds = [abs(bound) for case in cases for bound in case.interval_pct or () if case.believed]
-    if not bounds:
-        return ("Shown, not assumed.",)
-    return ("Shown, not assumed: every ", level, f" lies within ±{formatting.about(max(bounds))}.")
-
-
-def _believed(case: CaseVerdict, level: Link) -> Line:
-    """Of an undecided case: where its change lies, if that much is known."""
-    if case.interval_pct is None or not case.believed:
-        return ("No interval is shown, since none can be believed.",)
-    seen = sentences.noise([case]).partition("; ")[2]
-    between = formatting.between(case.interval_pct, formatting.places(case.interval_pct))
-    low, high = case.interval_pct
-    side = " slower" if low > 0 else " faster" if high < 0 else ""
-    return (level, f": {between}{side}{f'; {seen}' if seen else ''}.")
-
-
-def _repeats(case: CaseVerdict) -> str:
-    """ ", all 5 repeats agree": each on the direction, by itself."""
-    signs = [(process.change_pct > 0) == ((case.change_pct or 0.0) > 0) for process in case.per_process]
-    if len(signs) < 2:
-        return ""
-    if all(signs):
-        return ", both repeats agree" if len(signs) == 2 else f", all {len(signs)} repeats agree"
-    return f", {sum(signs)} of {len(signs)} repeats agree"
-
-
-def _both_speeds(speeds: Sequence[Speeds]) -> str:
-    """ "Base has one, 145.7 µs; both of head's are slower, by 5% and 13%."."""
-    known = {one.side: one.us for one in speeds}
-    base, head = known.get("base", ()), known.get("head", ())
-    if len(base) != 1 or len(head) != 2:
-        return "How often each side is in which was not the same, so its typical time says nothing."
-    slower = [100 * (us / base[0] - 1) for us in head]
-    alike = {change > 0 for change in slower} if min(map(abs, slower)) >= 0.5 else set()
-    if len(alike) == 1:
-        size = " and ".join(f"{abs(change):.0f}%" for change in slower)
-        words = f"both of head's are {'slower' if alike == {True} else 'faster'}, by {size}"
-    else:
-        apart = " and ".join(formatting.percent(change, 0, sign=True) for change in slower)
-        words = f"head's differ from it by {apart}"
-    return f"Base has one, {formatting.durations(base[0])[0]}; {words}."
-
-
-def _compared(gpu: GpuReport, places: Links) -> Line:
-    untimed = gpu.record is not None and gpu.verdict is None and not gpu.is_wrong
-    if (untimed and gpu.run.base_sha is None) or is_alone(gpu.cases):
-        return ("Of ", *links.commit(gpu.run.head_sha, "the working tree", places), " alone")
-    head = links.commit(gpu.run.head_sha, "The working tree", places)
-    if gpu.verdict and not gpu.is_wrong and gpu.verdict.against != "base":
-        return (*head, " vs the baseline ", Code(gpu.verdict.against))
-    return (*head, " vs ", *links.commit(gpu.run.base_sha, "an unnamed base", places))
-
-
-# What to do now -------------------------------------------------------------------------------------------------------
-
-MAX_CASES = 2
-"""Cases that a command names; of more it names none, which means all."""
-
-
-def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS, far_below: bool = False) -> Line:
-    """The one thing to do next. What blocks comes first, in the order in which it blocks.
-
-    `far_below`: a case is so far below its reference that looking for the reason comes before anything else.
-    """
-    worst = deciding_gpu(gpus, decision)
-    if decision.blockers:
-        return _unblock(gpus, worst, decision, places)
-    if decision.again:
-        return (NOW, " it is measured again by itself, twice at most; ", *_again(worst, (), places), " does it now.")
-    disputed = worst.failure is not None and worst.failure.fault is Fault.DISPUTED
-    if decision.conclusion == "action_required" and (disputed or not decision.held):
-        return (NOW, " somebody with write access has it measured again: ", *_again(worst, (), places))
-    if (lost := next((gpu for gpu in (worst, *gpus) if gpu.failure is not None), None)) is not None:
-        check = docs("Check the runner", "runner.md#5-check-the-machine")
-        machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
-        again = _again(lost, (), places)
-        return (NOW, " nothing in your change to fix; ", *again, " measures it again.", *machine)
-    if decision.open:
-        return (NOW, " ", *_whole(worst, places), " measures what is missing.")
-    return _of_verdict(worst, places, far_below)
-
-
-def together(gpu: GpuReport) -> Line:
-    """Of a comparison with a baseline that leaves it open what holds: what would show it."""
-    verdict = gpu.verdict
-    if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
-        return ()
-    base = ("--base", verdict.against_sha[:7]) if verdict.against_sha else ()
-    command = Code(shell("kernelgate", "bench", *base, "-o", "run.json"))
-    return (NOW, " ", command, " measures head and base side by side: no day lies between them.")
-
-
-NOTHING: Line = (NOW, " nothing to do.")
-
-
-def reading(report: Report) -> Report:
-    """The report, which sends its readers to what they should know where there is nothing to do."""
-    noted = any(line[:1] == (Mark.SLIGHT,) for line in (*report.remarks, *report.checks))
-    read: Line = (NOW, " nothing has to be done; read what is marked ", Mark.SLIGHT, " below.")
-    return replace(report, now=read) if noted and report.now == NOTHING else report
-
-
-def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, places: Links) -> Line:
-    """How to get rid of the first blocker."""
-    first = decision.blockers[0]
-    rest: Line = (" Needs no new measurement.",)
-    match first.code:
-        case BlockCode.WRONG_OUTPUT:
-            return _repeat(gpu, places)
-        case BlockCode.SLOWER:
-            return _regression(gpu, decision, places)
-        case BlockCode.SANITIZER:
-            found = _sanitized(gpus, first)
-            at: Line = (
-                (" at ", Code(f"{found.file}:{found.line}", most=40)) if found and found.file and found.line else ()
-            )
-            return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
-        case BlockCode.DOES_NOT_COMPILE:
-            shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
-            return UNBLOCK[first.code] if shown else (NOW, " ", Code("kernelgate build"), SHOWS_THE_ERROR)
-        case BlockCode.CONTRADICTED_CLAIM:
-            what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
-        case BlockCode.DESCRIPTION:
-            lacking = [one.subject for one in decision.blockers if one.code is BlockCode.DESCRIPTION]
-            named = [piece for one in lacking for piece in (" and ", Code(one, most=80))][1:]
-            what = (" add ", *named, " to ")
-            if gpu.failure is not None or decision.open:
-                rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
-        case _:
-            return UNBLOCK[first.code]
-    described = Link("the description", places.pull) if places.pull else "the description"
-    return (Strong("To unblock:"), *what, described, ".", *rest)
-
-
-def _repeat(gpu: GpuReport, places: Links) -> Line:
-    repeated = correctness.command(gpu.record) if gpu.record else None
-    look = links.diff(gpu.run, places, "the diff")
-    looked: Line = (" and look at ", *look) if look else ()
-    if repeated is not None:
-        return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
-    record = gpu.record
-    if record is None or not (wrong := wrong_outputs(record)):
-        compares = " compares every output with the oracle on your machine"
-        return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
-    # What fuzzing does not see: it calls a few times, and timing many times.
-    timed = _again(gpu, [correctness.argument(record, key.card, key.id) for key in wrong], links.NO_LINKS)
-    passed = record.fuzz is not None and record.fuzz.status == "passed"
-    hint = "; fuzzing had passed, so look for what one call leaves to the next" if passed else ""
-    where: Line = (", in ", *look) if look and passed else looked
-    return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")
-
-
-def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
-    line: list[Piece] = [NOW, " "]
-    if look := links.diff(gpu.run, places, "the diff"):
-        line += ["look for the cause in ", *look, "; "]
-    line += [*_whole(gpu, links.NO_LINKS), " measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
-    if places.on_github:
-        first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
-        case = next((one for one in gpu.cases if one.case.key == first), None)
-        line += [" ", Code(f"/kernelgate accept {_argument(gpu, case) or 'all'} because it is intended")]
-    return tuple(line)
-
-
-def _whole(gpu: GpuReport, places: Links) -> Line:
-    """The command that does everything again: on the pull request, else on this machine."""
-    if places.on_github:
-        return _again(gpu, (), places)
-    return (Code(shell("kernelgate", "pr", *(("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()))),)
-
-
-def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
-    """Where nothing blocks and nothing is missing."""
-    if gpu.record is not None and gpu.is_wrong:
-        return _repeat(gpu, places)
-    undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
-    if gpu.verdict is None or gpu.verdict.refused is not None:
-        return (NOW, " ", *_again(gpu, (), places), " measures it again.")
-    if far_below and not undecided:
-        return PROFILE
-    if gpu.cases and is_alone(gpu.cases):
-        return (NOW, " nothing to do: once this is merged, the next change has a base.")
-    findings = [finding.code for one in undecided for finding in one.case.disqualifying]
-    if findings and IMPOSSIBLE.issuperset(findings):
-        work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
-        return (NOW, *work, *_whole(gpu, links.NO_LINKS), " measures a fix.")
-    if undecided:
-        again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
-        return (NOW, " ", *again, *_tries_again(undecided))
-    if gpu.verdict.verdict is Outcome.SLOWER:
-        look = links.diff(gpu.run, places, "the diff")
-        return (NOW, " nothing has to be done", *((", but the cause is in ", *look) if look else ()), ".")
-    if gpu.cases or gpu.verdict.verdict is Outcome.EQUIVALENT:
-        return NOTHING
-    return (NOW, " ", *_again(gpu, (), places), " measures it again.")
-
-
-IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
-"""Findings of times that no such device gives: measured again, they stay."""
-
-
-def _tries_again(undecided: Sequence[JudgedCase]) -> Line:
-    """With what to look at where the same comes of it."""
-    if any(one.case.speeds for one in undecided):
-        twice = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
-        return (f" tries again.{twice}", docs("guide", "statistics.md#two-modes"), ".")
-    blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
-    if blamed & {"throttled", "clock_change", "drift"}:
-        return (" tries again.", " Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
-    return (" tries again.",)
-
-
-def _argument(gpu: GpuReport, one: JudgedCase | None) -> str:
-    return correctness.argument(gpu.record, one.case.card, one.case.id) if gpu.record and one else ""
-
-
-def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
-    """The command that measures these cases, or all of them, again: on the pull request, else on this machine."""
-    named = tuple(cases) if 0 < len(cases) <= MAX_CASES and all(cases) else ()
-    if places.on_github:
-        return (Code(" ".join(("/kernelgate bench", *named))),)
-    base = gpu.run.base_sha
-    words = [*(("--base", base[:7]) if base else ()), *(word for case in named for word in ("--case", case))]
-    return (Code(shell("kernelgate", "bench", *words, "-o", "run.json"), most=correctness.MAX_COMMAND),)

@@ -20,7 +20,7 @@ from kernelgate.bench.record import Run, timed_cases
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.drawing import Scale, joined, tag
 from kernelgate.ci.document.model import Code, Line, Link, Piece, Strong
-from kernelgate.ci.judge import correctness, sentences
+from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status, severity
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import links, machine, page_figures, page_profile, speed
@@ -79,7 +79,6 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         margin=formatting.threshold(gates.margin_pct),
         profiles=[case for case in every if case.judged is None],
         sizes=[drawing for gpu, label in labelled for drawing in _sizes(gpu, label)],
-        errors=[drawing for gpu, label in labelled for drawing in _errors(gpu, label)],
         data=_embedded(rows),
     )
 
@@ -152,18 +151,6 @@ def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
         return ()
     ladder, title, reference = found
     return page_figures.ladder(ladder, reference, f"{label}: {title}" if label else title)
-
-
-def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:
-    """The fuzzed outputs' errors, a drawing for each card."""
-    if gpu.record is None:
-        return
-    titles = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
-    for check in correctness.checks(gpu.record, "fuzz"):
-        where = ", ".join(filter(None, [label, titles.get(check.card, "")]))
-        title = f"{where}: error of each fuzzed configuration" if where else "Error of each fuzzed configuration"
-        if (drawn := page_figures.errors(check, title)) is not None:
-            yield drawn
 
 
 def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:

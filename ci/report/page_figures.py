@@ -1,4 +1,4 @@
-"""The drawings of one case's times, of a ladder of sizes, and of the errors of the fuzz list."""
+"""The drawings of one case's times, and of a ladder of sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from kernelgate.bench.record import Check, FuzzResult, Telemetry, TimedCase, TimedProcess
+from kernelgate.bench.record import Telemetry, TimedCase, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.drawing import (
     AXIS,
@@ -419,66 +419,3 @@ def _content(
     across = axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
     at_height = [(up.at(value), label) for value, label in ticks]
     return levels(at_height, LADDER_LEFT, LADDER_RIGHT), across, drawn, key
-
-
-# Errors of the fuzz list ----------------------------------------------------------------------------------------------
-
-ERRORS_RIGHT = WIDTH - 22
-ERRORS_TOP, ERRORS_ROW = 18.0, 26.0
-LIMIT = 1.0
-MOST = 1.5
-"""Larger errors stand at the end of the axis."""
-MAX_ROWS = 8
-LANES = 5
-"""Heights at which the dots of a row stand, so that they hide each other less."""
-
-
-def errors(check: Check, title: str) -> Markup | None:
-    """How far each output of one card's fuzz list lay from the oracle, as a share of what its tolerance allows, a row
-    for each dtype; None where nothing was compared."""
-    if not check.results:
-        return None
-    rows: dict[str, list[FuzzResult]] = {}
-    for one in check.results:
-        rows.setdefault(formatting.label({"dtype": str(one.axes.get("dtype", ""))}) or "all", []).append(one)
-    if len(rows) > MAX_ROWS:
-        rows = {"all": list(check.results)}
-    worst = max(_ratio(one) for one in check.results)
-    axis = Scale(0.0, max(LIMIT * 1.05, min(worst, MOST)), NAMES, ERRORS_RIGHT)
-    bottom, limit = ERRORS_TOP + ERRORS_ROW * len(rows), axis.at(LIMIT)
-    drawn = [
-        _errors_row(name, rows[name], axis, ERRORS_TOP + ERRORS_ROW * index) for index, name in enumerate(sorted(rows))
-    ]
-    ticks = [(axis.at(value), f"{value:.0%}") for value in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    failed = [one for one in check.results if not one.passed]
-    words = f"{formatting.counted(len(check.results), 'configuration')}, {len(failed)} failed"
-    far = any(one.error_ratio is None or one.error_ratio > MOST for one in failed)
-    return figure(
-        title,
-        f"{words}. The largest error that is a number is {worst:.0%} of its limit.",
-        bottom + AXIS,
-        axis_below(ticks, ERRORS_TOP, bottom, "error, as a share of what is allowed"),
-        line((limit, ERRORS_TOP - 4), (limit, bottom), "gate"),
-        text(limit, ERRORS_TOP - 7, "limit", "limit gate", MIDDLE),
-        *drawn,
-        note=f"{words}{f'; at the right edge: over {MOST:.0%}, or no number at all' if far else ''}",
-    )
-
-
-def _ratio(one: FuzzResult) -> float:
-    return one.error_ratio if one.error_ratio is not None else 0.0
-
-
-def _errors_row(name: str, results: Sequence[FuzzResult], axis: Scale, top: float) -> Markup:
-    middle = top + ERRORS_ROW / 2
-    drawn = text(NAMES - 6, middle + 4, name, "name", END)
-    drawn += line((NAMES, middle), (ERRORS_RIGHT, middle), "grid")
-    for index, one in enumerate(sorted(results, key=_ratio)):
-        y = middle + 3 * (index % LANES - LANES // 2)
-        if one.passed and one.error_ratio is not None:
-            drawn += tag("circle", cx=axis.at(one.error_ratio), cy=y, r=2.2, class_="passed")
-        elif not one.passed:
-            x = axis.at(MOST if one.error_ratio is None else one.error_ratio)
-            drawn += path([(x - 3.5, y - 3.5), (x + 3.5, y + 3.5)], "failed")
-            drawn += path([(x - 3.5, y + 3.5), (x + 3.5, y - 3.5)], "failed")
-    return drawn

@@ -95,27 +95,22 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
     """
     profiles = {one.key: one for one in both_sides(record)}
     news = sorted((one for one in cases if one.status.is_news), key=lambda one: not one.status.is_slower)
-    profiled = [one for one in news if one.case.key in profiles]
+    past = any(status in PAST for status in (*(one.status for one in news), *(mean.status for mean in verdict.means)))
+    alike = [one for one in cases if past and news and _moved_alike(one, news[0])]
+    profiled = [one for one in (*news, *alike) if one.case.key in profiles]
     case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:
-        past = [one for one in news if one.status in PAST]
-        past_together = any(mean.status in PAST for mean in verdict.means)
-        return (
-            ((Strong("Why"), *_on(label), *_not_profiled(record, news, bool(profiled))),)
-            if past or past_together
-            else ()
-        )
+        return ((Strong("Why"), *_on(label), *_not_profiled(record, news, bool(profiled))),) if past else ()
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     # Whose profile it is, always by name: a headline may be of another case.
-    change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
-    slower = (case.case.change_pct or 0.0) > 0
-    moved = f"{change} {'slower' if slower else 'faster'}"
+    change = case.case.change_pct or 0.0
+    moved = f"{'' if case.status.is_news else 'likely '}{formatting.moved(change)}"
     other = f", which is {moved}; the table's first case was not profiled: "
     where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
     kernel = _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
-    if slower and (action := _action(split, found, label)) is not None:
+    if change > 0 and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
 
@@ -123,11 +118,26 @@ def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], 
 PAST = (Status.REGRESSED, Status.LIKELY_SLOWER, Status.LIKELY_FASTER, Status.IMPROVED)
 
 
+def _moved_alike(one: JudgedCase, worst: JudgedCase) -> bool:
+    """Whether this case of the same kernel, undecided itself, went the way that the worst went: its profile says more
+    of why than none."""
+    case, interval = one.case, one.case.interval_pct
+    if one.status is not Status.UNDECIDED or case.card != worst.case.card or not case.believed or interval is None:
+        return False
+    return min(interval) > 0 if (worst.case.change_pct or 0.0) > 0 else max(interval) < 0
+
+
 def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) -> Line:
     """What is missing, and on a GPU how to see why."""
     if formatting.on_cpu(record.environment.device):
         return (": not profiled, because Nsight Compute sees no CPU kernel.",)
-    lacks = "the record has a profile of the head alone" if of_head else "the record has no profile of this change"
+    # Such as "no profile of head at s512: ncu cannot be started".
+    noted = next((one.text.partition(": ")[2] or one.text for one in record.notes if one.code == "no_profile"), "")
+    lacks = "only the head was profiled" if of_head else "the run profiled other cases"
+    if noted:
+        lacks = formatting.sentence(noted)
+    elif not record.profile:
+        lacks = "the run made no profile"
     base, case = record.run.base_sha, news[0].case.key if news else None
     words = (
         *(("--base", base[:7]) if base else ()),

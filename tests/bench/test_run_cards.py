@@ -81,7 +81,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 
 
 def codes(made: RunRecord) -> list[tuple[str | None, str]]:
-    return [(note.code, note.text) for note in made.notes if note.code not in ("seed", "cpu_cores")]
+    return [(note.code, note.text) for note in made.notes if note.code not in ("seed", "cpu_cores", "load")]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def blocks(text: str, truth: Answers) -> str:
 
 
 _NEXT = re.compile(r"\W*(now|to unblock|next)\b", re.IGNORECASE)
-_SPAN = re.compile(r"`+ ?([^`]+?) ?`+")
+SPAN = re.compile(r"`+ ?([^`]+?) ?`+")
 
 
 def fault(written: str, refuses: Collection[str] = ()) -> str:
@@ -206,7 +206,7 @@ def now(text: str, truth: Answers) -> str:
     line = next((one for one in text.split("\n") if _NEXT.match(one)), "")
     if not line:
         return "no next step"
-    commands = [one for one in _SPAN.findall(line) if re.match(r"/?kernelgate\b", one)]
+    commands = [one for one in SPAN.findall(line) if re.match(r"/?kernelgate\b", one)]
     for written in commands:
         if found := fault(written, truth.refuses):
             return found

@@ -10,10 +10,6 @@ SHORTCOMINGS: Mapping[str, tuple[Collection[str], tuple[str, ...]]] = {
         ("how much", "how sure", "why"),
         ("cause: fewer-blocks",),
     ),
-    "A likely change has no profile in a record that was cut to its first processes.": (
-        ("why",),
-        ("measured: cards/rmsnorm_slower",),
-    ),
 }
 
 

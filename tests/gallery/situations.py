@@ -17,11 +17,13 @@ import numpy as np
 from benchmarks.explain.causes import CAUSES
 from kernelgate.bench import record
 from kernelgate.bench.record import (
+    BaseTrial,
     Calls,
     Check,
     CheckFinding,
     FuzzResult,
     KernelFacts,
+    Note,
     OutputErrors,
     RunRecord,
     Telemetry,
@@ -44,6 +46,11 @@ from tests.runs import process
 DATA = Path(__file__).parents[1] / "data"
 POLICY = Policy(measure=Measure(gpus=(RunnerGpu(label="l4", target="8.9"), RunnerGpu(label="h100", target="9.0"))))
 """Without a stored baseline: the checkout's own would be one of these cases, too."""
+THREE = Policy(measure=Measure(gpus=(*POLICY.measure.gpus, RunnerGpu(label="b200", target="10.0"))))
+MEASURED = record.Run(
+    repository="octo-org/kernels", pull_request=12, head_sha=HEAD_SHA, base_sha=BASE_SHA,
+    run_id=7, run_attempt=1, event="pull_request",
+)  # fmt: skip
 REPOSITORY = "https://github.com/octo-org/kernels"
 
 
@@ -54,8 +61,12 @@ class Situation:
     truth: Answers
 
     @cached_property
+    def posting(self) -> Posting:
+        return self.posted()
+
+    @cached_property
     def comment(self) -> str:
-        return render.comment(self.posted().report)
+        return render.comment(self.posting.report)
 
 
 # The bot's own way ----------------------------------------------------------------------------------------------------
@@ -73,9 +84,7 @@ def bot(
     history. `plan`: of l4. `note`: of the step that failed there."""
 
     def posting() -> Posting:
-        run = record.Run(repository="octo-org/kernels", pull_request=12, head_sha=HEAD_SHA, base_sha=BASE_SHA)
-        run = run.model_copy(update={"run_id": 7, "run_attempt": 1, "event": "pull_request"})
-        seen = RunInfo(**{"run": run, "run_url": f"{REPOSITORY}/actions/runs/7", "conclusion": "success", **info})
+        seen = RunInfo(**{"run": MEASURED, "run_url": f"{REPOSITORY}/actions/runs/7", "conclusion": "success", **info})
         with tempfile.TemporaryDirectory() as folder:
             for label, one in zip(("l4", "h100"), made, strict=False):
                 commits = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA}
@@ -153,9 +162,9 @@ def raced() -> RunRecord:
     return made(0.0, 0.0, checks=(fuzz(), Check(kind="sanitizer", status="failed", findings=(found,))))
 
 
-def imprecise() -> RunRecord:
+def imprecise(change: float = 0.0) -> RunRecord:
     one = accuracies.output(accuracies.side(0.25, 0.5), accuracies.side(1.5, 6.0), case="s512_b8_h8_d64_fp16")
-    return made(0.0, checks=(fuzz(), Check(kind="accuracy", status="passed", accuracies=(one,))))
+    return made(change, checks=(fuzz(), Check(kind="accuracy", status="passed", accuracies=(one,))))
 
 
 def hot() -> RunRecord:
@@ -278,7 +287,7 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     )
     yield "nothing changed on a CPU", bot(EXAMPLES["cpu"]().record), truth(SAME)
     slow_cpu = report_examples.record(timed(9.0), environment=EXAMPLES["cpu"]().record.environment)
-    yield "slower on a CPU", bot(slow_cpu), replace(past(slower(9)), why=r"not profiled|^(?!.*\bncu\b)")
+    yield "slower on a CPU", bot(slow_cpu), past(slower(9), why="sees no CPU kernel")
     yield "slower than half of the reference", bot(made(150.0)), past(slower(150))
     # Measured ones.
     for name, expected in {
@@ -313,9 +322,9 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield (
         "does not compile",
         bot(note={"fault": "build", **shown}, failed=(on_gpu,), gpus=("l4",)),
-        wrong(r"identifier", "kernelgate build"),
+        wrong(r"identifier", "fix that error"),
     )
-    yield "does not compile, no note", bot(failed=(stopped,)), wrong(r"error", "kernelgate build")
+    yield "does not compile, no note", bot(failed=(stopped,)), wrong(r"error", "shows the error")
     # By the gates beside speed.
     strict = POLICY.model_copy(update={"gates": Gates(above_memory_max="fail")})
     lost = policy_of("static", occupancy_loss="fail")
@@ -355,6 +364,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "slower on one, faster on the other", bot(made(-15.0), made(6.0)), past(slower(6), faster(15))
     gone = Job(name="measure (h100)", conclusion="cancelled", step="bench")
     two = {"failed": (gone,), "gpus": ("l4", "h100")}
+    lost = gone.model_copy(update={"name": "measure (b200)"})
+    three = {"failed": (lost,), "gpus": ("l4", "h100", "b200"), "policy": THREE}
     missing = truth(
         Amount("faster", 12, 16), sure=("unknown", "certain"), why="h100", blocks=("held", "passes"), now=AGAIN
     )
@@ -381,10 +392,50 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "cut short", bot(ended_early, plan=plan), half
     yield "no fuzz", bot(cut.model_copy(update={"checks": ()}), plan=plan), replace(half, why="fuzz")
     yield "a case missing", bot(made(0.0), plan=plan), replace(half, why="not timed")
+    # Several things at once.
+    yield (
+        "slower, a GPU faster, a GPU lost",
+        bot(made(6.0, 0.0), made(-15.0, 0.0), **three),
+        past(slower(6), faster(15)),
+    )
+    all_same = truth(SAME, sure=("unknown", "certain"), why="b200", blocks="held", now=AGAIN)
+    yield "nothing changed, one of three GPUs lost", bot(made(0.0), made(0.0), **three), all_same
+    of_three = plan.model_copy(update={"cases": made(0.0, 0.0, 0.0).cases})
+    yield "both directions, a case missing", bot(made(7.3, -15.0), plan=of_three), past(slower(7.3), faster(15))
+    yield "faster, a case missing", bot(made(-15.0, 0.0), plan=of_three), replace(half, much=(faster(15),), why="timed")
+    yield (
+        "slower, cut short",
+        bot(made(6.0, 0.0).model_copy(update={"run": ended_early.run}), plan=plan),
+        past(slower(6)),
+    )
+    loss = truth(faster(20), why=r"accura", blocks="blocks", now="kernelgate accuracy")
+    yield "faster, less accurate", bot(imprecise(-20.0), policy=precise), loss
+    doubled = report_examples.record(timed(0.0, process={"memory_bytes": {"base": 1 << 20, "head": 2 << 20}}))
+    yield "memory doubled", bot(doubled), truth(SAME, now="read")
+    yield "wrong on one GPU, slower on the other", bot(failing(3), made(6.0)), wrong(r"odd N")
+    both = pull(WHOLE.format(claim="- S=512 B=8: 10% faster").partition("## Testing")[0])
+    yield "slower, and its description", bot(made(6.0), pull=both), past(slower(6))
+    # Again and again, or for the first time.
+    third = {"run": MEASURED.model_copy(update={"run_attempt": 3})}
+    doubtful = replace(doubted(slower(30)), now=f"{AGAIN} .*diff")
+    yield "slower after two processes, the third time", bot(few(2, 30.0), known=False, **third), doubtful
+    yield "throttled, the third time", bot(hot(), known=False, **third), unknown(r"throttled")
+    yield "nothing changed, without a history", bot(few(2, 0.0, 0.0), known=False), truth(SAME)
+    busy = Note(code="load", text="load 30.1 on 2 cores")
+    loud = noisy(0.0, 0.15).model_copy(update={"environments": slow_cpu.environments, "notes": (busy,)})
+    yield "noisy on a busy CPU", bot(loud, known=False), unknown(r"load 30\.1", now=f"{AGAIN} .*nothing else runs")
+    refused = Note(code="no_profile", text="no profile of head at s512: ncu may not read counters here")
+    yield "slower, ncu refused", bot(made(6.0, notes=(refused,))), past(slower(6), why="ncu may not read counters")
+    base = BaseTrial(kind="wrong", error_ratio=205.0)
+    alike = FuzzResult(id="n1", seed=70, axes={"N": 1}, passed=False, error_ratio=205.0, kind="wrong", base=base)
+    as_base = made(0.0, checks=(Check(kind="fuzz", status="passed", seed=70, results=(alike, *fuzz().results)),))
+    yield "wrong as the base is", bot(as_base), truth(SAME, why="the base does the same", now="read")
     # What is not measured.
     none = unknown(r"label|path|asks", now=AGAIN)
     skipped = pull("", ("csrc/a.cu",), "documentation")
     yield "not measured, by its label", bot(measured=False, pull=skipped), none
+    draft = replace(unknown("draft", "held", "mark it ready"), much=(UNKNOWN,))
+    yield "draft", bot(measured=False, pull=pull().model_copy(update={"draft": True})), draft
     yield "not measured, by its paths", bot(measured=False, pull=pull("", ("README.md",))), none
     yield "its own workflow", bot(changes_judges=True), unknown("workflow", "held")
     slow = made(4.9)

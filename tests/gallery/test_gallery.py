@@ -11,7 +11,7 @@ import pytest
 
 from tests.ci.report import browser
 from tests.gallery import page
-from tests.gallery.asks import ASKED, ask, fault
+from tests.gallery.asks import ASKED, SPAN, ask, fault
 from tests.gallery.shortcomings import SHORTCOMINGS, expected
 from tests.gallery.situations import Situation, situations
 
@@ -23,6 +23,21 @@ def test_five_questions_are_answered_truly(one: Situation) -> None:
     """But for what the one list names: what is answered now must leave it."""
     unanswered = ask(one.comment, one.truth)
     assert unanswered.keys() == expected(one.name), unanswered
+
+
+def test_no_code_is_made_of_marks_alone() -> None:
+    shown = {span for one in situations() for span in SPAN.findall(one.comment)}
+    assert {span for span in shown if not re.search(r"\w", span)} <= {'";"'}, "a compiler's own words"
+
+
+def test_a_measurement_that_starts_by_itself_is_announced_and_no_other() -> None:
+    again = {one.name for one in situations() if one.posting.decision.again}
+    assert {one.name for one in situations() if "measured again by itself" in one.comment} == again
+    assert {"runner lost", "slower after two processes"} <= again
+
+
+def test_what_the_first_line_tells_of_another_gpu_is_not_told_again() -> None:
+    assert BY_NAME["slower on one, faster on the other"].comment.count("15.00% faster on") == 1
 
 
 def test_there_are_eighty_and_every_shortcoming_is_of_one_of_them() -> None:

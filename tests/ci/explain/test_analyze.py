@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
-from kernelgate.bench.explain.ncu_reader import ProfiledKernel, ReportError
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze, bottleneck
@@ -244,7 +244,7 @@ def test_a_slower_clock_of_the_profile_is_named() -> None:
         replace(fast, kernel=replace(fast.kernel, figures={**figures, "duration_us": time, "sm_mhz": clock}))
         for time, clock in ((100.0, 1900.0), (110.0, 1900.0 / 1.1))
     )
-    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: 10.0 of the 10.0 points." in (
+    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: all 10.0 points." in (
         analyze.to_text([slow], [fast])
     )
 
@@ -362,11 +362,10 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_damaged_bytes_never_end_in_a_traceback(seed: int, tmp_path: Path) -> None:
-    chance = random.Random(seed)
+def test_damaged_bytes_never_end_in_a_traceback(tmp_path: Path) -> None:
+    chance = random.Random(3)
     data = bytearray((DATA / "dram.ncu-rep").read_bytes())
-    for _ in range(4**seed):
+    for _ in range(64):
         data[chance.randrange(len(data))] = chance.randrange(256)
     path = tmp_path / "damaged.ncu-rep"
     path.write_bytes(data)
@@ -386,11 +385,6 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", str(path)]
     return subprocess.run(words, capture_output=True, text=True)
-
-
-def test_reader_names_what_it_cannot_read() -> None:
-    with pytest.raises(ReportError, match="cannot be read: No such file"):
-        ncu_reader.read(Path("/nowhere.ncu-rep"))
 
 
 @pytest.mark.parametrize(

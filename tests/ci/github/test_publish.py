@@ -267,7 +267,7 @@ def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_
     assert desk.github.comments == {}
     shown = the_check(desk)
     assert shown["conclusion"] == "action_required"
-    assert shown["output"]["title"] == "❔ Held until it is measured: this is a draft"
+    assert shown["output"]["title"] == "❔ Held: not measured yet: this is a draft"
     assert "mark it ready, or" in shown["output"]["summary"]
     assert "`/kernelgate bench`" in shown["output"]["summary"]
     # A command measures it, or it was made ready.

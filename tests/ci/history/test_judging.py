@@ -70,7 +70,7 @@ def test_times_that_nobody_should_believe_say_why() -> None:
     rng = np.random.default_rng(1)
     cases = (case(*noise(rng, processes=3), "fine"), case(*noise(rng, processes=1), "alone"))
     fine, alone = judging.judged("n", runs.run_record(cases, H200), QUICK).cases
-    assert (fine.finding, alone.finding) == (None, "processes of base and head with at least 20 rounds: 1; it takes 2")
+    assert (fine.finding, alone.finding) == (None, "1 process of base and head with at least 20 rounds; it takes 2")
     assert [one.error for one in alone.points] == [None, None]
 
 

@@ -159,7 +159,7 @@ def test_what_cannot_be_told_names_the_smallest_visible_change_and_what_shows_a_
     ):
         assert run(["compare", f"{name}.json", "--baseline", stored]) == 3
         text = " ".join(capsys.readouterr().out.split())
-        assert text.endswith(f"❔ Cannot tell: {why}")
+        assert text.endswith(f"❔ Cannot tell on the L4: {why}")
         assert "a change below" in text
         base = " --base 0123456" if name == "same" else ""
         assert f"Now: kernelgate bench{base} -o run.json measures head and base side by side" in text

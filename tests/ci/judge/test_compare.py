@@ -93,8 +93,8 @@ def test_people_read_the_comment_s_words_with_the_verdict_last(files: Path, caps
     printed = capsys.readouterr().out
     assert "\nslower.json: ❌ Blocks: 5.1% slower\n" in printed
     assert words(printed).endswith(
-        "short.json: ❔ Does not block: cannot be judged: too few samples: one has processes of base and head with at "
-        "least 20 rounds: 0; it takes 2"
+        "short.json: ❔ Does not block: cannot be judged: too few samples: one has 0 processes of base and head with "
+        "at least 20 rounds; it takes 2"
     )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import dependence, estimate, prior, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.limits import limit_at
 from tests.runs import case, process
@@ -88,7 +89,7 @@ def test_it_takes_a_minimum_of_processes(minimum: int, enough: bool) -> None:
     assert (named is None) == enough
     if named:
         assert named.disqualifies
-        assert named.message == "processes of base and head with at least 20 rounds: 3; it takes 4"
+        assert named.message == "3 processes of base and head with at least 20 rounds; it takes 4"
 
 
 def test_throttled_processes_count_where_both_sides_shared_the_clock() -> None:
@@ -275,13 +276,13 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
     assert [group.prior_df for group in evidence.groups] == [10, 10]
     none = against(heads(1.05, 1.05), [])
     assert none.groups == ()
-    assert none.disqualified.message == "processes in the baseline with at least 20 rounds: 0; it takes 1"
+    assert none.disqualified.message == "0 processes in the baseline with at least 20 rounds; it takes 1"
 
 
 def test_of_the_head_it_takes_as_many_processes_as_ever() -> None:
     evidence = against(heads(1.0), heads(1.0, 1.0))
     assert evidence.groups == ()
-    assert evidence.disqualified.message == "processes of the head with at least 20 rounds: 1; it takes 2"
+    assert evidence.disqualified.message == "1 process of the head with at least 20 rounds; it takes 2"
 
 
 def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.change import LARGEST_LOG, percent
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
-from kernelgate.ci.judge.validity import LARGEST_LOG, percent
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.page import write

@@ -10,7 +10,7 @@ from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import headline
+from kernelgate.ci.report import now
 from kernelgate.ci.report.gpu import of_record
 from kernelgate.ci.report.links import Links
 from tests.ci.card_examples import NORM, SWIGLU, cards_record, timed
@@ -60,8 +60,8 @@ def test_what_blocks_names_the_kernel_and_its_command_means_that_one() -> None:
     taken = gate.Acceptance(cases[0].key, "ada", "needed", HEAD_SHA, BASE_SHA)
     decided = gate.decide([gate.evidence("l4", made, found, Policy())], accepted=[taken])
     assert [(one.code, one.subject) for one in decided.blockers] == [(BlockCode.SLOWER, f"rmsnorm/{SHARED}")]
-    now = render.plain_line(headline.now([of_record("l4", made, found)], decided, GITHUB))
-    assert f"/kernelgate accept rmsnorm/{SHARED} " in now
+    said = render.plain_line(now.step([of_record("l4", made, found)], decided, GITHUB))
+    assert f"/kernelgate accept rmsnorm/{SHARED} " in said
 
 
 def test_a_claim_names_the_kernel_that_contradicts_it() -> None:

@@ -72,6 +72,6 @@ def test_noise_is_as_blind_as_its_worst_case() -> None:
         "too noisy; a change below 2.4% could not be seen"
     )
     unknown = replace(noisy(ONE, 0.0, 1.0), minimum_detectable_pct=None)
-    assert sentences.noise([unknown]) == "too few repeats to be sure of a direction"
+    assert sentences.noise([unknown]) == "5 repeats are too few to be sure"
     assert sentences.noise([replace(unknown, change_pct=None)]) == "too little was measured"
     assert sentences.shown([]) is None

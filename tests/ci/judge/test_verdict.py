@@ -300,7 +300,8 @@ def test_a_record_without_cases_is_refused() -> None:
 def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
     long = processes if rounds >= estimate.MINIMUM_ROUNDS else 0
     assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == (
-        f"too few samples: one has processes of base and head with at least 20 rounds: {long}; it takes 2"
+        f"too few samples: one has {long} process{'' if long == 1 else 'es'} of base and head with at least 20 rounds; "
+        "it takes 2"
     )
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status, overall
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy import constants
 from kernelgate.ci.policy.policy import Policy

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
-import click
 import pytest
 
-from kernelgate.ci.commands.cli import cli
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Report
 from kernelgate.ci.github import command
@@ -23,6 +20,7 @@ from kernelgate.ci.report.links import NO_LINKS
 from tests.ci.mixes import MADE
 from tests.ci.report.browser import PLACES
 from tests.ci.report_examples import FAILURES
+from tests.gallery.asks import fault
 
 POLICY = Policy()
 
@@ -33,23 +31,6 @@ def written(lines: tuple[Line, ...]) -> Iterator[str]:
         for piece in line:
             if isinstance(piece, Code) and re.match(r"/?kernelgate\b", piece.text):
                 yield re.sub(r"^`+ ?| ?`+$", "", render.markdown_line((piece,)))
-
-
-def fault(text: str) -> str:
-    """Why a terminal command cannot be run; empty where it can."""
-    group: click.Command = cli
-    words = shlex.split(text)[1:]
-    context = click.Context(cli, info_name="kernelgate")
-    try:
-        while isinstance(group, click.Group):
-            name, found, words = group.resolve_command(context, words)
-            assert found is not None, name
-            group, context = found, click.Context(found, parent=context, info_name=name)
-        values, _, _ = group.make_parser(context).parse_args(list(words))
-    except click.UsageError as error:
-        return error.message
-    lacking = [one.name for one in group.params if one.required and not values.get(one.name or "")]
-    return f"it lacks {lacking}" if lacking else ""
 
 
 def check(report: Report, decision: Decision, gpus: tuple[GpuReport, ...], on_github: bool) -> int:
@@ -104,11 +85,3 @@ def test_whatever_blocks_has_a_next_step_that_can_be_done(code: BlockCode) -> No
     report = build(gpus, decision, POLICY)
     assert report.now
     check(report, decision, gpus, on_github=False)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["kernelgate fuzz --sed 3", "kernelgate prr", "kernelgate bench --case"],
-)
-def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
-    assert fault(text)

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, ViewportSize
 from kernelgate.ci.document import render
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.page import write
-from tests.ci.report import browser, pictures
+from tests.ci.report import browser
 from tests.ci.report.browser import DESK, PHONE, PLACES, shown
 from tests.ci.report.situations import NAMES, situation
 
@@ -261,12 +261,3 @@ def test_a_phone_shows_the_verdict_why_and_what_now_at_once_and_the_table_withou
     wider = dict(zip(NAMES, comments.evaluate(WIDER), strict=True))
     hostile = {name for name in NAMES if "hostile" in name or name == "long names" or not situation(name).report.cases}
     assert {name for name, pixels in wider.items() if pixels} <= hostile
-
-
-# ---- for people ------------------------------------------------------------------------------------------------------
-
-
-def test_the_pictures_kept_are_small_and_all_there() -> None:
-    kept = {path.stem: path.stat().st_size for path in pictures.FOLDER.iterdir()}
-    assert kept.keys() == pictures.TAKEN.keys()
-    assert max(kept.values()) <= pictures.LARGEST

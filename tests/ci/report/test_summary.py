@@ -8,21 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Run, RunRecord, timed_cases
+from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
-from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from kernelgate.ci.report.links import DOCS, Links
 from kernelgate.ci.report.page import write
-from tests.ci.mixes import MADE, SPILLS
+from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
-from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA, all_reported, judge, noisy, report, same
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 
 # ---- now -------------------------------------------------------------------------------------------------------------
 
@@ -57,73 +55,15 @@ def step(text: str) -> str:
         ("slower", {}, f"**Now:** look for the cause in {DIFF}; `kernelgate pr --base 9f8e7d6` measures a fix on your "
          f"machine. [Intended?]({DOCS}/comment.md#accept) "
          "`/kernelgate accept s512_b32_h8_d64_fp16 because it is intended`"),
-        ("faster", {}, "**Now:** nothing to do."),
-        ("certain_below_gate", {}, f"**Now:** nothing has to be done, but the cause is in {DIFF}."),
-        ("slower_likely", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
-        ("cannot_tell_throttled", {}, "**Now:** `/kernelgate bench s512_b8_h8_d64_fp16 s512_b32_h8_d64_fp16` tries "
-         f"again. Again? [Lock the clocks]({DOCS}/runner.md#4-clocks)."),
-        ("wrong_result", {}, "**Now:** repeat it with `kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal` and "
-         f"look at {DIFF}."),
-        ("refused", {}, "**Now:** `/kernelgate bench` measures it again."),
         ("wrong_timed_output", {}, "**Now:** repeat it with `kernelgate bench --base 9f8e7d6 --case "
          "s512_b32_h8_d64_fp16 -o run.json`, which compares timed calls; fuzzing had passed, so look for what one call "
          f"leaves to the next, in {DIFF}."),
-        ("slower_together", {}, f"**Now:** look for the cause in {DIFF}; `kernelgate pr --base 9f8e7d6` measures a fix "
-         f"on your machine. [Intended?]({DOCS}/comment.md#accept) `/kernelgate accept all because it is intended`"),
-        ("first_card", {}, "**Now:** nothing to do: once this is merged, the next change has a base."),
         ("faster", {"description": ("## Intent", "## Claimed effect")}, "**To unblock:** add `## Intent` and "
          f"`## Claimed effect` to [the description]({REPOSITORY}/pull/7). Needs no new measurement."),
-        ("faster", {"claims": ("20% slower",)}, "**To unblock:** correct the claim `20% slower` in [the description]"
-         f"({REPOSITORY}/pull/7). Needs no new measurement."),
-        ("faster", {"blockers": (SPILLS,)}, "**Now:** use fewer registers: [what helps]"
-         f"({DOCS}/CUDA_COOKBOOK.md#register-spills); `kernelgate resources` shows them without a GPU."),
-        ("faster", {"refused": (("a refusal",),)}, "**Now:** `/kernelgate bench` measures what is missing."),
     ],
 )  # fmt: skip
 def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
     assert step(comment(name, **facts)) == said
-
-
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        (Fault.BUILD, "**Now:** fix that error; `kernelgate build` compiles without a GPU."),
-        (Fault.OUTPUT, "**Now:** `kernelgate fuzz` compares every output with the oracle on your machine and look at "),
-        (Fault.DISPUTED, "**Now:** somebody with write access has it measured again: `/kernelgate bench`"),
-        (Fault.OURS, "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again."),
-    ],
-)
-def test_the_next_step_where_there_is_no_record(fault: Fault, said: str) -> None:
-    assert step(of_failure(fault)).startswith(said)
-
-
-def test_a_build_that_left_no_note_is_not_told_to_fix_an_error_that_nobody_sees() -> None:
-    failure = Failure(Fault.BUILD, "the job build stopped at build head")
-    decision = decide([GpuEvidence("l4", fault=Fault.BUILD)])
-    said = step(render.comment(build([GpuReport("l4", failure=failure)], decision, Policy())))
-    assert said.startswith("**Now:** `kernelgate build` shows the error")
-
-
-def test_a_time_that_no_such_work_takes_is_not_measured_again() -> None:
-    """It stays: what to look at is whether the work is done."""
-    run = EXAMPLES["faster"]().record
-    finding = Finding("below_floor", "the head takes 1 µs; the memory bandwidth of the L4 allows no less", True)
-    first = noisy(timed_cases(run)[0], -90.0, 1.0, (finding,))
-    said = report(run, judge(Outcome.INCONCLUSIVE, first, *(same(one, 0.0) for one in timed_cases(run)[1:])))
-    assert render.plain_line(said.now).startswith("Now: check that the kernel does all of the work")
-    other = replace(first, findings=(replace(finding, code="hot"),))
-    again = report(run, judge(Outcome.INCONCLUSIVE, other, *(same(one, 0.0) for one in timed_cases(run)[1:])))
-    assert " tries again." in render.plain_line(again.now)
-
-
-def test_a_warning_below_is_not_called_nothing_to_do() -> None:
-    assert "read what is marked ⚠" in render.plain_line(all_reported()["baseline"].report.now)
-    assert render.plain_line(all_reported()["baseline_of_another_gpu"].report.now) == "Now: nothing to do."
-
-
-def test_there_always_is_one() -> None:
-    for name in MADE:
-        assert step(comment(name))
 
 
 # ---- links and what they promise -------------------------------------------------------------------------------------

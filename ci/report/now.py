@@ -1,0 +1,226 @@
+"""The next step: the one thing to do now, whatever was found, and a command for it that can be copied whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
+from kernelgate.ci.judge.correctness import wrong_outputs
+from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
+from kernelgate.ci.report import correctness, headline, links
+from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.links import Links, docs
+
+NOW = Strong("Now:")
+PROFILE: Line = (
+    *(NOW, " ", Code("kernelgate profile"), " says what takes the time; see "),
+    *(docs("how to read it", "CUDA_COOKBOOK.md"), "."),
+)
+SHOWS_THE_ERROR = " shows the error, which the run left no note of, and needs no GPU; fix that."
+UNBLOCK: Mapping[BlockCode, Line] = {
+    BlockCode.DOES_NOT_COMPILE: (NOW, " fix that error; ", Code("kernelgate build"), " compiles without a GPU."),
+    BlockCode.SANITIZER: (
+        *(NOW, Code("kernelgate sanitize"), " looks again on your GPU; see "),
+        *(docs("what it watches", "fuzzing.md#compute-sanitizer"), "."),
+    ),
+    BlockCode.LESS_ACCURATE: (
+        *(NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again; see "),
+        *(docs("how it is measured", "statistics.md#accuracy"), "."),
+    ),
+    BlockCode.BELOW_REFERENCE: PROFILE,
+    BlockCode.MEMORY: (
+        *(NOW, " free or reuse the workspace of a call; see ", docs("what is counted", "comment.md#memory"), "."),
+    ),
+    BlockCode.NEW_SPILLS: (
+        *(NOW, " use fewer registers: ", docs("what helps", "CUDA_COOKBOOK.md#register-spills"), "; "),
+        *(Code("kernelgate resources"), " shows them without a GPU."),
+    ),
+    BlockCode.OCCUPANCY_LOSS: (
+        *(NOW, " win occupancy back: ", docs("what helps", "CUDA_COOKBOOK.md#occupancy"), "; "),
+        *(Code("kernelgate resources"), " shows it without a GPU."),
+    ),
+    BlockCode.SHARED_COMMIT: (NOW, " close all pull requests of this commit but one."),
+}
+"""How to get rid of what blocks, where it is the same for all; the others depend on what was found."""
+
+MAX_CASES = 2
+"""Cases that a command names; of more it names none, which means all."""
+
+
+def step(
+    gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS, far_below: bool = False
+) -> Line:
+    """The one thing to do next. What blocks comes first, in the order in which it blocks.
+
+    `far_below`: a case is so far below its reference that looking for the reason comes before anything else.
+    """
+    worst = headline.deciding_gpu(gpus, decision)
+    if decision.blockers:
+        return _unblock(gpus, worst, decision, places)
+    if decision.again:
+        return (NOW, " it is measured again by itself, twice at most; ", *_again(worst, (), places), " does it now.")
+    disputed = worst.failure is not None and worst.failure.fault is Fault.DISPUTED
+    if decision.conclusion == "action_required" and (disputed or not decision.held):
+        return (NOW, " somebody with write access has it measured again: ", *_again(worst, (), places))
+    if (lost := next((gpu for gpu in (worst, *gpus) if gpu.failure is not None), None)) is not None:
+        check = docs("Check the runner", "runner.md#5-check-the-machine")
+        machine: Line = (" Lost again? ", check, ".") if lost.failure and lost.failure.fault is Fault.RUNNER else ()
+        again = _again(lost, (), places)
+        return (NOW, " nothing in your change to fix; ", *again, " measures it again.", *machine)
+    if decision.open:
+        return (NOW, " ", *_whole(worst, places), " measures what is missing.")
+    return _of_verdict(worst, places, far_below)
+
+
+def together(gpu: GpuReport) -> Line:
+    """Of a comparison with a baseline that leaves it open what holds: what would show it."""
+    verdict = gpu.verdict
+    if verdict is None or verdict.against == "base" or (verdict.verdict in CERTAIN and not verdict.apart):
+        return ()
+    base = ("--base", verdict.against_sha[:7]) if verdict.against_sha else ()
+    command = Code(shell("kernelgate", "bench", *base, "-o", "run.json"))
+    return (NOW, " ", command, " measures head and base side by side: no day lies between them.")
+
+
+NOTHING: Line = (NOW, " nothing to do.")
+
+
+def reading(report: Report) -> Report:
+    """The report, which sends its readers to what they should know where there is nothing to do."""
+    noted = any(line[:1] == (Mark.SLIGHT,) for line in (*report.remarks, *report.checks))
+    read: Line = (NOW, " nothing has to be done; read what is marked ", Mark.SLIGHT, " below.")
+    return replace(report, now=read) if noted and report.now == NOTHING else report
+
+
+def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, places: Links) -> Line:
+    """How to get rid of the first blocker."""
+    first = decision.blockers[0]
+    rest: Line = (" Needs no new measurement.",)
+    match first.code:
+        case BlockCode.WRONG_OUTPUT:
+            return _repeat(gpu, places)
+        case BlockCode.SLOWER:
+            return _regression(gpu, decision, places)
+        case BlockCode.SANITIZER:
+            found = headline.sanitized(gpus, first)
+            at: Line = (
+                (" at ", Code(f"{found.file}:{found.line}", most=40)) if found and found.file and found.line else ()
+            )
+            return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
+        case BlockCode.DOES_NOT_COMPILE:
+            shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
+            return UNBLOCK[first.code] if shown else (NOW, " ", Code("kernelgate build"), SHOWS_THE_ERROR)
+        case BlockCode.CONTRADICTED_CLAIM:
+            what: Line = (" correct the claim ", Code(first.subject, most=80), " in ")
+        case BlockCode.DESCRIPTION:
+            lacking = [one.subject for one in decision.blockers if one.code is BlockCode.DESCRIPTION]
+            named = [piece for one in lacking for piece in (" and ", Code(one, most=80))][1:]
+            what = (" add ", *named, " to ")
+            if gpu.failure is not None or decision.open:
+                rest = (" ", *_again(gpu, (), places), " fills in what it measures.")
+        case _:
+            return UNBLOCK[first.code]
+    described = Link("the description", places.pull) if places.pull else "the description"
+    return (Strong("To unblock:"), *what, described, ".", *rest)
+
+
+def _repeat(gpu: GpuReport, places: Links) -> Line:
+    repeated = correctness.command(gpu.record) if gpu.record else None
+    look = links.diff(gpu.run, places, "the diff")
+    looked: Line = (" and look at ", *look) if look else ()
+    if repeated is not None:
+        return (NOW, " repeat it with ", Code(repeated, most=correctness.MAX_COMMAND), *looked, ".")
+    record = gpu.record
+    if record is None or not (wrong := wrong_outputs(record)):
+        compares = " compares every output with the oracle on your machine"
+        return (NOW, " ", Code("kernelgate fuzz"), compares, *looked, ".")
+    # What fuzzing does not see: it calls a few times, and timing many times.
+    timed = _again(gpu, [correctness.argument(record, key.card, key.id) for key in wrong], links.NO_LINKS)
+    passed = record.fuzz is not None and record.fuzz.status == "passed"
+    hint = "; fuzzing had passed, so look for what one call leaves to the next" if passed else ""
+    where: Line = (", in ", *look) if look and passed else looked
+    return (NOW, " repeat it with ", *timed, ", which compares timed calls", hint, *where, ".")
+
+
+def _regression(gpu: GpuReport, decision: Decision, places: Links) -> Line:
+    line: list[Piece] = [NOW, " "]
+    if look := links.diff(gpu.run, places, "the diff"):
+        line += ["look for the cause in ", *look, "; "]
+    line += [*_whole(gpu, links.NO_LINKS), " measures a fix on your machine. ", docs("Intended?", "comment.md#accept")]
+    if places.on_github:
+        first = next((one.case for one in decision.regressions if one.gpu == gpu.label and not one.accepted), None)
+        case = next((one for one in gpu.cases if one.case.key == first), None)
+        line += [" ", Code(f"/kernelgate accept {_argument(gpu, case) or 'all'} because it is intended")]
+    return tuple(line)
+
+
+def _whole(gpu: GpuReport, places: Links) -> Line:
+    """The command that does everything again: on the pull request, else on this machine."""
+    if places.on_github:
+        return _again(gpu, (), places)
+    return (Code(shell("kernelgate", "pr", *(("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()))),)
+
+
+def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
+    """Where nothing blocks and nothing is missing."""
+    if gpu.record is not None and gpu.is_wrong:
+        return _repeat(gpu, places)
+    undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
+    if gpu.verdict is None or gpu.verdict.refused is not None:
+        return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+    if far_below and not undecided:
+        return PROFILE
+    if gpu.cases and headline.is_alone(gpu.cases):
+        return (NOW, " nothing to do: once this is merged, the next change has a base.")
+    findings = [finding.code for one in undecided for finding in one.case.disqualifying]
+    if findings and IMPOSSIBLE.issuperset(findings):
+        work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
+        return (NOW, *work, *_whole(gpu, links.NO_LINKS), " measures a fix.")
+    if undecided:
+        again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
+        if any(one.status is Status.LIKELY_SLOWER for one in undecided):
+            look = links.diff(gpu.run, places, "the diff")
+            return (NOW, " ", *again, " measures it again", *(("; or find the cause in ", *look) if look else ()), ".")
+        return (NOW, " ", *again, *_tries_again(undecided, gpu.record))
+    if gpu.verdict.verdict is Outcome.SLOWER:
+        look = links.diff(gpu.run, places, "the diff")
+        return (NOW, " nothing has to be done", *((", but the cause is in ", *look) if look else ()), ".")
+    if gpu.cases or gpu.verdict.verdict is Outcome.EQUIVALENT:
+        return NOTHING
+    return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+
+
+IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
+"""Findings of times that no such device gives: measured again, they stay."""
+
+
+def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord | None) -> Line:
+    """With what to look at where the same comes of it."""
+    if any(one.case.speeds for one in undecided):
+        twice = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
+        return (f" tries again.{twice}", docs("guide", "statistics.md#two-modes"), ".")
+    blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
+    if blamed & {"throttled", "clock_change", "drift"}:
+        return (" tries again.", " Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
+    if record is not None and formatting.on_cpu(record.environment.device):
+        return (" tries again, best while nothing else runs there.",)
+    return (" tries again.",)
+
+
+def _argument(gpu: GpuReport, one: JudgedCase | None) -> str:
+    return correctness.argument(gpu.record, one.case.card, one.case.id) if gpu.record and one else ""
+
+
+def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
+    """The command that measures these cases, or all of them, again: on the pull request, else on this machine."""
+    named = tuple(cases) if 0 < len(cases) <= MAX_CASES and all(cases) else ()
+    if places.on_github:
+        return (Code(" ".join(("/kernelgate bench", *named))),)
+    base = gpu.run.base_sha
+    words = [*(("--base", base[:7]) if base else ()), *(word for case in named for word in ("--case", case))]
+    return (Code(shell("kernelgate", "bench", *words, "-o", "run.json"), most=correctness.MAX_COMMAND),)
