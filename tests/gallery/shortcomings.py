@@ -6,10 +6,6 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
 SHORTCOMINGS: Mapping[str, tuple[Collection[str], tuple[str, ...]]] = {
-    "Two processes that disagree by 1.2% hide a change of a third.": (
-        ("how much", "how sure", "why"),
-        ("cause: fewer-blocks",),
-    ),
     "A likely change has no profile in a record that was cut to its first processes.": (
         ("why",),
         ("measured: cards/rmsnorm_slower",),
