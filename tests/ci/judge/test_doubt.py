@@ -8,7 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, Check, Device, Environment, Expected, Note, RunRecord, Work, timed_cases
+from kernelgate.bench.record import (
+    Calls,
+    Check,
+    Device,
+    Environment,
+    Expected,
+    Note,
+    RunRecord,
+    Telemetry,
+    Work,
+    timed_cases,
+)
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Decision, decide
 from kernelgate.ci.judge.verdict import judge
@@ -98,6 +109,30 @@ def tool(**facts: object) -> Check:
     return Check.model_validate({"kind": "sanitizer", "status": "passed", "asked": 2, "run": 2} | facts)
 
 
+def unconfirmed() -> RunRecord:
+    """A gain that the witness is too noisy to see."""
+    rng = np.random.default_rng(3)
+    seen = process({side: 100 * np.exp(rng.normal(0, 0.3, 12)) for side in ("base", "head")}, "witness")
+    paired_ = case(*sides(-0.2))
+    return run_record((replace(paired_, processes=(*paired_.processes, seen)),))
+
+
+def coarse() -> RunRecord:
+    """Times of a clock whose step is a tenth of them."""
+    steps = np.resize([100.0, 110.0], 60)
+    return paired_record([steps] * 5, [steps[::-1]] * 5)
+
+
+def by_turns(**telemetry: object) -> RunRecord:
+    """Base and head in processes of their own, of which the device tells this much in all but the first."""
+    told = Telemetry.model_validate(telemetry)
+    both = [
+        process({"base": b, "head": h}, "block", telemetry=told if at > 0 else Telemetry(sm_mhz=1900))
+        for at, (b, h) in enumerate(zip(*sides(processes=3), strict=True))
+    ]
+    return run_record((runs.case("one", both),))
+
+
 def noted() -> RunRecord:
     note = Note(code="head_alone", text="the base does not compile")
     return heads(sides()[1]).model_copy(update={"notes": (note,)})
@@ -151,6 +186,10 @@ NEUTRAL: dict[str, Callable[[], RunRecord]] = {
     "base wrong alone, too": lambda: wrong_base(alone=True),
     "a machine without compute-sanitizer": lambda: checked(tool(status="skipped", run=None, reason="No tool.")),
     "a base that does not compile": noted,
+    "a gain that the witness does not see": unconfirmed,
+    "a coarse clock": coarse,
+    "another clock": lambda: by_turns(sm_mhz=1500),
+    "throttled": lambda: by_turns(sm_mhz=1500, max_sm_mhz=1980, throttle_reasons=("hw_slowdown",)),
 }
 
 
