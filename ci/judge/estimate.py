@@ -33,7 +33,7 @@ BLOCK_BIAS_PCT: Final = 0.3
 LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
 DISAGREE_SHARE: Final = 0.1
-"""A scatter of 1.2% does not hide a change of a third: what is less than this share of the change is in its interval."""
+"""A scatter of 1.2% does not hide a change of a third: one of less than this share of the change is in its interval."""
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""
 

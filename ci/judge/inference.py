@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from kernelgate.ci.judge import prior, stats
@@ -22,10 +21,11 @@ EQUIVALENCE_ALPHA: Final = 0.01
 SPENDING_SHAPE: Final = 0.5
 """How alpha is spent over the looks after each process: 0 spends hardly any on early looks (O'Brien and Fleming), 0.5
 spends the same on each (Pocock), which takes the fewest processes where nothing changed."""
-LOTTERY_PCT: Final = MappingProxyType({2: 6.0, 3: 2.5})
-"""What a lottery of placement may do to each of so few processes alike, where no history excludes it. One process in
-five that is 2% off is all of two in 4% of records, and all of three in 0.8%. A change of a third is no such lottery: a
-direction before TO_DIRECT processes takes a change beyond these, and EARLY_SHARE of alpha at each of these looks."""
+LOTTERY_PCT: Final = (6.0, 2.5)
+"""What a lottery of placement may do to both of two processes alike, and to all of three, where no history excludes it.
+One process in five that is 2% off is both of two in 4% of records, and all of three in 0.8%. A change of a third is no
+such lottery: a direction before TO_DIRECT processes takes a change beyond these, and EARLY_SHARE of alpha at each of
+these looks."""
 EARLY_SHARE: Final = 0.5
 
 
@@ -144,5 +144,5 @@ def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference
     )
     if processes >= first:
         return Inference(change, None, alpha, equivalence_alpha)
-    least = math.log1p(LOTTERY_PCT[processes] / 100)
+    least = math.log1p(LOTTERY_PCT[processes - 2] / 100)
     return Inference(change, None, EARLY_SHARE * direction, equivalence_alpha, least)
