@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import click
@@ -19,16 +18,14 @@ from scipy import signal
 
 from benchmarks.tables import markdown, put
 from benchmarks.verdict import records, spreads
-from benchmarks.verdict.records import POLICY, Generator
+from benchmarks.verdict.records import POLICY, ROOT, SEED, Generator
 from benchmarks.verdict.spreads import Draw, lottery, scattered
 from kernelgate.ci.judge import estimate
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.stats import Array
 
-ROOT = Path(__file__).parent.parent.parent
 KEPT = ROOT / "benchmarks" / "results" / "frontier.json"
-SEED = 20260801
 LOOKS = range(POLICY.processes.minimum, POLICY.processes.limit + 1)
 EFFECTS_PCT = {0.02: (0.5, 3.0, 10.0), 0.05: (0.5, 3.0, 10.0), 0.1: (0.5, 3.0, 10.0)}
 """By the spread between processes."""
@@ -65,13 +62,15 @@ def wandering(rng: Generator, change_pct: float) -> Processes:
 
 
 def directions(draw: Callable[[Generator], Processes], drawn: int) -> list[float]:
-    rng, seen = np.random.default_rng(SEED), np.zeros(len(LOOKS))
-    cases = 0
+    rng, seen, cases = np.random.default_rng(SEED), np.zeros(len(LOOKS)), 0
     for _ in range(drawn):
-        processes = draw(rng)
-        certain = np.array([[bool(one and one.certain) for one in claims(processes(n), POLICY)] for n in LOOKS])
-        cases += certain.shape[1]
-        seen += np.logical_or.accumulate(certain).sum(axis=1)
+        processes, certain = draw(rng), np.zeros(0, dtype=bool)
+        for at, count in enumerate(LOOKS):
+            if not certain.size or not certain.all():
+                now = np.array([claim is not None and claim.certain for claim in claims(processes(count), POLICY)])
+                certain = now | certain if certain.size else now
+            seen[at] += certain.sum()
+        cases += certain.size
     return [round(float(share), 5) for share in seen / cases]
 
 
@@ -88,12 +87,12 @@ def measured(drawn: int) -> dict[str, Shares]:
     for effect in (3.0, 10.0):
         draw = partial(estimates, draw=scattered(0.05), change_pct=effect, cases=9)
         changed[f"{effect:+.1f}% in nine cases, spread 0.05%"] = directions(draw, drawn // 9)
-    changed["+3.0%, times that wander"] = directions(partial(wandering, change_pct=3.0), drawn // 2)
+    changed["+3.0%, times that wander"] = directions(partial(wandering, change_pct=3.0), drawn // 3)
     identical = {
         name: directions(partial(estimates, draw=draw, change_pct=0.0, cases=1), 5 * drawn)
         for name, draw in IDENTICAL.items()
     }
-    identical["times that wander"] = directions(partial(wandering, change_pct=0.0), drawn)
+    identical["times that wander"] = directions(partial(wandering, change_pct=0.0), drawn // 3)
     return {"changed": changed, "identical": identical}
 
 
