@@ -32,7 +32,7 @@ BLOCK_BIAS_PCT: Final = 0.3
 """... and have a systematic error that more processes do not reduce. Measured: up to 0.26% for `block`."""
 LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
-DISAGREE_SHARE: Final = 0.1
+DISAGREE_SHARE: Final = 0.05
 """A scatter of 1.2% does not hide a change of a third: one of less than this share of the change is in its interval."""
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""

@@ -176,7 +176,7 @@ def test_a_doubt_that_the_head_may_cause_holds(name: str) -> None:
 
 NEUTRAL: dict[str, Callable[[], RunRecord]] = {
     "slower within the gate": lambda: paired(0.02),
-    "very likely faster": lambda: alternating((1, 0.86), (1, 0.87)),
+    "very likely faster": lambda: alternating((1, 0.87), (1, 0.876)),
     "noise": lambda: paired(spread=0.15),
     "too few rounds": lambda: paired(processes=1),
     "base has two speeds": lambda: jumping(0),
