@@ -77,8 +77,8 @@ def of_verdict(label: str, record: RunRecord, verdict: RecordVerdict | None, gat
         elif case.status is Status.ALONE and not alone_by_note & {None, case.card}:
             yield Doubt(cards.HEAD_ALONE, label, case.id)
         elif case.status is Status.UNDECIDED:
-            # What the interval is wide enough for hides as much as what forbids a verdict.
-            hiding = case.disqualifying or tuple(one for one in case.findings if one.code in {DRIFT, *SCATTER})
+            # A drift that the interval is wide enough for hides as much as one that forbids a verdict.
+            hiding = case.disqualifying or tuple(one for one in case.findings if one.code == DRIFT)
             by_head = _may_be_the_heads(case, hiding, timed[case.key], alone, gates)
             if by_head or case.disqualifying:
                 yield Doubt(hiding[0].code, label, case.id, "head" if by_head else "machine")

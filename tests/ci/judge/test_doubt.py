@@ -202,3 +202,10 @@ def test_what_no_head_causes_is_said_and_does_not_hold(name: str) -> None:
 def test_what_blocks_is_not_held_as_well() -> None:
     found = decided(run_record((case(*sides(0.1), id_="slow"), *timed_cases(jumping(1)))))
     assert (found.conclusion, found.held) == ("failure", ())
+
+
+@pytest.mark.parametrize(("name", "again"), [("base has two speeds", True), ("very likely faster", False)])
+def test_only_what_spoils_a_record_is_measured_again(name: str, again: bool) -> None:
+    made = NEUTRAL[name]()
+    found = decide([gate.evidence("l4", made, judge(made, POLICY), POLICY)], again=True)
+    assert (found.again, bool(found.held)) == (again, again)
