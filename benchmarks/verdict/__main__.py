@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import click
 import numpy as np
 
 from benchmarks.tables import put
-from benchmarks.verdict import document, noise, power, records, selective, spreads, two_modes
+from benchmarks.verdict import document, noise, power, records, spreads, two_modes
 from benchmarks.verdict.document import Rates
-from benchmarks.verdict.records import POLICY, PROCESSES, SETS, SPOILERS, Generator, PairedTimes
+from benchmarks.verdict.records import POLICY, PROCESSES, ROOT, SEED, SETS, SPOILERS, Generator, PairedTimes
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.case import Direction
-
-ROOT = Path(__file__).parent.parent.parent
-SEED = 20260801
 
 Draw = Callable[[Generator], PairedTimes]
 
@@ -30,7 +26,7 @@ Draw = Callable[[Generator], PairedTimes]
 def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
     steps = len(SETS) * (2 * len(records.effects()) + 2) + 2 * len(SPOILERS)
-    steps += len(selective.MIXES) * len(selective.WAYS) + len(spreads.scenes()) + len(power.SCENES) + 2
+    steps += len(spreads.scenes()) + len(power.SCENES) + 2
     with track("judging", steps) as advance:
         text = "\n\n".join([*_of_traces(draws, advance), *_made_up(draws, advance)])
     put(ROOT / "docs" / "statistics.md", "verdict", text)
@@ -61,17 +57,6 @@ def _of_traces(draws: int, advance: Advance) -> Iterator[str]:
     document.plot(detected, ROOT / "docs" / "images" / "power.svg")
     yield from document.of_rules(draws, detected, stored, hard)
     yield from document.own(detected, processes)
-    spent = {}
-    for mix in selective.MIXES:
-        for way in selective.WAYS:
-            spent[mix, way] = selective.spent(mix, way, draws // 2, SEED)
-            advance(f"{mix}, {way}")
-    yield (
-        f"**Records of nine cases**, {draws // 2} for each figure, with cases drawn from any of the traces."
-        " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "
-        "undecided. Wrong: any case of the record with a direction that it does not have:"
-    )
-    yield document.selective(spent)
 
 
 def _made_up(draws: int, advance: Advance) -> Iterator[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from benchmarks.tables import markdown
 from benchmarks.verdict.records import PROCESSES
-from benchmarks.verdict.selective import Spent
 
 STYLES = {
     "kernelgate, direction": ("#0b6e4f", "o", "-"),
@@ -119,17 +118,6 @@ def own(detected: Measured, taken: Mapping[tuple[str, float], float]) -> Iterato
     yield markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
     share = _percent(mean / PROCESSES, 0)
     yield f"Over the whole mix: {mean:.2f} processes of {PROCESSES}, {share} of the GPU time."
-
-
-def selective(spent: Mapping[tuple[str, str], Spent]) -> str:
-    """By mix of cases and way of timing them again."""
-    mixes, ways = (list(dict.fromkeys(key[place] for key in spent)) for place in (0, 1))
-    columns = [f"{way}: {what}" for way in ways for what in ("wrong", "processes by case")]
-    body = []
-    for mix in mixes:
-        found = [spent[mix, way] for way in ways]
-        body.append([mix, *(cell for one in found for cell in (_percent(one.wrong, 2), f"{one.processes:.2f}"))])
-    return markdown(["", *columns], body)
 
 
 def _words(name: str) -> str:

@@ -10,38 +10,18 @@ import numpy as np
 from scipy import signal
 
 from benchmarks.tables import markdown
+from benchmarks.verdict.records import SEED, Generator, Share
 from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.policy.policy import Policy
 
-Generator = np.random.Generator
 Noise = Callable[[Generator, int], Array]
 
-SEED = 20260801
 LEVEL = 0.95
 ONE_ROUND = 0.01
 """Standard deviation of a round's log time: far above the prior between processes, which would hide a fault."""
 RATIOS = (0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0)
-
-
-@dataclass(frozen=True)
-class Covered:
-    """How often something happened."""
-
-    hits: int
-    draws: int
-
-    @property
-    def value(self) -> float:
-        return self.hits / self.draws
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(self.value * (1 - self.value) / self.draws)
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.1f} ± {100 * self.error:.1f}%"
 
 
 # ---- noise -----------------------------------------------------------------------------------------------------------
@@ -118,9 +98,9 @@ class Setting:
 class Coverage:
     """How often the 95% interval holds the truth."""
 
-    process: Covered
+    process: Share
     """Of one process, from its rounds alone."""
-    record: Covered
+    record: Share
     """Of all processes together, whose spread the judge does not know: it is no more than the rounds'."""
     half_width: float
     """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
@@ -143,7 +123,7 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         errors.append(pooled.change)
         whole += abs(pooled.change) <= widths[-1]
     return Coverage(
-        Covered(single, draws * setting.processes), Covered(whole, draws), float(np.median(widths) / np.std(errors))
+        Share(single, draws * setting.processes), Share(whole, draws), float(np.median(widths) / np.std(errors))
     )
 
 

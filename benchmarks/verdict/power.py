@@ -13,18 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.tables import markdown
-from benchmarks.verdict.records import CASE, POLICY, stopped
+from benchmarks.verdict.records import CASE, POLICY, SEED, Generator, Share, stopped
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
 
-SEED = 20260801
 ROUNDS = 100
 LOWEST_MHZ, HIGHEST_MHZ, STEP_MHZ = 1200.0, 2040.0, 15.0
 WANDERS_TO_MHZ = 2000.0
 REFERENCE_EVERY = 4
-
-Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -157,9 +154,7 @@ class Count:
     processes: int
 
     def share(self, name: str) -> str:
-        """Of the records in percent, with its standard error."""
-        share = getattr(self, name) / self.draws
-        return f"{100 * share:.1f} ± {100 * math.sqrt(share * (1 - share) / self.draws):.1f}%"
+        return str(Share(getattr(self, name), self.draws))
 
 
 DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})

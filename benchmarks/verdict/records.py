@@ -5,6 +5,7 @@ The usual rules are written here from their public descriptions, on all samples 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,9 @@ from kernelgate.ci.judge.stats import Array, bootstrap
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
 
+ROOT = Path(__file__).parents[2]
+SEED = 20260801
+Generator = np.random.Generator
 POLICY = Policy()
 CASE = Case(id="case")
 TIMING = dict(Timing(case=CASE.id))
@@ -37,6 +41,25 @@ class PairedTimes:
     @property
     def sides(self) -> dict[str, Sequence[Array]]:
         return {"base": self.base, "head": self.head}
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often something happened, with its standard error, which is that of once where it never did."""
+
+    hits: int
+    draws: int
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.draws
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(max(self.value * (1 - self.value), 1 / self.draws) / self.draws)
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.2f} ± {100 * self.error:.2f}%"
 
 
 Rule = Callable[[PairedTimes], Direction]
@@ -162,13 +185,12 @@ def _direction(difference: float) -> Direction:
 
 # ---- recorded times --------------------------------------------------------------------------------------------------
 
-TRACES = Path(__file__).parents[2] / "tests" / "data" / "h200_traces.npz"
+TRACES = ROOT / "tests" / "data" / "h200_traces.npz"
 SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")
 PROCESSES, ROUNDS = POLICY.processes.limit, 100
 STORED_PROCESSES, AGAINST_STORED = 3, 5
 """Of a baseline, and of what is compared with it: the contended sets have eight processes in all."""
 
-Generator = np.random.Generator
 Spoiler = Callable[[Generator, PairedTimes], PairedTimes]
 
 

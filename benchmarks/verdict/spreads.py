@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.tables import markdown
+from benchmarks.verdict.records import Generator, Share
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
@@ -23,7 +24,6 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array
 from kernelgate.ci.judge.verdict import settled
 from kernelgate.ci.policy.policy import Policy
 
-Generator = np.random.Generator
 Draw = Callable[[Generator], float]
 """The change that one process of identical code shows, in percent."""
 
@@ -41,29 +41,14 @@ WILD_DAYS, WILD_FACTOR = 0.05, 10.0
 
 
 @dataclass(frozen=True)
-class Frequency:
-    """A share of records, with its standard error."""
-
-    value: float
-    records: int
-
-    @property
-    def error(self) -> float:
-        return math.sqrt(max(self.value * (1 - self.value), 1 / self.records) / self.records)
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.2f}% ± {100 * self.error:.2f}"
-
-
-@dataclass(frozen=True)
 class Sureness:
     """Of many records, each stopped as `kernelgate bench` stops."""
 
-    direction: Frequency
+    direction: Share
     """Identical code got a direction in any case."""
-    covered: Frequency
+    covered: Share
     """The 95% interval of two processes held the truth."""
-    equivalent: Frequency
+    equivalent: Share
     """Two processes called a change of the margin's size equivalent."""
     processes: float
     """Mean, by case."""
@@ -158,9 +143,9 @@ def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
         covered += low <= 0 <= high
         equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
     return Sureness(
-        Frequency(wrong / records, records),
-        Frequency(covered / records, records),
-        Frequency(equivalent / records, records),
+        Share(wrong, records),
+        Share(covered, records),
+        Share(equivalent, records),
         processes / cases,
     )
 

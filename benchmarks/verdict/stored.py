@@ -7,21 +7,18 @@ known.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import click
 import numpy as np
 
 from benchmarks.tables import markdown, put
-from benchmarks.verdict.noise import SEED, Covered, Generator
-from benchmarks.verdict.records import CASE, record
+from benchmarks.verdict.records import CASE, ROOT, SEED, Generator, Share, record
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Environment, RunRecord, Summary
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
-ROOT = Path(__file__).parent.parent.parent
 DRIFTS_PCT = (0.15, 0.5, 1.0, 1.41)
 BASELINES = {"1 day": (1, False), "5 days": (5, False), "1 day, two speeds": (1, True)}
 """How many days each holds, and whether its only process changes its speed in its course."""
@@ -39,7 +36,7 @@ def said(
     processes: int = 5,
     speeds: bool = False,
     seed: int = SEED,
-) -> Covered:
+) -> Share:
     """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
 
     `drift_pct`: standard deviation of the difference of two days, of which each day has its part. `speeds`: the
@@ -56,7 +53,7 @@ def said(
         change = levels[0] + today + math.log1p(effect_pct / 100)
         (case,) = judge(record({"head": _heads(rng, change, processes)}), policy, stored).cases
         hits += case.direction is not Direction.NONE
-    return Covered(hits, draws)
+    return Share(hits, draws)
 
 
 def _heads(rng: Generator, level: float, processes: int) -> list[Array]:

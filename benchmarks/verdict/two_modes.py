@@ -9,18 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.tables import markdown
-from benchmarks.verdict.records import POLICY, PairedTimes, record
+from benchmarks.verdict.records import POLICY, SEED, Generator, PairedTimes, record
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
 
-SEED = 20260801
 PROCESSES, ROUNDS = 5, 100
 NOISE = 0.004
 """Of a sample within its mode."""
 SPREAD = 0.0003
 """Of the change, between processes."""
-
-Generator = np.random.Generator
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ class CaseVerdict:
     cliffs_delta: float | None = None
     """Positive: head slower."""
     minimum_detectable_pct: float | None = None
-    """The smallest change of which this run would have shown the direction; None where it has too few processes."""
+    """The smallest change of which this run would have shown the direction; None where it shows that nothing changed,
+    and has so few processes that it takes more to show a direction."""
     mann_whitney_p: float | None = None
     bootstrap_pct: tuple[float, float] | None = None
     """95% interval of the ratio of medians; processes resampled above rounds."""

@@ -6,7 +6,7 @@ What only the machine makes unclear passes and is said. What a head could do to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -16,6 +16,7 @@ from scipy import special
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.judge import cards, correctness
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
+from kernelgate.ci.judge.validity import DRIFT, Finding
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED, WITNESS
 from kernelgate.ci.policy.policy import Gates
 
@@ -75,29 +76,35 @@ def of_verdict(label: str, record: RunRecord, verdict: RecordVerdict | None, gat
             yield Doubt(LIKELY_SLOWER, label, case.id)
         elif case.status is Status.ALONE and not alone_by_note & {None, case.card}:
             yield Doubt(cards.HEAD_ALONE, label, case.id)
-        elif case.status is Status.UNDECIDED and case.disqualifying:
-            by_head = _may_be_the_heads(case, timed[case.key], alone, gates)
-            yield Doubt(case.disqualifying[0].code, label, case.id, "head" if by_head else "machine")
+        elif case.status is Status.UNDECIDED:
+            # A drift that the interval is wide enough for hides as much as one that forbids a verdict.
+            hiding = case.disqualifying or tuple(one for one in case.findings if one.code == DRIFT)
+            by_head = _may_be_the_heads(case, hiding, timed[case.key], alone, gates)
+            if by_head or case.disqualifying:
+                yield Doubt(hiding[0].code, label, case.id, "head" if by_head else "machine")
 
 
-def _may_be_the_heads(case: CaseVerdict, timed: TimedCase, base_wrong_alone: set[CaseKey], gates: Gates) -> bool:
+def _may_be_the_heads(
+    case: CaseVerdict, hiding: Sequence[Finding], timed: TimedCase, base_wrong_alone: set[CaseKey], gates: Gates
+) -> bool:
+    """`hiding`: why nothing is known of the case."""
     changes = [process.change_pct for process in case.per_process]
-    if changes and min(changes) > gates.regression_pct:
+    if hiding and changes and min(changes) > gates.regression_pct:
         # Whatever spoils it, each process is past the gate by itself.
         return True
     # What the base shows, too, such as a time below what the card's work allows, is not the head's.
-    machines = OF_MACHINE | {finding.code for finding in case.disqualifying if finding.side == "base"}
+    machines = OF_MACHINE | {finding.code for finding in hiding if finding.side == "base"}
     if case.key in base_wrong_alone:
         machines |= {correctness.BASE_WRONG}
     levels, within = _slowest(timed)
     gate = math.log1p(gates.regression_pct / 100)
     if within <= gate:
-        machines |= {"drift"}
+        machines |= {DRIFT}
     if levels <= gate:
         machines |= {"carry_over", "clock_dependent"}
     if levels <= gate or not _scatters_more(timed):
         machines |= SCATTER
-    return any(finding.code not in machines for finding in case.disqualifying)
+    return any(finding.code not in machines for finding in hiding)
 
 
 def _slowest(timed: TimedCase) -> tuple[float, float]:

@@ -33,6 +33,8 @@ BLOCK_BIAS_PCT: Final = 0.3
 """... and have a systematic error that more processes do not reduce. Measured: up to 0.26% for `block`."""
 LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
+DISAGREE_SHARE: Final = 0.05
+"""A scatter of 1.2% does not hide a change of a third: one of less than this share of the change is in its interval."""
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""
 
@@ -216,7 +218,8 @@ def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSprea
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
     group, odd = of_changes(changes, prior.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy)
     found += odd
-    change, moved = group.pooled().change, (*depends.moved, validity.modes_of_sides(base, head))
+    own = (validity.modes_of_sides(base, head), *([validity.drift_of_sides(base, head)] if paired else []))
+    change, moved = group.pooled().change, (*depends.moved, *own)
     for effect in moved:
         found += effect.against(change, policy.gates)
     bias += sum(effect.bias for effect in moved)
@@ -329,14 +332,16 @@ def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[
     """Processes that scatter more than what is expected explains; it is said.
 
     One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others,
-    and further from no change than they. (Else leaving it out would make certain what it speaks against.)
+    and further from no change than they. (Else leaving it out would make certain what it speaks against.) Far apart are
+    changes by DISAGREE_PCT and DISAGREE_SHARE of what they are together.
     """
     if group.scatter_p >= dependence.DISAGREE_P:
         return group, []
     # Changes have a prior of any spread; levels are judged by themselves.
     by_themselves = group if group.spread else replace(group, prior_df=0)
     reach = float(np.ptp(group.values))
-    far = percent(reach) > dependence.DISAGREE_PCT
+    size = abs(float(group.values.mean())) if group.spread else 0.0
+    far = reach > max(math.log1p(dependence.DISAGREE_PCT / 100), DISAGREE_SHARE * size)
     rests = [np.delete(group.values, index) for index in range(len(group.values))]
     odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, rests, strict=True)]))
     if group.processes < 3 or np.ptp(rests[odd]) >= LONE_SHARE * reach:

@@ -21,6 +21,12 @@ EQUIVALENCE_ALPHA: Final = 0.01
 SPENDING_SHAPE: Final = 0.5
 """How alpha is spent over the looks after each process: 0 spends hardly any on early looks (O'Brien and Fleming), 0.5
 spends the same on each (Pocock), which takes the fewest processes where nothing changed."""
+LOTTERY_PCT: Final = (6.0, 2.5)
+"""What a lottery of placement may do to both of two processes alike, and to all of three, where no history excludes it.
+One process in five that is 2% off is both of two in 4% of records, and all of three in 0.8%. A change of a third is no
+such lottery: a direction before TO_DIRECT processes takes a change beyond these, and EARLY_SHARE of alpha at each of
+these looks."""
+EARLY_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,15 @@ class Inference:
     alpha: float
     """For a direction."""
     equivalence_alpha: float
-    early: bool
-    """Too few processes for any direction: `alpha` is that of the first look that may show one."""
+    least: float = 0.0
+    """A smaller log change shows no direction: so few processes may all be off by as much."""
     family: int = 1
     """How many cases share the level."""
+
+    @property
+    def early(self) -> bool:
+        """Too few processes for a direction of a change of this size."""
+        return 0 < self.least >= abs(self.pooled.change)
 
     @property
     def certain(self) -> bool:
@@ -75,7 +86,8 @@ class Inference:
 
     def detectable(self) -> float:
         """The smallest log change that a run like this one shows with probability POWER."""
-        return self.pooled.detectable(self.alpha / self.family, POWER)
+        past_least = self.least + self.pooled.half_width(2 * (1 - POWER)) if self.least else 0.0
+        return max(past_least, self.pooled.detectable(self.alpha / self.family, POWER))
 
     def _around(self, width: float) -> tuple[float, float]:
         return self.pooled.change - width, self.pooled.change + width
@@ -117,18 +129,20 @@ def shared(family: Sequence[Inference]) -> list[Inference]:
 
 
 def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference:
-    """The look at the `change` of these cases together: as the one with the most processes has had, and no direction
-    before the one that needs the most for it may have any."""
+    """The look at the `change` of these cases together: as the one with the most processes has had. Where a history
+    excludes of each that placement is a lottery, the first looks are like all others."""
     rules = policy.processes
     processes = max(case.processes for case in cases)
-    # The processes that a direction takes: fewer where a history excludes that placement is a lottery.
-    free = [
+    free = all(
         case.against_baseline or (case.known is not None and case.known.df >= HISTORY_TO_DIRECT_DF) for case in cases
-    ]
-    first = rules.minimum if all(free) else max(rules.minimum, TO_DIRECT)
+    )
+    first = rules.minimum if free else max(rules.minimum, TO_DIRECT)
     direction = BASELINE_ALPHA if cases[0].against_baseline else policy.certainty.alpha
     alpha, equivalence_alpha = (
         stats.look_alpha(level, processes, since, rules.limit, SPENDING_SHAPE)
         for level, since in ((direction, first), (EQUIVALENCE_ALPHA, rules.minimum))
     )
-    return Inference(change, None, alpha, equivalence_alpha, processes < first)
+    if processes >= first:
+        return Inference(change, None, alpha, equivalence_alpha)
+    least = math.log1p(LOTTERY_PCT[processes - 2] / 100)
+    return Inference(change, None, EARLY_SHARE * direction, equivalence_alpha, least)

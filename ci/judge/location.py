@@ -96,7 +96,7 @@ def _located(estimates: Sequence[_Estimate]) -> list[Location]:
     for estimate, variance, inflation in zip(estimates, own, inflated, strict=True):
         n = len(estimate.influence)
         independent = (SHARED_ROUNDS * shared + n * variance) / (SHARED_ROUNDS + n) / n
-        rounds = min(n / inflation, df / len(estimates))
+        rounds = min(n / inflation, (df + len(estimates) - 1) / len(estimates))
         found.append(Location(estimate.value, inflation * independent, rounds))
     return found
 

@@ -43,7 +43,7 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
     would = "" if seen is None else f"; {_would_be_seen(seen, digits)}"
     if case.status.is_likely:
         size, side = formatting.amount(case.change_pct, case.interval_pct)[0], case.status.name[-6:].lower()
-        return f"very likely {size} {side}, {between}, after {repeats(case.processes, policy)}"
+        return f"very likely {size} {side}, {between}, after {repeats(case, policy)}"
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
             return f"no change: within {margin(policy.gates)}, {between}{would}"
@@ -61,11 +61,11 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
 def _undecided(case: CaseVerdict, digits: int) -> str:
     low, high = case.interval_pct or (0.0, 0.0)
     between, seen = formatting.between((low, high), digits), case.minimum_detectable_pct
-    why = f"it takes {TO_DIRECT} processes to show a direction" if seen is None else unseen(seen, digits)
+    why = "" if seen is None else f"; {unseen(seen, digits)}"
     if low <= 0 <= high:
-        return f"{between}; {why}"
-    likely = f"likely {between} {Direction.SLOWER if low > 0 else Direction.FASTER}, but not certain"
-    return f"{likely}; {why}" if seen is None else f"{likely} in {case.processes} processes"
+        return f"{between}{why}"
+    side = Direction.SLOWER if low > 0 else Direction.FASTER
+    return f"likely {between} {side}, but not certain in {case.processes} processes{why}"
 
 
 def margin(gates: Gates) -> str:
@@ -79,10 +79,11 @@ def short_of_gate(case: CaseVerdict, gates: Gates) -> str:
     return f"{relation} the {formatting.threshold(gate)} {consequence}"
 
 
-def repeats(processes: int, policy: Policy) -> str:
-    """ "2 of 4 repeats": of so many as what is past a gate becomes certain in, or else of the most that are made."""
-    enough = max(TO_DIRECT, policy.processes.to_block)
-    return f"{processes} of {enough if processes < enough else policy.processes.limit} repeats"
+def repeats(of: CaseVerdict | MeanVerdict, policy: Policy) -> str:
+    """ "2 of 3 repeats": of so many as what is past a gate becomes certain and blocks in, or else of the most that are
+    made."""
+    enough = policy.processes.to_block if of.direction is not Direction.NONE else TO_DIRECT
+    return f"{of.processes} of {enough if of.processes < enough else policy.processes.limit} repeats"
 
 
 def _gate(case: CaseVerdict, gates: Gates) -> tuple[float, str]:
@@ -104,14 +105,15 @@ DOUBLING: Final = 100.0
 
 
 def noise(cases: Sequence[CaseVerdict]) -> str:
-    """Why sound cases stay undecided: "too noisy; a change below 2.4% could not be seen"."""
+    """Why sound cases stay undecided: "too noisy; a change below 2.4% could not be seen", "too few repeats; …"."""
     if any(case.change_pct is None for case in cases):
         return "too little was measured"
     seen = _smallest_visible(cases)
     if seen is None:
         made = min(case.processes for case in cases)
         return f"{formatting.counted(made, 'repeat')} {'is' if made == 1 else 'are'} too few to be sure"
-    return f"too noisy; {unseen(seen)}"
+    few = any(case.processes < TO_DIRECT for case in cases)
+    return f"{'too few repeats' if few else 'too noisy'}; {unseen(seen)}"
 
 
 def shown(cases: Sequence[CaseVerdict]) -> str | None:
@@ -174,7 +176,7 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
         return f"{size}, within {margin(gates)}"
     if mean.status is Status.LIKELY_SLOWER:
         blocks = formatting.threshold(gates.mean_regression_pct)
-        return f"very likely {size}, past the {blocks} that blocks, after {repeats(mean.processes, policy)}"
+        return f"very likely {size}, past the {blocks} that blocks, after {repeats(mean, policy)}"
     if mean.direction is Direction.NONE:
         return size
     slower = mean.direction is Direction.SLOWER

@@ -38,7 +38,9 @@ DISTINCT_VALUES: Final = 3
 half a step on either side is more than the margin."""
 DRIFT_PCT: Final = 1.0
 """Drift: the last third of a process differs by this much from its first third, and chance explains that with a
-probability below DRIFT_P (Mann-Whitney). A warning, or no verdict if base and head do not drift together."""
+probability below DRIFT_P (Mann-Whitney). A warning; where most processes drift the same way and base and head do not
+drift together, the interval is wider by half of it, or there is no verdict if that is beyond the margin and half of the
+change, or if base and head share no rounds."""
 DRIFT_P: Final = 1e-6
 FLOOR_TOLERANCE: Final = 0.05
 """Times that are lower, by more than this, than the device's arithmetic or memory bandwidth allow are rejected."""
@@ -49,6 +51,7 @@ BEYOND_REFERENCE: Final = 100.0
 """A head that is more than so many times as fast as base and reference is rejected: it can hardly have done their
 work."""
 BIMODAL = "bimodal"
+DRIFT = "drift"
 MODE_DISTANCE_PCT: Final = 3.0
 """Two modes are named if they are at least this far apart, each with at least MODE_SHARE of a side's samples, and
 with at most MODE_OVERLAP in the middle half between them. They matter only if base and head are in the slow mode
@@ -180,9 +183,8 @@ Sides = Mapping[str, Sequence[Array]]
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
-    """What the times themselves show: too coarse a clock, drift, noise.
+    """What the times themselves show: too coarse a clock, noise, and the drift of sides that are not `paired`.
 
-    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
     `coarse`: the clock's steps alone could take a change across the margin.
     """
     for side, processes in sides.items():
@@ -193,36 +195,64 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
             values = "value" if different == 1 else "values"
             only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
-    yield from _drift(sides, paired)
+    if not paired:
+        yield from _drift(sides)
     worst = max(100 * float(samples.std() / samples.mean()) for processes in sides.values() for samples in processes)
     if worst > WARN_CV_PCT:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {WARN_CV_PCT:g}%)", False)
 
 
-def _drift(sides: Sides, paired: bool) -> Iterator[Finding]:
-    if paired:
-        ratios = [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
-        if moved := _first_drift(ratios):
-            yield Finding("drift", "head moved by {} against base within process {}".format(*moved), True)
-            return
-    tail = ", base and head together" if paired else ""
+def _drift(sides: Sides) -> Iterator[Finding]:
     for side, processes in sides.items():
-        if moved := _first_drift(processes):
-            yield Finding(
-                "drift", f"the {side} drifted by {moved[0]} within process {moved[1]}{tail}", not paired, side
-            )
+        if drifts := _drifts(processes):
+            yield Finding(DRIFT, f"the {side} drifted by {_first(drifts)}", _trend(drifts, processes) > 0, side)
 
 
-def _first_drift(processes: Sequence[Array]) -> tuple[str, int] | None:
-    """How far the last third of a process lies off the first third by their medians, in the first one that drifts."""
+def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
+    """What is to be said of the drift of sides that share their rounds, and how far it may have moved the change.
+
+    What wanders is alike in neighbouring rounds, which widens the interval of its process. Only a trend that most
+    processes share leaves it open which change is meant: that at their beginning or that at their end.
+    """
+    ratios = [now / was for was, now in zip(base, head, strict=True)]
+    if drifts := _drifts(ratios):
+        trend = _trend(drifts, ratios)
+        most = f", as do most processes: up to {formatting.percent(percent(trend))} of change" if trend else ""
+        found = Finding(DRIFT, f"head moved by {_first(drifts, ' against base')}{most}", False)
+        return Moved(trend, (found,))
+    sides = (("base", _drifts(base)), ("head", _drifts(head)))
+    return Moved(
+        0.0,
+        tuple(
+            Finding(DRIFT, f"the {side} drifted by {_first(drifts)}, base and head together", False, side)
+            for side, drifts in sides
+            if drifts
+        ),
+    )
+
+
+def _first(drifts: Mapping[int, float], against: str = "") -> str:
+    process, change = next(iter(drifts.items()))
+    return f"{formatting.percent(percent(change), sign=True)}{against} within process {process}"
+
+
+def _trend(drifts: Mapping[int, float], processes: Sequence[Array]) -> float:
+    """How far, in log time, most processes move to either side of their middle, all of them the same way; else 0."""
+    shared = 2 * len(drifts) > len(processes) and len({change > 0 for change in drifts.values()}) == 1
+    return abs(float(np.mean(list(drifts.values())))) / 2 if shared else 0.0
+
+
+def _drifts(processes: Sequence[Array]) -> dict[int, float]:
+    """How far the last third of a process lies off the first third by their medians, of each one that drifts."""
+    found = {}
     for index, samples in enumerate(processes, 1):
         times = np.log(samples)
         third = len(times) // 3
         first, last = times[:third], times[-third:]
         change = stats.middle(np.sort(last)) - stats.middle(np.sort(first))
         if abs(change) > math.log1p(DRIFT_PCT / 100) and stats.mann_whitney_p(first, last) < DRIFT_P:
-            return formatting.percent(percent(change), sign=True), index
-    return None
+            found[index] = change
+    return found
 
 
 # ---- times that no such device gives ---------------------------------------------------------------------------------

@@ -228,18 +228,19 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         low, high = claim.interval(INTERVAL_LEVEL)
         base_us, head_us = estimate.typical_times(case, claim.pooled.change)
         width = stats.normal_half_width(INTERVAL_LEVEL)
+        status = _status(case, claim, delta, medians, policy)
         # Where two modes are why nothing can be told: those of both sides.
         bimodal = any(found.code == validity.BIMODAL and found.disqualifies for found in case.findings)
         sides = (("base", case.base), ("head", case.head)) if bimodal else ()
         verdict = replace(
             verdict,
-            status=_status(case, claim, delta, medians, policy),
+            status=status,
             direction=claim.direction,
             change_pct=percent(claim.pooled.change),
             interval_pct=(percent(low), percent(high)),
             p=claim.p,
             cliffs_delta=delta,
-            minimum_detectable_pct=None if claim.early else percent(claim.detectable()),
+            minimum_detectable_pct=None if claim.early and status is Status.UNCHANGED else percent(claim.detectable()),
             mann_whitney_p=stats.mann_whitney_p(base, head),
             bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
             base_us=base_us,

@@ -32,9 +32,9 @@ BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}
 """Of a file without presets. The smallest change that a run of five processes detects on the traces of
 docs/statistics.md is 0.1 to 0.4%."""
 TO_DIRECT: Final = 4
-"""A direction takes so many processes: where each process draws its placement, 0.5% on either side in half of them, all
-fall the same way in 12.5% of runs of two processes and in 0.8% of runs of four. Fewer, down to the minimum, where the
-case's history excludes such a lottery."""
+"""A direction of any size takes so many processes: where each process draws its placement, 0.5% on either side in half
+of them, all fall the same way in 12.5% of runs of two processes and in 0.8% of runs of four. Fewer, down to the
+minimum, where the case's history excludes such a lottery, or where the change is larger than one (LOTTERY_PCT)."""
 RESOLUTION_PCT: Final = 0.4
 """`kernelgate bench` stops once each case has a direction or would have shown a change of this size, and is on one side
 of each gate. MISS is the probability that it stops on the wrong side."""

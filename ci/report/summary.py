@@ -74,7 +74,7 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
         return ("How sure is not known: no interval was measured.",)
     acts = about.status in (Status.REGRESSED, Status.IMPROVED)
     gate = "" if acts else f"; {sentences.short_of_gate(case, policy.gates)}"
-    gate = f"; {sentences.repeats(case.processes, policy)} were made" if about.status.is_likely else gate
+    gate = f"; {sentences.repeats(case, policy)} were made" if about.status.is_likely else gate
     interval = formatting.amount(case.change_pct, case.interval_pct)[1].strip("()")
     return (opening, level, f" {interval}{_repeats(case)}{gate}.")
 

@@ -185,6 +185,11 @@ def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) ->
     assert named.message == "processes disagree by 1.2%, more than their rounds explain"
 
 
+@pytest.mark.parametrize(("changes", "fatal"), [((33.0, 34.6), False), ((-33.0, -32.2), False), ((9.0, 10.6), True)])
+def test_processes_that_disagree_hide_no_change_twenty_times_as_large(changes: tuple[float, ...], fatal: bool) -> None:
+    assert finding(changed(changes), "processes_disagree").disqualifies == fatal
+
+
 @pytest.mark.parametrize(("factor", "lone"), [(1 + 1e-9, True), (1, False)])
 def test_one_process_stands_alone_where_the_others_are_close_together(factor: float, lone: bool) -> None:
     changes = (-0.1, 0.0, 0.1, 2.0)

@@ -218,7 +218,7 @@ def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
     known = remembered(two)
     verdict = judge(two, POLICY, history=known)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.LIKELY_SLOWER, 3)
-    assert "past the 1% that blocks, after 2 of 4 repeats" in verdict.reason
+    assert "past the 1% that blocks, after 2 of 3 repeats" in verdict.reason
     assert len(undecided(two, POLICY, known)) == 3
     assert undecided(three, POLICY, known) == frozenset()
     assert undecided(measured(*(0.2,) * 3, processes=2), POLICY, known) == frozenset()

@@ -19,7 +19,7 @@ from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 POOLED = Pooled(change=0.02, error=0.004, df=12.0, bias=0.001)
-CLAIM = Inference(POOLED, p=0.01, alpha=0.01, equivalence_alpha=0.02, early=False, family=3)
+CLAIM = Inference(POOLED, p=0.01, alpha=0.01, equivalence_alpha=0.02, family=3)
 PRIOR = math.log1p(prior.CHANGE_PCT / 100)
 
 
@@ -97,8 +97,9 @@ def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: in
     (claim,) = claims([evidence(*[0.01] * processes, sides=sides)], POLICY)
     looks = [(alpha, 4 if sides == 1 else 2), (0.01, 2)]
     spent = [stats.look_alpha(level, processes, first, 7, 0.5) for level, first in looks]
-    assert [claim.alpha, claim.equivalence_alpha] == pytest.approx(spent)
-    assert claim.early == (sides == 1 and processes < 4)
+    few = sides == 1 and processes < 4
+    assert [claim.alpha, claim.equivalence_alpha] == pytest.approx([alpha / 2 if few else spent[0], spent[1]])
+    assert claim.early == few
 
 
 # ---- the first look at a direction -----------------------------------------------------------------------------------
@@ -109,13 +110,25 @@ def remembered(df: float) -> KnownSpread:
 
 
 @pytest.mark.parametrize(("known", "early"), [(None, True), (remembered(7.9), True), (remembered(8.0), False)])
-def test_before_four_processes_only_a_history_shows_a_direction(known: KnownSpread | None, early: bool) -> None:
+def test_before_four_processes_only_a_history_shows_a_small_direction(known: KnownSpread | None, early: bool) -> None:
     """Placement may be a lottery in which all of three processes fall the same way."""
-    (claim,) = claims([replace(evidence(0.05, 0.05, 0.05), known=known)], POLICY)
+    (claim,) = claims([replace(evidence(0.02, 0.02, 0.02), known=known)], POLICY)
     assert claim.p < 1e-4
     assert (claim.early, claim.certain) == (early, not early)
-    (four,) = claims([replace(evidence(*[0.05] * 4), known=known)], POLICY)
+    (four,) = claims([replace(evidence(*[0.02] * 4), known=known)], POLICY)
     assert four.certain
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("processes", "lottery_pct"), [(2, 6.0), (3, 2.5)])
+def test_what_is_larger_than_a_lottery_is_certain_at_once(processes: int, lottery_pct: float, sign: int) -> None:
+    limit = math.log1p(lottery_pct / 100)
+    at, beyond = (
+        claims([evidence(*[sign * change] * processes)], POLICY)[0] for change in (limit * (1 - 1e-9), limit * 1.2)
+    )
+    assert (at.early, at.certain) == (True, False)
+    assert (beyond.early, beyond.certain) == (False, True)
+    assert limit < at.detectable() < 1.02 * limit, "what would have been seen is not less than that"
 
 
 def test_what_may_show_no_direction_yet_lends_nothing_to_the_others() -> None:

@@ -74,4 +74,6 @@ def test_noise_is_as_blind_as_its_worst_case() -> None:
     unknown = replace(noisy(ONE, 0.0, 1.0), minimum_detectable_pct=None)
     assert sentences.noise([unknown]) == "5 repeats are too few to be sure"
     assert sentences.noise([replace(unknown, change_pct=None)]) == "too little was measured"
+    few = replace(noisy(ONE, 0.0, 2.0), processes=2)
+    assert sentences.noise([noisy(ONE, 0.0, 1.0), few]) == "too few repeats; a change below 2.4% could not be seen"
     assert sentences.shown([]) is None

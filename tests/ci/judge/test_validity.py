@@ -179,14 +179,27 @@ def drifting(percent: float, rounds: int = 300) -> Array:
 @pytest.mark.parametrize("percent", [0.99, 1.01, -1.01])
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_side_that_drifts(percent: float, paired: bool) -> None:
-    """Both together are no more than named where rounds are paired; one alone is fatal."""
+    """In one of two processes it is named. In most, the same way, it widens the change where both sides share their
+    rounds, by half of it, and is fatal where they do not."""
     named = abs(percent) > 1
     steady, moving = drifting(0), drifting(percent)
-    both = of_samples({"base": [steady, moving], "head": [steady, moving]}, "drift", paired)
-    alone = of_samples({"base": [steady, steady], "head": [steady, moving]}, "drift", paired)
-    assert [finding.disqualifies for finding in both] == ([not paired] * 2 if named else [])
-    assert [finding.disqualifies for finding in alone] == ([True] if named else [])
+
+    def found(base: list[Array], head: list[Array]) -> tuple[float, Sequence[Finding]]:
+        if not paired:
+            return 0.0, of_samples({"base": base, "head": head}, "drift", False)
+        moved = validity.drift_of_sides(base, head)
+        return moved.bias, moved.findings
+
+    _, both = found([steady, moving], [steady, moving])
+    wander, alone = found([steady, steady], [steady, moving])
+    bound, trend = found([steady] * 3, [steady, moving, moving])
+    back, unlike = found([steady] * 3, [steady, moving, drifting(-percent)])
+    assert [len(both), len(alone), len(trend), len(unlike)] == ([2, 1, 1, 1] if named else [0] * 4)
+    assert not any(finding.disqualifies for finding in (*both, *alone, *unlike))
+    assert (wander, back) == (0.0, 0.0)
+    assert bound == pytest.approx(abs(math.log1p(percent / 100)) / 2 if paired and named else 0.0, rel=1e-3)
     if named:
+        assert trend[0].disqualifies is not paired
         assert all("within process 2" in finding.message for finding in (*both, *alone))
         assert f"{percent:+.1f}%".replace("-", "−") in both[0].message
         assert both[0].message.startswith("the base drifted")

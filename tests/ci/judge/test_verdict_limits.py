@@ -114,11 +114,20 @@ def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: S
     assert only(differing(-20.0, 4), rules).status is IMPROVED, "an improvement blocks nothing"
 
 
-@pytest.mark.parametrize(("change", "status"), [(5.0, REGRESSED), (-20.0, IMPROVED)])
-def test_it_takes_four_processes_to_see_a_direction(change: float, status: Status) -> None:
-    likely = Status.LIKELY_SLOWER if change > 0 else Status.LIKELY_FASTER
-    assert only(differing(change, 3), policy()).status is likely
-    assert only(differing(change, 4), policy()).status is status
+@pytest.mark.parametrize(
+    ("change", "before", "needs", "status"),
+    [
+        (2.0, Status.UNDECIDED, 4, Status.SLOWER),
+        (5.0, LIKELY_SLOWER, 3, REGRESSED),
+        (-20.0, Status.UNDECIDED, 2, IMPROVED),
+    ],
+)
+def test_the_smaller_a_change_the_more_processes_see_its_direction(
+    change: float, before: Status, needs: int, status: Status
+) -> None:
+    assert only(differing(change, needs), policy()).status is status
+    if needs > 2:
+        assert only(differing(change, needs - 1), policy()).status is before
 
 
 def test_within_the_margin_is_unchanged() -> None:
@@ -230,8 +239,8 @@ def test_measuring_ends_at_the_limit(processes: int, enough: bool) -> None:
     ("change", "processes", "settled"),
     [
         (0.0, 3, True),  # no change, and a small one would have shown
-        (5.0, 3, False),  # beyond the gate that blocks: it may be placement
-        (5.0, 4, True),
+        (5.0, 2, False),  # beyond the gate that blocks: it may be placement
+        (5.0, 3, True),
         (-20.0, 4, True),
         (2.0, 3, False),
         (2.0, 4, True),  # certain, on one side of each gate
