@@ -54,7 +54,14 @@ MAY_IMPORT = {
 
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
-MEASURES = {"ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure", "ci.commands.pair"}
+MEASURES = {
+    "ci.commands.bisect",
+    "ci.commands.check",
+    "ci.commands.local",
+    "ci.commands.measure",
+    "ci.commands.pair",
+    "ci.pipeline.paired",
+}
 USES_GITHUB = {"ci.commands", "ci.github", "ci.lab"}
 
 
