@@ -42,7 +42,7 @@ def seen_by_torch() -> record.Environment:
 
     cuda = torch.cuda.is_available()
     return record.Environment(
-        device=_gpu(torch.cuda.get_device_properties(0)) if cuda else cpu(Path("/")),
+        device=gpu() if cuda else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
         triton=package_version("triton"),
@@ -53,8 +53,11 @@ def seen_by_torch() -> record.Environment:
     )
 
 
-def _gpu(properties: Any) -> record.Device:
-    """What torch says of the GPU, and what its driver adds where it answers."""
+def gpu() -> record.Device:
+    """What torch says of the current GPU, and what its driver adds where it answers."""
+    import torch
+
+    properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
     seen = record.Device(
         name=properties.name,
         compute_capability=f"{properties.major}.{properties.minor}",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
@@ -74,6 +74,15 @@ class NotSharedError(Exception):
     """The measured process cannot map the verifier's memory."""
 
 
+class Asked(Protocol):
+    """The verifier, or a measured process and the sides that it holds: what answers messages, wherever that runs."""
+
+    name: str
+    sides: tuple[record.Side, ...]
+
+    def ask(self, message: Message, kind: type[A]) -> A: ...
+
+
 @dataclass(eq=False)
 class Runner:
     """A process, led step by step: the verifier, or a measured process and the sides that it holds."""
@@ -115,8 +124,8 @@ class Runner:
 
 @dataclass(frozen=True)
 class Team:
-    verifier: Runner
-    measured: tuple[Runner, ...]
+    verifier: Asked
+    measured: tuple[Asked, ...]
 
 
 @dataclass
@@ -169,7 +178,7 @@ class CaseSamples:
     def call_us(self) -> dict[record.Side, float]:
         return {side: median(times) for side, times in self.by_side(lambda one: one.us / self.inner_repeats).items()}
 
-    def sides(self, measured: Runner) -> tuple[record.Side, ...]:
+    def sides(self, measured: Asked) -> tuple[record.Side, ...]:
         return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
 
 
@@ -191,7 +200,7 @@ def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tup
 
 
 def batch(
-    team: Team, case: CaseSamples, measured: Runner, sides: Sequence[record.Side], repeats: int, how: Batch
+    team: Team, case: CaseSamples, measured: Asked, sides: Sequence[record.Side], repeats: int, how: Batch
 ) -> list[Sample]:
     """Times a sample of each of these sides in turn: `repeats` calls, each on inputs and an output of its own. Made
     again, on other inputs, where the host could not queue it in time. Empty where graphs cannot be captured.
@@ -293,7 +302,7 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     case.readings.clear()
 
 
-def _warmed(team: Team, case: CaseSamples, measured: Runner, seconds: float) -> float:
+def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> float:
     how = Batch(what="warming up")
     sides = case.sides(measured)
     few = min(2, case.prepared.slots)
@@ -335,7 +344,7 @@ def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[],
         turned()
 
 
-def _turn(team: Team, case: CaseSamples, measured: Runner, rounds: int) -> None:
+def _turn(team: Team, case: CaseSamples, measured: Asked, rounds: int) -> None:
     how = Batch(what="timing")
     order: list[tuple[record.Side, int]] = []
     for number in range(rounds):

@@ -29,7 +29,7 @@ from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker import Ready, WorkerPool, WorkerProcess
 from kernelgate.bench.timing import case_timing, protocol
-from kernelgate.bench.timing.case_timing import CaseResult, CaseSamples, NotSharedError, Runner, Sample, Team
+from kernelgate.bench.timing.case_timing import Asked, CaseResult, CaseSamples, NotSharedError, Runner, Sample, Team
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
@@ -285,7 +285,7 @@ class Alone:
     hold_us: float = 0.0
 
     def batch(
-        self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
+        self, team: Team, measured: Asked, calls: int, inputs: Literal["next", "again", "new"] = "next"
     ) -> Sample:
         """A batch, whose outputs are compared, too: its time from asking for it to its end."""
         planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs), protocol.Planned)

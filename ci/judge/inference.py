@@ -144,5 +144,6 @@ def look(cases: Sequence[Evidence], change: Pooled, policy: Policy) -> Inference
     )
     if processes >= first:
         return Inference(change, None, alpha, equivalence_alpha)
-    least = math.log1p(LOTTERY_PCT[processes - 2] / 100)
+    # A single process, which `kernelgate.paired` asks about, shows no direction at all.
+    least = math.log1p(LOTTERY_PCT[processes - 2] / 100) if processes > 1 else math.inf
     return Inference(change, None, EARLY_SHARE * direction, equivalence_alpha, least)

@@ -1,0 +1,282 @@
+"""Two commands, run in turn: the times that each prints, or how long it takes, as a run record.
+
+A benchmark that somebody else wrote is compared with the statistics of a paired comparison, although its two sides
+cannot share a process: an nvbench binary, a script that prints JSON, or any program at all. The sides alternate in
+random order, and a process of the record is as many runs of each as give ROUNDS times.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final
+
+import numpy as np
+
+from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.bench.system import environment, lock, progress, supervise
+from kernelgate.bench.system.supervise import TimeLimits
+
+CARD: Final = "commands"
+ROUNDS: Final = 20
+"""Times of each side that one process has at least: fewer are not judged (MINIMUM_ROUNDS of the judge)."""
+MAX_TIMES: Final = 1000
+"""Times of one case and run that are kept, evenly spaced: more of one run add nothing to what the next run tells."""
+MAX_RUNS: Final = 5
+"""Runs of each command in which a process must have its ROUNDS, where a run prints several times."""
+TO_US: Final[Mapping[str, float]] = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+OUT: Final = "{out}"
+"""In a command: the file into which it writes its times."""
+WALL: Final = "wall time"
+"""The one case of commands that print no times."""
+SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
+MEAN: Final = "nv/cold/time/gpu/mean"
+
+Times = Mapping[str, tuple[float, ...]]
+"""Microseconds by case, of one run."""
+Undecided = Callable[[RunRecord], frozenset[CaseKey]]
+
+
+class CommandError(KernelgateError):
+    """A command failed, or printed what are no times."""
+
+
+@dataclass(frozen=True)
+class CommandPair:
+    base: str
+    head: str
+    unit: str = "us"
+    """Of the numbers that the commands print; nvbench's are seconds."""
+    wall: bool = False
+    """Whether whatever they print is ignored, and their duration is what counts."""
+    timeout_s: float = 600.0
+    """Of one run."""
+    processes: int = 7
+    seed: int = 0
+
+    def command(self, side: str) -> str:
+        return self.base if side == "base" else self.head
+
+
+def run(pair: CommandPair, undecided: Undecided, output: Path | None) -> RunRecord:
+    """Runs both until `undecided` names no case, or the pair's processes are spent.
+
+    The record in `output` grows with each process. Raises CommandError naming the side, and what it said last.
+    """
+    machine = environment.describe()
+    made = RunRecord(
+        run=record.Run(id=token_hex(8), producer="kernelgate", created_at=_now()),
+        environments=(machine,),
+        cards=(record.Card(name=CARD),),
+        notes=(
+            record.Note(code="commands", text=f"base: {pair.base}"),
+            record.Note(code="commands", text=f"head: {pair.head}"),
+            record.Note(code="seed", text=f"seed {pair.seed}"),
+        ),
+    )
+    rng = random.Random(pair.seed)  # noqa: S311 - not for secrets
+    with lock.device(machine.device.uuid):
+        while len(made.processes) < pair.processes and (not made.processes or undecided(made)):
+            number = len(made.processes) + 1
+            begun, started = time.monotonic(), _now()
+            timings = _timings(pair, rng, f"process {number} of at most {pair.processes}")
+            made = _with_cases(made, timings)
+            process = record.Process(
+                id=str(number),
+                role="alternating",
+                loaded=("base", "head"),
+                started_at=started,
+                wall_seconds=time.monotonic() - begun,
+                timings=timings,
+            )
+            made = made.model_copy(update={"processes": (*made.processes, process)})
+            _keep(made, output)
+    made = made.model_copy(update={"run": made.run.model_copy(update={"ended": "complete"})})
+    _keep(made, output)
+    return made
+
+
+def _keep(made: RunRecord, output: Path | None) -> None:
+    if output:
+        record.write(made, output)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _with_cases(made: RunRecord, timings: Sequence[record.Timing]) -> RunRecord:
+    """Every process has the cases of the first."""
+    cases = [timing.case for timing in timings]
+    known = [case.id for case in made.cases]
+    if made.cases and set(cases) != set(known):
+        raise CommandError(f"the commands printed times of {_listed(cases)}, and of {_listed(known)} before")
+    return made.model_copy(update={"cases": tuple(record.Case(card=CARD, id=case) for case in cases)})
+
+
+def _timings(pair: CommandPair, rng: random.Random, name: str) -> tuple[record.Timing, ...]:
+    """Runs of both, in random order in each round, until each case has ROUNDS times of each side."""
+    times: dict[str, dict[str, list[float]]] = {"base": {}, "head": {}}
+    positions: dict[str, dict[str, list[int]]] = {"base": {}, "head": {}}
+    runs = 0
+    progress.say(name)
+    while _least(times) < ROUNDS:
+        for place, side in enumerate(rng.sample(("base", "head"), 2)):
+            for case, printed in run_once(pair, side).items():
+                times[side].setdefault(case, []).extend(printed)
+                positions[side].setdefault(case, []).extend([place] * len(printed))
+        runs += 1
+        _same_cases(times)
+        if runs >= MAX_RUNS and runs < _least(times) < ROUNDS:
+            few = f"{_least(times)} times of a case in {runs} runs"
+            raise CommandError(f"a command prints too few times: {few}; let it print {ROUNDS}, or one")
+    made = []
+    for case in times["base"]:
+        count = min(len(times[side][case]) for side in times)
+        made.append(
+            record.Timing(
+                card=CARD,
+                case=case,
+                samples_us={side: tuple(times[side][case][:count]) for side in times},
+                positions={side: tuple(positions[side][case][:count]) for side in times},
+            )
+        )
+    return tuple(made)
+
+
+def _least(times: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
+    return min((len(printed) for side in times.values() for printed in side.values()), default=0)
+
+
+def _same_cases(times: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    base, head = (list(times[side]) for side in ("base", "head"))
+    if set(base) != set(head):
+        raise CommandError(f"the base printed times of {_listed(base)}, the head of {_listed(head)}: name them alike")
+
+
+def _listed(cases: Sequence[str]) -> str:
+    return ", ".join(cases[:5]) + (f" and {len(cases) - 5} more" if len(cases) > 5 else "") or "nothing"
+
+
+# ---- one run ---------------------------------------------------------------------------------------------------------
+
+
+def run_once(pair: CommandPair, side: str) -> Times:
+    """What one run of a side's command took, by case."""
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="kernelgate-pair-") as folder:
+        out = Path(folder, "times.json")
+        command = ["sh", "-c", pair.command(side).replace(OUT, str(out))]
+        limits = TimeLimits(total_s=pair.timeout_s)
+        begun = time.perf_counter()
+        try:
+            code = supervise.run(
+                command,
+                cwd=Path.cwd(),
+                env=os.environ,
+                limits=limits,
+                on_line=lines.append,
+                on_silence=lambda seconds: progress.say(f"the {side} has printed nothing for {seconds:.0f} s"),
+            )
+        except TimeoutError as error:
+            raise CommandError(f"the {side} took more than {pair.timeout_s:g} s ({error}): --timeout") from None
+        took_us = (time.perf_counter() - begun) * 1e6
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")[:200]
+        if code:
+            raise CommandError(f"the {side} {_ended(code)}: {pair.command(side)}: {said}")
+        if pair.wall:
+            return {WALL: (took_us,)}
+        if OUT in pair.command(side):
+            if not out.is_file():
+                raise CommandError(f"the {side} wrote nothing to {OUT}: {pair.command(side)}: {said}")
+            found = printed_json(out.read_text(encoding="utf-8", errors="replace"))
+            if found is None:
+                raise CommandError(f"what the {side} wrote to {OUT} is no JSON object")
+        else:
+            found = printed_json("\n".join(lines))
+        if found is None:
+            return {WALL: (took_us,)}
+        try:
+            return times_of(found, TO_US[pair.unit], Path(folder))
+        except ValueError as error:
+            raise CommandError(f"the {side} printed {error}; --wall takes how long it runs") from None
+
+
+def _ended(code: int) -> str:
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+
+
+def printed_json(text: str) -> dict[str, Any] | None:
+    """The last JSON object that begins a line of a program's output, among whatever else it prints."""
+    decoder, found, at = json.JSONDecoder(), None, 0
+    for line in text.splitlines(keepends=True):
+        begins, at = at, at + len(line)
+        if line.lstrip().startswith("{"):
+            try:
+                made, _ = decoder.raw_decode(text[begins:].lstrip())
+            except ValueError:
+                continue
+            # An object within one that was read whole is no other output.
+            nested = found is not None and line[0].isspace()
+            found = found if nested else made
+    return found
+
+
+def times_of(found: Mapping[str, Any], to_us: float, folder: Path) -> Times:
+    """The times in what a command printed: of nvbench, or an object of a time, or a list of times, by case.
+
+    `folder`: where nvbench's samples lie. Raises ValueError for what are no times.
+    """
+    made = dict(_of_nvbench(found, folder) if "benchmarks" in found else _plain(found, to_us))
+    if not made:
+        raise ValueError("no times")
+    for case, times in made.items():
+        odd = next((one for one in times if not (math.isfinite(one) and one > 0)), None)
+        if odd is not None or not times:
+            raise ValueError(f"{case!r} with {'no times' if odd is None else f'a time of {odd:g} µs'}")
+    return made
+
+
+def _plain(found: Mapping[str, Any], to_us: float) -> Iterator[tuple[str, tuple[float, ...]]]:
+    for case, value in found.items():
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
+            raise ValueError(f"JSON in which {case!r} is neither a time nor a list of times")
+        yield case, _spaced([float(one) * to_us for one in values])
+
+
+def _of_nvbench(found: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Of each state that ran: its samples, where it was asked for them (--jsonbin), else its mean."""
+    try:
+        for benchmark in found["benchmarks"]:
+            for state in benchmark["states"]:
+                if state.get("is_skipped"):
+                    continue
+                facts = {
+                    summary["tag"]: {one["name"]: one["value"] for one in summary["data"]}
+                    for summary in state["summaries"]
+                }
+                if samples := facts.get(SAMPLES):
+                    times = np.fromfile(folder / str(samples["filename"]), "<f4").astype(float).tolist()
+                else:
+                    times = [float(facts[MEAN]["value"])]
+                yield f"{benchmark['name']} {state['name']}", _spaced([one * TO_US["s"] for one in times])
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise ValueError(f"what is not as nvbench writes it ({error})") from None
+
+
+def _spaced(times: Sequence[float]) -> tuple[float, ...]:
+    step = max(1, -(-len(times) // MAX_TIMES))
+    return tuple(times[::step])
