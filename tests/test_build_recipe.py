@@ -1,4 +1,4 @@
-"""docs/build-recipe.md: every command does what the page shows of it."""
+"""docs/dev_env.md, the build recipe: every command does what the page shows of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.build import toolchain
 from tests import docs_code
 
-PAGE = Path(__file__).parent.parent / "docs" / "build-recipe.md"
+PAGE = Path(__file__).parent.parent / "docs" / "dev_env.md"
 
 pytestmark = [
     pytest.mark.slow,

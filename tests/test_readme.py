@@ -6,10 +6,12 @@ After a change of words that is meant: `KERNELGATE_GOLDEN=write .venv/bin/pytest
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
 from pathlib import Path
+from statistics import median
 
 from kernelgate.bench import record
 from kernelgate.ci.document import render
@@ -50,6 +52,18 @@ def test_every_command_and_make_target_exists() -> None:
     assert set(re.findall(r"^ *make (\w+)", README, re.MULTILINE)) <= set(
         re.findall(r"^(\w+):", makefile, re.MULTILINE)
     )
+
+
+def test_its_figure_is_that_of_the_kept_record() -> None:
+    kept = json.loads((ROOT / "benchmarks/results/attention_h200.json").read_text(encoding="utf-8"))
+    [row] = (row for row in kept["rows"] if row["case"] == "s512_b32_h8_d64_fp16")
+    times = {side: median(samples) for side, samples in row["samples_us"].items()}
+    assert f"is {times['cuDNN'] / times['fa_s512']:.2f} times as fast as cuDNN" in " ".join(README.split())
+
+
+def test_it_is_short() -> None:
+    assert len(README.split()) <= 450
+    assert len(re.findall(r"\]\(", README)) <= 13
 
 
 def test_the_license_is_one() -> None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SESSION = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
 """Of docs/loop.md."""
-NAMES = ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
+NAMES = ("loop", "onboarding", "questions", "nsight")
 GUIDES = [DOCS / f"{name}.md" for name in NAMES]
 
 
@@ -60,7 +60,7 @@ def test_the_loop_tells_what_the_log_says() -> None:
 
 
 def test_the_times_of_the_steps_are_those_of_the_sessions() -> None:
-    told = (DOCS / "systematic.md").read_text(encoding="utf-8")
+    told = (DOCS / "loop.md").read_text(encoding="utf-8")
     seconds = {event.gate: event.seconds or 0.0 for event in SESSION.events if isinstance(event, GateAttempt)}
     took = {
         "environment": seconds["environment"],
