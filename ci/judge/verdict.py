@@ -229,6 +229,7 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         base_us, head_us = estimate.typical_times(case, claim.pooled.change)
         width = stats.normal_half_width(INTERVAL_LEVEL)
         status = _status(case, claim, delta, medians, policy)
+        untold, seen = claim.early and status is Status.UNCHANGED, claim.detectable()
         # Where two modes are why nothing can be told: those of both sides.
         bimodal = any(found.code == validity.BIMODAL and found.disqualifies for found in case.findings)
         sides = (("base", case.base), ("head", case.head)) if bimodal else ()
@@ -240,7 +241,7 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
             interval_pct=(percent(low), percent(high)),
             p=claim.p,
             cliffs_delta=delta,
-            minimum_detectable_pct=None if claim.early and status is Status.UNCHANGED else percent(claim.detectable()),
+            minimum_detectable_pct=None if untold or not math.isfinite(seen) else percent(seen),
             mann_whitney_p=stats.mann_whitney_p(base, head),
             bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
             base_us=base_us,

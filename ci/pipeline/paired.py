@@ -15,10 +15,10 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
 from kernelgate.bench.system import environment
 from kernelgate.bench.timing import functions
+from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.formatting import between, durations
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
