@@ -61,7 +61,7 @@ class SessionAtHand:
     ) -> Answered:
         """What a command did, and for people these lines; without any, what comes next, or that it is to stop."""
         now = self.state
-        common = {"logged": (), "address": None, "text": None, "next": now.next, "stop": now.stop, **told}
+        common = {"logged": (), "address": None, "next": now.next, "stop": now.stop, **told}
         made = state.SessionAnswer(session=self.session.name, files=tuple(map(self.below, written)), **common)
         if lines is not None:
             return Answered(made, "\n".join(lines), code)
@@ -267,28 +267,6 @@ def review(work: SessionAtHand) -> Answered:
         raise UsageError(f"{path} is there already: fill it in, or remove it first")  # it may be filled in
     files.write(path, report.for_review(work.session.events, work.rules, folder.now()))
     return work.answer((work.below(path),), (path,))
-
-
-@session.command()
-@click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in place of an issue.")
-@click.option("--dry-run", is_flag=True, help="Print what would be posted.")
-@on_session(folder.named)
-def submit(work: SessionAtHand, pull_request: int | None, dry_run: bool) -> Answered:
-    """Ask experts for a review, in an issue: the session's report, its questions, and how to answer.
-
-    With GITHUB_TOKEN, in the repository GITHUB_REPOSITORY. Submitted again, the issue or comment that is there changes.
-
-    Exit codes: 0 posted or printed, 3 GitHub refused, or a person closed the issue, 64 usage.
-    """
-    from kernelgate.ci.github import actions
-    from kernelgate.ci.lab import review as experts
-
-    made = experts.gathered(work.root, work.session, work.rules)
-    if dry_run:
-        return work.answer((made.report.rstrip("\n"),), text=made.report)
-    with actions.answering():  # what it says of its work is no answer
-        address = experts.post(actions.Step(), made, pull_request)
-    return work.answer((address,), address=address, text=made.report)
 
 
 @session.command()

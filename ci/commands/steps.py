@@ -113,19 +113,6 @@ def command_(rules: Policy) -> None:
     command.answer(step, client.connect(step), rules.measure)
 
 
-@workflow_step("review")
-@click.option("--propose", is_flag=True, help="Open the pull request; else say whether there is one to open.")
-def review_(propose: bool) -> None:
-    """Make a pull request of a reviewer's answer to a session, `/kernelgate pattern NAME: TEXT`.
-
-    For people with write access only. Needs GITHUB_TOKEN.
-    """
-    from kernelgate.ci.lab import review
-
-    step = Step()
-    review.answer(step, client.connect(step), propose)
-
-
 @workflow_step("accept")
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
 @click.option("--head-sha", required=True, help="… the commit that was its head, …")

@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -94,17 +94,6 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
     )
     login = step.environment.get("KERNELGATE_BOT") or DEFAULT_LOGIN
     return Bot(Repository(requester, url=f"/repos/{step.repository}"), login, step, sleep)
-
-
-def as_its_owner(bot: Bot) -> Bot:
-    """The bot by the name of who the token belongs to: outside of a workflow that is a person. Raises GitHubError."""
-    if bot.step.in_workflow or bot.step.environment.get("KERNELGATE_BOT"):
-        return bot
-    try:
-        user = patiently("user", lambda: request(bot, "GET", "/user"), bot)
-    except DeniedError as error:
-        raise GitHubError(f"{error}: set KERNELGATE_BOT to the name that the token posts as") from None
-    return replace(bot, login=str(user["login"]))
 
 
 # Retries -------------------------------------------------------------------------------------------------------------
@@ -328,7 +317,6 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("PATCH", "/git/refs/.+", _REF),
     ("GET", "/contents/.+", _COMMIT | _many(_COMMIT)),
     ("PUT", "/contents/.+", _with(content=_COMMIT, commit=_COMMIT)),
-    ("GET", "/user", _USER),
 )
 """Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
 

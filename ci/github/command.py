@@ -39,8 +39,6 @@ from kernelgate.ci.report.headline import cause
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
-REVIEW = "pattern"
-REVIEW_FORM = "/kernelgate pattern NAME: TEXT"
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 MAX_REASON = 200
@@ -84,13 +82,13 @@ class Requester:
 def parse(body: str) -> Command | None:
     """The command on the first line of a comment; None where the comment is none."""
     line = _after_kernelgate(body)
-    if line is None or is_review(body):
+    if line is None:
         return None
     words = _words(line)
     verb = words[0].casefold() if words else ""
     if verb not in VERBS:
         usage = "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
-        usage += f"{bisect.USAGE}; or /kernelgate accept CASE because REASON; of a session {REVIEW_FORM}"
+        usage += f"{bisect.USAGE}; or /kernelgate accept CASE because REASON"
         return Command("", fault=usage)
     if verb == BISECT:
         asked = bisect.parsed(words[1:])
@@ -101,11 +99,6 @@ def parse(body: str) -> Command | None:
         words, reason = _words(named), "".join(given).strip(" \t")
     cases = tuple(words[1:])
     return Command(verb, tuple(dict.fromkeys(cases)), reason, fault=_fault(verb, cases, reason))
-
-
-def is_review(body: str) -> bool:
-    """Whether a comment answers a session: then ci/lab/review.py says what becomes of it, and nobody else."""
-    return [word.casefold() for word in _words(_after_kernelgate(body) or "")[:1]] == [REVIEW]
 
 
 def _after_kernelgate(body: str) -> str | None:

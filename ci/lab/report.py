@@ -3,11 +3,10 @@ are asked of it, and the text that an agent or an engineer begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.core.errors import one_line
-from kernelgate.ci.document import escape
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.next_step import KEEP_FROM, PROFILE_BELOW
 from kernelgate.ci.lab import drawings, variables
@@ -27,10 +26,6 @@ from kernelgate.ci.policy.policy import Policy
 
 FILE, REVIEW = "report.md", "review.md"
 GAINS = "gains.svg"
-MAX_POSTED = 60_000
-"""Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
-ROWS = (1000, 100, 30, 10, 3)
-"""Of a section of what is posted: as many as fit."""
 LAST = 5
 """Tries and notes in the text that a session begins with."""
 MAX_SAID = 300
@@ -162,27 +157,15 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Paper:
-    """How texts of the log are written down, also in a cell of a table, and how many of them in a section."""
-
-    line: Callable[[str], str]
-    cell: Callable[[str], str]
-    rows: int | None = None
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-_FILE = _Paper(_one_line, lambda text: _one_line(text).replace("|", "\\|"))
 
 
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name: its text, and a drawing where tries were timed."""
     state = state_of(events, policy, now)
     drawn = drawings.gains(state.tries)
-    made = {FILE: "\n".join(_lines(events, state, drawn is not None, _FILE)) + "\n"}
+    made = {FILE: "\n".join(_lines(events, state, drawn is not None)) + "\n"}
     return made | ({GAINS: drawings.file([drawn])} if drawn else {})
 
 
@@ -193,7 +176,7 @@ def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     rows = "\n".join(
         ["| try | action | bottleneck | right? If not: what it was |", "| --- | --- | --- | --- |", *tries]
     )
-    return f"""{_asked(events, state, _FILE)}
+    return f"""{_asked(events, state)}
 ## Review
 
 Fill this in, and commit it beside the log. Reviewer and day:
@@ -209,57 +192,35 @@ applies, what to do):
 """
 
 
-def posted(events: Sequence[Event], policy: Policy, now: str) -> str:
-    """The report with what experts are asked, for a comment, and how to answer there.
-
-    Texts of the log do nothing there; what is too much for a comment is counted.
-    """
-    state = state_of(events, policy, now)
-    labels = [
-        f"try {one.number}: {one.action or 'no action'}, {one.bottleneck or 'no bottleneck'}" for one in state.tries
-    ]
-    form = escape.fence(("/kernelgate pattern NAME: what to do, and when",), "text")
-    for rows in ROWS:
-        paper = _Paper(escape.prose, lambda text: escape.cell(escape.prose(text)), rows)
-        listed = "\n".join(_section("Actions and bottlenecks of the tries", labels, paper))
-        answer = f"Answer by a comment of this form; it becomes a pull request that names you.\n\n{form}\n"
-        text = f"{_asked(events, state, paper)}\n{listed}\n{answer}"
-        if len(text) <= MAX_POSTED:
-            break
-    return text
-
-
-def _asked(events: Sequence[Event], state: SessionState, paper: _Paper) -> str:
+def _asked(events: Sequence[Event], state: SessionState) -> str:
     """The report without drawings, and the questions below it."""
     usual = "Is what limits each try named rightly? Which pattern would have saved time?"
-    questions = _section("Questions", notes(events, "question") or [usual], paper)
-    return "\n".join((*_lines(events, state, False, paper), "", *questions))
+    questions = _section("Questions", notes(events, "question") or [usual])
+    return "\n".join((*_lines(events, state, False), "", *questions))
 
 
-def _lines(events: Sequence[Event], state: SessionState, drawn: bool, paper: _Paper) -> Iterator[str]:
+def _lines(events: Sequence[Event], state: SessionState, drawn: bool) -> Iterator[str]:
     opened, closed = state.opened, closed_of(events)
-    yield from (f"# {paper.line(opened.objective)}", "")
-    ended = f"; closed ({closed.why}): {paper.line(closed.said)}" if closed else "; still open"
-    yield from (f"{paper.line(about_words(state))}; {state.minutes:.0f} minutes{ended}", "")
+    yield from (f"# {_one_line(opened.objective)}", "")
+    ended = f"; closed ({closed.why}): {_one_line(closed.said)}" if closed else "; still open"
+    yield from (f"{_one_line(about_words(state))}; {state.minutes:.0f} minutes{ended}", "")
     believed = [*([opened.hypothesis] if opened.hypothesis else []), *notes(events, "believed")]
     believed += [f"try {one.number}, {one.what}: {one.why}" for one in state.tries]
-    yield from _section("What was believed", believed, paper)
-    yield from _section("What was measured", _measured(state), paper)
+    yield from _section("What was believed", believed)
+    yield from _section("What was measured", _measured(state))
     if drawn:
         yield from (f"![Gain of each try over what stood before it, with 95% intervals]({GAINS})", "")
-    yield from _section("What was learnt", _learnt(events), paper)
-    yield from _section("What it took", _took(state), paper)
+    yield from _section("What was learnt", _learnt(events))
+    yield from _section("What it took", _took(state))
     yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
     for gate in state.gates:
-        said = paper.cell(gate.said or "")
+        said = _one_line(gate.said or "").replace("|", "\\|")
         yield f"| {gate.name} | {gate.status} | {gate.minutes:.1f} of {gate.limit_minutes:g} | {said} |"
 
 
-def _section(title: str, lines: Iterable[str], paper: _Paper) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     listed = list(lines)
-    yield from (f"## {title}", "", *(f"- {paper.line(line)}" for line in listed[: paper.rows]))
-    if paper.rows is not None and len(listed) > paper.rows:
-        yield f"- and {len(listed) - paper.rows} more, which the log has"
+    yield from (f"## {title}", "", *(f"- {_one_line(line)}" for line in listed))
     yield from ([""] if listed else ["Nothing was said.", ""])
 
 

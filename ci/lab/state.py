@@ -165,9 +165,7 @@ class SessionAnswer:
     files: tuple[str, ...]
     """That it wrote, below the checkout: the session's folder, a reverted patch, the report, the page."""
     address: str | None
-    """Of the page, with --serve; of what was submitted."""
-    text: str | None
-    """What is submitted."""
+    """Of the page, with --serve."""
     next: NextCommand
     stop: Stop | None
     """Why the session is to be closed, with exit code 4; null while it may go on."""

@@ -313,34 +313,6 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
 # Commands ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_reviewers_pattern_becomes_a_pull_request_and_the_other_workflow_is_silent(project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    project.server.collaborators["maintainer"] = "write"
-    body = "/kernelgate pattern warm-up: $(touch owned) measure twice"
-
-    silent = project.comment(pull, body, "maintainer")
-    assert len(project.server.bodies(pull.number)) == 1, silent.log
-    run = project.comment(pull, body, "maintainer", "review.yml")
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {"review": "success", "propose": "success"}
-    _, _, said = project.server.bodies(pull.number)
-    proposed = project.server.pulls[max(project.server.pulls)]
-    assert f"#{proposed.number} proposes what `maintainer` answered." in said
-    written = project.server.files[proposed.head_ref, "docs/patterns/warm-up.md"].decode()
-    assert "`$(touch` owned) measure twice (`maintainer`" in written
-
-
-@pytest.mark.slow
-def test_a_strangers_answer_to_a_session_gets_no_further_than_a_refusal(project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    project.server.collaborators["stranger"] = "read"
-    run = project.comment(pull, "/kernelgate pattern warm-up: so", "stranger", "review.yml")
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {"review": "success", "propose": "skipped"}
-    _, refused = project.server.bodies(pull.number)
-    assert "only people with write access" in refused
-    assert not [one for one in project.server.writes() if "/git/" in one or "/contents/" in one or "/pulls" in one]
-
-
 @pytest.mark.nightly
 def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(project: Project) -> None:
     pull, _, _ = project.pull(break_kernel)

@@ -252,16 +252,6 @@ def test_a_forks_run_waits_for_approval(case: str, language: Language) -> None:
     assert language.expanded(gate["name"], {"github": github}) == environment
 
 
-def test_what_proposes_runs_nothing_of_a_pull_request_and_not_for_strangers() -> None:
-    jobs = WORKFLOWS["review"].jobs
-    assert {name for name, job in jobs.items() if job["permissions"]["contents"] == "write"} == {"propose"}
-    assert (jobs["propose"]["needs"], jobs["propose"]["if"]) == ("review", "needs.review.outputs.propose == 'true'")
-    assert [step["run"] for _, step in steps(WORKFLOWS["review"]) if "run" in step] == [
-        "kernelgate step review",
-        "kernelgate step review --propose",
-    ]
-
-
 @pytest.mark.parametrize("name", ["check", "measure-pull-request"])
 def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, language: Language) -> None:
     group = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": event("pull_request", "o/r")})
