@@ -22,7 +22,7 @@ from scipy import special
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
-from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
+from kernelgate.ci.history.levels import SMALLEST_PCT, SUSPECT, Levels
 from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
@@ -34,10 +34,8 @@ KNOTS = 32
 RAMP_NUMBERS = 4
 """What a ramp may choose: level, size, begin, end."""
 
-SUSPECT: Final = 0.5
-"""A change is suspected from this probability on, and when so many NIGHTS before it and after it have been seen: one
-alone may be a bad one."""
 NIGHTS: Final = 2
+"""A change is suspected when so many nights before it and after it have been seen: one alone may be a bad one."""
 PLACE: Final = 0.999
 """The two commits of a change are as far apart as it takes for the change to lie between them with this probability."""
 DRIFT_PCT: Final = 0.5
@@ -105,7 +103,7 @@ def _step(nights: Sequence[Night], known: Levels, first: int, chances: Array) ->
     while after < len(nights) - 1 and known.bad[after] > SURELY:
         after += 1
     size = float(known.means[after] - known.means[before])
-    if abs(size) < math.log1p(SMALLEST_PCT / 100) / 2:
+    if abs(size) < math.log1p(SMALLEST_PCT / 100):
         return None
     error = math.hypot(known.deviations[before], known.deviations[after])
     return _change("step", nights[before], nights[after], (size, error), chance)
@@ -133,14 +131,17 @@ def _change(
 
 
 def _once(found: Sequence[Change]) -> list[Change]:
-    """Without what a second environment shows of the same change: of two that overlap, the one that is known closer."""
+    """Without what a second environment shows of the same change: of two that overlap, the one that is known closer.
+
+    The oldest first.
+    """
     kept: list[Change] = []
     for change in sorted(found, key=lambda one: (one.place - one.previous_place, -one.chance)):
         alike = (one for one in kept if (one.change_pct > 0) == (change.change_pct > 0))
         elsewhere = (one for one in alike if one.environment != change.environment)
         if not any(one.previous_place < change.place and change.previous_place < one.place for one in elsewhere):
             kept.append(change)
-    return kept
+    return sorted(kept, key=lambda one: one.place)
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------

@@ -109,10 +109,29 @@ def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
     assert found.change_pct == pytest.approx(1.5, abs=0.25)
 
 
-def test_two_steps_are_two_changes_oldest_first() -> None:
-    values = stepped(200, 60, 1.0, 0.05)
-    values[120:] += 0.02
-    assert places(changes.of_series(series(values))) == [("step", 59, 60), ("step", 119, 120)]
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_steps_are_changes_oldest_first_and_no_drift(seed: int) -> None:
+    """Five, up and down, of which some are known to a commit and others are not."""
+    rng = np.random.default_rng(seed)
+    at, values = np.sort(rng.choice(np.arange(20, 280, 13), 5, replace=False)), noise(300, 0.15, seed)
+    for night in at:
+        values[night:] += rng.choice([-1, 1]) * math.exp(rng.uniform(math.log(0.006), math.log(0.03)))
+    found = changes.of_series(series(values))
+    assert [one.kind for one in found] == ["step"] * 5
+    assert all(one.previous_place < night <= one.place for one, night in zip(found, at, strict=True))
+
+
+def test_nights_like_the_one_before_are_no_changes_and_do_not_hide_one() -> None:
+    """Each has 0.6 of what the night before was off."""
+    suspected = 0
+    for seed in range(8):
+        wander = noise(200, 0.15, seed)
+        for night in range(1, 200):
+            wander[night] = 0.6 * wander[night - 1] + 0.8 * wander[night]
+        suspected += len(changes.of_series(series(wander)))
+        wander[100:] += 0.02
+        assert any(one.previous_place < 100 <= one.place for one in changes.of_series(series(wander)))
+    assert suspected <= 1
 
 
 def test_a_thousand_equal_nights_are_no_change() -> None:
