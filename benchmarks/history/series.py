@@ -45,8 +45,6 @@ class SeriesLabel:
     """From which night to which, and by how much in all."""
     environments: tuple[tuple[int, float], ...] = ()
     """From which night on, and by how much the ratio differs there from the first one's."""
-    machines: int = 1
-    """Machines that take turns at random, each with a ratio of its own."""
     bad: float = 0.01
     """Share of nights that show something else."""
     bad_runs: int = 1
@@ -75,15 +73,11 @@ def nights(label: SeriesLabel) -> list[Night]:
     for at in range(1, NIGHTS):
         noise[at] = label.memory * noise[at - 1] + math.sqrt(1 - label.memory**2) * noise[at]
     seen = truth(label) + noise + rng.normal(0, error, NIGHTS)
-    names = np.full(NIGHTS, "0", dtype=object)
+    names = np.full(NIGHTS, "0")
     for at, (night, size) in enumerate(label.environments):
         before = label.environments[at - 1][1] if at else 0.0
         seen[night:] += math.log1p(size / 100) - math.log1p(before / 100)
         names[night:] = str(at + 1)
-    if label.machines > 1:
-        which = rng.integers(0, label.machines, NIGHTS)
-        seen += rng.normal(0, 0.005, label.machines)[which]
-        names += np.array([f"/{one}" for one in which], dtype=object)
     for first in np.flatnonzero(rng.random(NIGHTS) < label.bad / label.bad_runs):
         off = rng.choice([-1, 1], p=[0.2, 0.8]) * math.exp(rng.normal(math.log(0.03), 1.0))
         seen[first : first + label.bad_runs] += off
@@ -111,7 +105,7 @@ def scatter(rng: Generator, sds: Sequence[float]) -> dict[str, Any]:
 
 @cache
 def labelled() -> tuple[SeriesLabel, ...]:
-    """The 380 series of docs/history-detection.md."""
+    """The 510 series of docs/history-detection.md."""
     return tuple(_drawn(np.random.default_rng(122)))
 
 
@@ -135,12 +129,12 @@ def _drawn(rng: Generator) -> Iterator[SeriesLabel]:
         yield SeriesLabel(**noise(), drift=(first, first + int(rng.integers(60, 200)), float(rng.uniform(1.0, 2.0))))
     for _ in range(100):
         yield SeriesLabel(**noise(), environments=((night(), float(rng.normal(0, 1.0))),))
-    for _ in range(10):
-        yield SeriesLabel(**noise(), machines=2, steps=((night(), 1.0),))
     for _ in range(20):
         yield SeriesLabel(**noise(), bad=0.05, bad_runs=int(rng.integers(1, 3)))
-    for _ in range(20):
-        yield SeriesLabel(**noise(), memory=0.7)
-    for _ in range(20):
-        both = tuple(sorted({night(180): 1.0, 150 + night(150): float(rng.choice([-1.0, 1.5]))}.items()))
-        yield SeriesLabel(**noise(), steps=both, environments=((night(), float(rng.normal(0, 1.0))),), bad=0.03)
+    for _ in range(120):
+        yield SeriesLabel(**noise(0.05, 0.1, 0.15, 0.3), memory=0.6)
+    for _ in range(60):
+        five = sorted(rng.choice(np.arange(20, NIGHTS - 20, 5), 5, replace=False).tolist())
+        yield SeriesLabel(
+            **noise(), steps=tuple((one, float(rng.choice([-1, 1]) * rng.uniform(0.5, 5))) for one in five)
+        )

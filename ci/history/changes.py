@@ -22,7 +22,7 @@ from scipy import special
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
-from kernelgate.ci.history.levels import SMALLEST_PCT, SUSPECT, Levels
+from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
 from kernelgate.ci.judge.stats import NORMAL_95, Array
 
 LIKELY = 0.001
@@ -34,8 +34,10 @@ KNOTS = 32
 RAMP_NUMBERS = 4
 """What a ramp may choose: level, size, begin, end."""
 
+SUSPECT: Final = 0.5
+"""A change is suspected from this probability on, and when so many NIGHTS before it and after it have been seen: one
+alone may be a bad one."""
 NIGHTS: Final = 2
-"""A change is suspected when so many nights before it and after it have been seen: one alone may be a bad one."""
 PLACE: Final = 0.999
 """The two commits of a change are as far apart as it takes for the change to lie between them with this probability."""
 DRIFT_PCT: Final = 0.5

@@ -11,7 +11,6 @@ of what a night is off the next one has as well is not known either, and is one 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,8 +28,9 @@ AROUND = 4.0
 MOST_LEVELS = 400
 TAIL = 3.0
 """How many times as wide as a good night's error a bad one's is, by its quartiles (a Cauchy distribution)."""
-CARRIED = ((0.0, 0.4), (0.35, 0.2), (0.6, 0.2), (0.8, 0.2))
-"""How much of what one night is off the spread carries to the next (an autoregression), and how probable that is."""
+CARRIED = ((0.45, 1.5), (0.75, 1.5))
+"""How much of what one night is off its spread may carry to the next (an autoregression), and how probable that is with
+each of half of the spreads, against nothing with each of all."""
 SCATTER_NIGHTS = 10
 """Nights that the usual spread weighs against the scatter that is seen."""
 
@@ -47,8 +47,6 @@ NIGHT_PCT: Final = 0.1
 arithmetic, 0.1% bound by memory; a series of its own nights soon shows its own."""
 NIGHT_FACTOR: Final = 2.0
 """By which factor that may be wrong."""
-SUSPECT: Final = 0.5
-"""A change is suspected from this probability on."""
 BAD_NIGHTS: Final = 0.03
 """So often a night shows something else than the code, such as a neighbour on the machine."""
 
@@ -73,71 +71,40 @@ class Levels:
 def of_series(values: Array, errors: Array) -> Levels:
     """The levels of a series of at least one night. `values`: log ratios in order; `errors`: their standard errors."""
     middle = _usual_spread(values, errors)
-    spreads = np.exp(np.linspace(math.log(middle / REACH), math.log(middle * REACH), SPREADS))
     grid = _grid(values, middle)
     jumps = _jumps(grid)
-    parts: list[_Part] = []
-    for carried, chance in CARRIED:
-        parts.append(_of_carried(values, errors, grid, jumps, spreads, carried, chance))
-        found = _joined(parts, grid)
-        if len(values) < 2 or np.maximum(0.0, found.chances - np.median(found.chances)).sum() < SUSPECT:
-            break  # that nights are like the one before only explains changes away
-    return found
-
-
-def _joined(parts: Sequence[_Part], grid: Array) -> Levels:
-    """Each as probable as the nights make it."""
-    evidence = np.concatenate([part.evidence for part in parts])
+    spreads, carried, before = _scatters(middle)
+    fresh, shares = _likelihoods(values, errors, grid, spreads, np.zeros_like(carried), None)
+    after_last, shares = _likelihoods(values, errors, grid, spreads, carried, shares)
+    # Each night's likelihoods are scaled to a maximum of 1; what was divided out is part of the evidence.
+    scales = np.maximum(fresh, after_last).max(axis=2, keepdims=True)
+    fresh, after_last = fresh / scales, after_last / scales
+    move = A_YEAR / NIGHTS_A_YEAR
+    ahead, evidence = _forward(fresh, after_last, jumps, move)
+    behind = _backward(fresh, after_last, jumps, move)
+    evidence += np.log(scales[:, :, 0]).sum(axis=1) + np.log(before)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
-    chances, means, squares, spread, bad = (
-        weights @ np.concatenate([getattr(part, name) for part in parts])
-        for name in ("chances", "means", "squares", "spreads", "bad")
-    )
-    deviations = np.sqrt(np.maximum(squares - means**2, (grid[1] - grid[0]) ** 2 / 12))
-    return Levels(chances, means, deviations, float(spread), bad)
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """What each spread says, by night, where so much is carried from one to the next."""
-
-    evidence: Array
-    spreads: Array
-    chances: Array
-    means: Array
-    squares: Array
-    """Of the level."""
-    bad: Array
-
-
-def _of_carried(
-    values: Array, errors: Array, grid: Array, jumps: Array, spreads: Array, carried: float, chance: float
-) -> _Part:
-    fresh, shares = _likelihoods(values, errors, grid, spreads)
-    like_before, its_shares = fresh, shares
-    if carried:
-        like_before, its_shares = _likelihoods(values, errors, grid, spreads, carried, shares)
-    # Each night's likelihoods are scaled to a maximum of 1; what was divided out is part of the evidence.
-    scales = np.maximum(fresh, like_before).max(axis=2, keepdims=True)
-    fresh, like_before = fresh / scales, like_before / scales
-    move = A_YEAR / NIGHTS_A_YEAR
-    ahead, evidence = _forward(fresh, like_before, jumps, move)
-    behind = _backward(fresh, like_before, jumps, move)
     both = ahead * behind
     both /= both.sum(axis=2, keepdims=True)
     moved = (move * (ahead[:, :-1] @ jumps) * fresh[:, 1:] * behind[:, 1:]).sum(axis=2)
-    stayed = ((1 - move) * ahead[:, :-1] * like_before[:, 1:] * behind[:, 1:]).sum(axis=2)
-    evidence += np.log(scales[:, :, 0]).sum(axis=1) + math.log(chance)
-    evidence -= ((np.log(spreads) - math.log(NIGHT_PCT / 100)) / math.log(NIGHT_FACTOR)) ** 2 / 2
-    return _Part(
-        evidence,
-        spreads * math.sqrt((1 + carried) / (1 - carried)),
-        moved / (moved + stayed),
-        both @ grid,
-        both @ grid**2,
-        (both * (1 - its_shares)).sum(axis=2),
-    )
+    stayed = ((1 - move) * ahead[:, :-1] * after_last[:, 1:] * behind[:, 1:]).sum(axis=2)
+    levels = np.tensordot(weights, both, axes=1)
+    means = levels @ grid
+    deviations = np.sqrt(np.maximum(levels @ grid**2 - means**2, (grid[1] - grid[0]) ** 2 / 12))
+    bad = np.tensordot(weights, (both * (1 - shares)).sum(axis=2), axes=1)
+    alone = spreads * np.sqrt((1 + carried) / (1 - carried))
+    return Levels(weights @ (moved / (moved + stayed)), means, deviations, float(weights @ alone), bad)
+
+
+def _scatters(middle: float) -> tuple[Array, Array, Array]:
+    """Spreads around this one, the share that is carried on, and how probable each pair of them is beforehand."""
+    every = np.exp(np.linspace(math.log(middle / REACH), math.log(middle * REACH), SPREADS))
+    pairs = [(spread, 0.0, 1.0) for spread in every]
+    pairs += [(spread, carried, chance) for carried, chance in CARRIED for spread in every[::2]]
+    spreads, carried, chances = (np.array(column) for column in zip(*pairs, strict=True))
+    usual = math.log(NIGHT_PCT / 100)
+    return spreads, carried, chances * np.exp(-(((np.log(spreads) - usual) / math.log(NIGHT_FACTOR)) ** 2) / 2)
 
 
 def _usual_spread(values: Array, errors: Array) -> float:
@@ -173,36 +140,34 @@ def _jumps(grid: Array) -> Array:
 
 
 def _likelihoods(
-    values: Array, errors: Array, grid: Array, spreads: Array, carried: float = 0.0, before: Array | None = None
+    values: Array, errors: Array, grid: Array, spreads: Array, carried: Array, before: Array | None
 ) -> tuple[Array, Array]:
     """By spread, night and level: the likelihood, and the share of it that a good night has.
 
-    `before`: those shares of the nights alone. Then it is the likelihood given the night before at the same level, of
+    `before`: those shares of nights alone. With it the likelihood is that given the night before at the same level, of
     whose distance to it so much is `carried` as it was a good one.
     """
     variances = spreads[:, None] ** 2 + errors[None, :] ** 2
     off = np.broadcast_to(values[:, None] - grid[None, :], (len(spreads), len(values), len(grid)))
-    wide = TAIL * np.sqrt(variances)[:, :, None]
-    bad = BAD_NIGHTS / (math.pi * wide * (1 + (off / wide) ** 2))
     scale = np.sqrt(variances)[:, :, None]
+    bad = BAD_NIGHTS / (math.pi * TAIL * scale * (1 + (off / (TAIL * scale)) ** 2))
     if before is not None:
-        kept = np.zeros_like(off)
-        kept[:, 1:] = (carried * spreads[:, None] ** 2 / variances[:, :-1])[:, :, None] * before[:, :-1]
-        last, last_variance = np.roll(off, 1, axis=1), np.roll(variances, 1, axis=1)
-        scale = np.sqrt(variances[:, :, None] - kept**2 * last_variance[:, :, None])
-        off = off - kept * last
+        kept = np.zeros(off.shape)
+        kept[:, 1:] = (carried[:, None] * spreads[:, None] ** 2 / variances[:, :-1])[:, :, None] * before[:, :-1]
+        scale = np.sqrt(variances[:, :, None] - kept**2 * np.roll(variances, 1, axis=1)[:, :, None])
+        off = off - kept * np.roll(off, 1, axis=1)
     good = (1 - BAD_NIGHTS) * np.exp(-((off / scale) ** 2) / 2) / (scale * math.sqrt(2 * math.pi))
     return good + bad, good / (good + bad)
 
 
-def _forward(fresh: Array, like_before: Array, jumps: Array, move: float) -> tuple[Array, Array]:
+def _forward(fresh: Array, after_last: Array, jumps: Array, move: float) -> tuple[Array, Array]:
     """The levels given the nights so far, and the log probability of all nights, by spread."""
     found = np.empty_like(fresh)
     evidence = np.zeros(len(fresh))
     now = np.full(fresh.shape[::2], 1 / fresh.shape[2])
     for night in range(fresh.shape[1]):
         if night:
-            now = (1 - move) * now * like_before[:, night] + move * (now @ jumps) * fresh[:, night]
+            now = (1 - move) * now * after_last[:, night] + move * (now @ jumps) * fresh[:, night]
         else:
             now = now * fresh[:, 0]
         total = now.sum(axis=1)
@@ -212,12 +177,12 @@ def _forward(fresh: Array, like_before: Array, jumps: Array, move: float) -> tup
     return found, evidence
 
 
-def _backward(fresh: Array, like_before: Array, jumps: Array, move: float) -> Array:
+def _backward(fresh: Array, after_last: Array, jumps: Array, move: float) -> Array:
     """The probability of the nights to come, by spread, night and level; each night's on a scale of its own."""
     found = np.empty_like(fresh)
     after = np.ones(fresh.shape[::2])
     for night in range(fresh.shape[1] - 1, -1, -1):
         found[:, night] = after
-        after = (1 - move) * like_before[:, night] * after + move * (fresh[:, night] * after) @ jumps.T
+        after = (1 - move) * after_last[:, night] * after + move * (fresh[:, night] * after) @ jumps.T
         after /= after.max(axis=1, keepdims=True)
     return found

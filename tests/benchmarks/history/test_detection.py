@@ -12,7 +12,7 @@ from benchmarks.history.series import SeriesLabel
 from kernelgate.ci.history import changes
 
 EVERY = series.labelled()
-STEPS = [one for one in EVERY if len(one.steps) == 1 and one.machines == 1]
+STEPS = [one for one in EVERY if len(one.steps) == 1]
 QUIET, NOISY = [one for one in STEPS if one.sd_pct < 0.2], [one for one in STEPS if one.sd_pct > 0.2]
 UNCHANGED = [one for one in EVERY if not one.steps and not one.drift]
 MOVED = [one for one in UNCHANGED if one.environments]
