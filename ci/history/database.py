@@ -22,12 +22,12 @@ WAIT_S = 60
 
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
-REVISION = "0009"
+REVISION = "0010"
 METADATA = MetaData()
 NAMES = ("repository", "card", "case", "gpu")
 """Of a case on a kind of GPU."""
-ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
-"""Of a series, beside the kind of GPU; the producer is such as "kernelgate 0.1.0"."""
+ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "machine")
+"""Of a series, beside the kind of GPU; the machine is known by the GPU's uuid, else by its host."""
 
 VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
 """One row, which every writer locks. Its name may stand in a database beside another project's."""
@@ -40,7 +40,6 @@ RECORD = Table(
     Column("rules", Text, nullable=False),  # that judged it
     Column("made", Text),  # ISO 8601, UTC, as `entry.moment` writes it
     Column("repository", Text, nullable=False),
-    Column("producer", Text, nullable=False),
     Column("event", Text, nullable=False),
     Column("base_sha", Text),
     Column("head_sha", Text),

@@ -103,7 +103,7 @@ def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], c
         "name": entry.name,
         "rules": entry.rules,
         "made": moment(run.created_at),
-        **{key: where[key] for key in ("repository", "producer", "gpu", "environment")},
+        **{key: where[key] for key in ("repository", "gpu", "environment")},
         "event": text(run.event),
         "base_sha": run.base_sha and text(run.base_sha),
         "head_sha": run.head_sha and text(run.head_sha),
@@ -157,7 +157,7 @@ def _environment(entry: Entry) -> dict[str, str]:
         "triton": text(where.triton),
         "cuda": text(where.cuda),
         "clock_policy": text(where.clock_policy),
-        "producer": " ".join(filter(None, (text(entry.run.producer), text(entry.run.version)))),
+        "machine": text(where.device.uuid or where.host),
     }
     return {**shared, "environment": _digest(shared)[:16]}
 

@@ -86,6 +86,25 @@ def test_another_pinned_commit_and_another_driver_are_no_change(index_at: Databa
     assert (len(one.places), one.changes) == (NIGHTS, ())
 
 
+def on(entry: Entry, uuid: str, version: str = "0.1.0") -> Entry:
+    """The same on this GPU, by this kernelgate."""
+    device = H200.device.model_copy(update={"uuid": uuid})
+    environment, run = H200.model_copy(update={"device": device}), entry.run.model_copy(update={"version": version})
+    return entry.model_copy(update={"environment": environment, "run": run})
+
+
+def test_machines_that_take_turns_are_no_change_and_a_release_of_ours_hides_none(index_at: Database) -> None:
+    """The second machine is 3% off; another case is 2% slower from one night on, and each night a newer kernelgate ran."""
+    every = [on(a_night(n, 3.0 * (n % 2)), f"GPU-{n % 2}") for n in range(NIGHTS)]
+    (one,) = found(index_at, *every)
+    assert (len(one.places), one.changes) == (NIGHTS, ())
+    put(index_at, *(on(a_night(n, stepped(n), case="two"), "GPU-0", f"0.{n}") for n in range(NIGHTS)))
+    with database.reading(index_at) as connection:
+        (two,) = nights.of_index(connection, Wanted(case="two"))
+    [change] = two.changes
+    assert (change.previous, change.commit) == (sha(STEP - 1), sha(STEP))
+
+
 def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> None:
     good = [a_night(number, 0.0) for number in range(STEP)]
     throttled = [a_night(number, 9.0, finding="throttled") for number in range(STEP, NIGHTS - 2)]
