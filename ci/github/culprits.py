@@ -1,4 +1,4 @@
-"""One issue for each commit that made a case slower, as `kernelgate history culprits` tells of them."""
+"""One issue for each commit that made a case slower, and for each drift, as `kernelgate history culprits` has them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.links import Links
 
 LABEL = "kernelgate: culprit"
+LABELS = {"commit": LABEL, "drift": "kernelgate: drift"}
 FILE = "culprits.json"
 
 
@@ -47,17 +48,14 @@ def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
     return done
 
 
-def _subject(commit: str) -> str:
-    return f"culprit commit={commit}"
-
-
 def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
-    pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot)
+    alone = culprit.kind == "commit"
+    pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot) if alone else None
     fixed = any(case.state == "fixed" for case in culprit.cases)
     reason = "reopened" if culprit.is_slower else "completed" if fixed else "not_planned"
     wanted = WantedIssue(
-        LABEL,
-        _subject(culprit.commit),
+        LABELS[culprit.kind],
+        f"{'culprit' if alone else 'drift'} commit={culprit.commit}",
         title(culprit),
         body(culprit, pull, comparison, bot.step),
         "open" if culprit.is_slower else "closed",
@@ -81,7 +79,8 @@ def title(culprit: Culprit) -> str:
     worst, *others = culprit.worst_first
     more = f" and {formatting.counted(len(others), 'more case')}" if others else ""
     by = formatting.percent(worst.change_pct, formatting.places(worst.interval_pct))
-    return f"{worst.named} is {by} slower{more}: {culprit.commit[:7]}"
+    where = culprit.commit[:7] if culprit.kind == "commit" else f"drift {culprit.previous[:7]}..{culprit.commit[:7]}"
+    return f"{worst.named} is {by} slower{more}: {where}"
 
 
 def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> str:
@@ -161,6 +160,9 @@ def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
             *previous,
             ".",
         )
+    if culprit.kind == "drift":
+        made = f", made {cases} slower little by little. None of them made most of it, so that none is searched for."
+        return (Strong("Drift"), f": {culprit.commits} commits, after ", *previous, " up to ", *commit, made)
     among = f"One of {culprit.commits} commits, after "
     return (among, *previous, " up to ", *commit, *brought, f", made {cases} slower. They could not be told apart.")
 

@@ -1,7 +1,7 @@
 """Which commits made a case slower, certainly enough to tell people, and what became of each since.
 
 A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, they are
-searched first, by halves (`nights.narrowed`).
+searched first (`nights.narrowed`); a drift is told as such, and not searched: no commit made it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Final, Literal
 
 import sqlalchemy as sa
@@ -48,16 +49,16 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
     asked = sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None))
     places: dict[str, int] = {row.sha: row.place for row in connection.execute(asked)}
     line = {place: sha for sha, place in places.items()}
-    groups: dict[tuple[str, str, str], list[CulpritCase]] = {}
+    groups: dict[tuple[Literal["commit", "drift"], str, str, str], list[CulpritCase]] = {}
     searches = []
-    slower = ((one, at, change) for one in found for at, change in enumerate(one.changes) if change.change_pct > 0)
-    for one, at, change in ((one, at, change) for one, at, change in slower if change.is_certain):
-        name = one.series
-        low, high, middle = nights.narrowed(change, one.measured)
-        good, bad = line.get(low, change.previous), line.get(high, change.commit)
-        if middle:
-            where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
-            searches.append(CommitSearch(**where, base=change.previous, middle=middle))
+    every = ((one, at, change) for one in found for at, change in enumerate(one.changes))
+    for one, at, change in every:
+        if change.change_pct <= 0 or not change.is_certain or one.may_become_drift(change):
+            continue
+        name, bracket = one.series, nights.narrowed(change, one.measured)
+        good, bad = line.get(bracket.low, change.previous), line.get(bracket.high, change.commit)
+        if bracket.pairs:
+            searches.append(CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
             continue
         state, by = _since(change, one.changes[at + 1 :])
         case = CulpritCase(
@@ -71,16 +72,18 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
             by=by[:LONGEST],
             record=_record(connection, name, change),
         )
-        groups.setdefault((name.repository[:LONGEST], good, bad), []).append(case)
+        kind: Literal["commit", "drift"] = "drift" if bracket.gradual else "commit"
+        groups.setdefault((kind, name.repository[:LONGEST], good, bad), []).append(case)
     culprits = (
         Culprit(
+            kind=kind,
             repository=repository,
             previous=old,
             commit=new,
             commits=max(1, places[new] - places[old]) if {old, new} <= places.keys() else 1,
             cases=tuple(cases),
         )
-        for (repository, old, new), cases in groups.items()
+        for (kind, repository, old, new), cases in groups.items()
     )
     oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
     return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(oldest_first), searches=tuple(searches))
@@ -119,7 +122,8 @@ def _record(connection: sa.Connection, name: CaseName, change: Change) -> str | 
 def text(told: KnownCulprits) -> str:
     """A line for each case of each commit, and one for each search."""
     lines = [
-        f"{one.commit[:12]}: {case.card}/{case.case} on {case.gpu} "
+        f"{f'drift since {one.previous[:12]} up to ' if one.kind == 'drift' else ''}{one.commit[:12]}: "
+        f"{case.card}/{case.case} on {case.gpu} "
         f"{formatting.percent(case.change_pct, 2, sign=True)}, {case.state} {case.by}".rstrip()
         for one in told.culprits
         for case in one.cases
@@ -135,7 +139,7 @@ def text(told: KnownCulprits) -> str:
 
 NIGHT = timedelta(hours=12)
 NEAR = 3
-"""Commits around the middle of a range that runs take turns among."""
+"""Pairs of a search, those that tell most, among which runs take turns."""
 LOOKED_AT = 20
 """Records of a kind of GPU: those that people measured themselves have no label."""
 
@@ -284,15 +288,20 @@ def next_pair(
     for pair in plan(connection, found, policy, since).pairs:
         if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
             return _outputs(runner, (pair.previous, pair.commit), pair.cases, pair.processes)
-    seconds = PROCESS_SECONDS * TO_DIRECT
+    searched: dict[tuple[str, int, int], list[CaseName]] = {}
     for one in of_index(connection, found).searches:
-        runner = _runner(connection, kept, one.gpu, policy)
-        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, since)
-        if runner is not None and seconds <= left and one.middle[0] < len(line):
-            # A commit that cannot be built is passed by: the runs of a night take turns.
-            near = [line[place] for place in one.middle[:NEAR] if place < len(line)]
-            ends = one.base, near[int(now.timestamp() // 600) % len(near)]
-            return _outputs(runner, ends, (CaseName("", one.card, one.case, one.gpu).written,), TO_DIRECT)
+        # A commit that cannot be built is passed by: the runs of a night take turns.
+        pairs = [pair for pair in one.pairs[:NEAR] if pair[1] < len(line)]
+        if pairs:
+            pair = pairs[int(now.timestamp() // 600) % len(pairs)]
+            searched.setdefault((one.gpu, *pair), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
+    for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
+        runner = _runner(connection, kept, gpu, policy)
+        left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)
+        seconds = accumulate(TO_DIRECT * _process_seconds(connection, case) for case in cases)
+        fitting = [case.written for case, taken in zip(cases, seconds, strict=True) if taken <= left]
+        if runner is not None and fitting:
+            return _outputs(runner, (line[old], line[new]), fitting, TO_DIRECT)
     return dict.fromkeys(OUTPUTS, "")
 
 

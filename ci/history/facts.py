@@ -203,8 +203,10 @@ class CulpritCase(Model):
 
 
 class Culprit(Model):
-    """One of the commits after `previous`, up to `commit`; mostly there is but one."""
+    """One of the commits after `previous`, up to `commit`; mostly there is but one. A drift is none's: these together
+    made cases slower, little by little."""
 
+    kind: Literal["commit", "drift"] = "commit"
     repository: Name
     previous: Sha
     commit: Sha
@@ -224,15 +226,14 @@ class Culprit(Model):
 class CommitSearch(Model):
     """A confirmed change that lies somewhere among several commits: after `good`, and not after `bad`."""
 
+    repository: str
     gpu: str
     card: str
     case: str
     good: str
     bad: str
-    base: str = ""
-    """The older end of the comparisons, and …"""
-    middle: tuple[int, ...] = ()
-    """… places of commits to compare it with, the one that tells most first."""
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Places of commits to compare, those that tell most first."""
 
 
 class KnownCulprits(Model):

@@ -34,6 +34,8 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
+PLACED_WITHIN = 4
+"""A step is known to lie within fewer nights than that between its two commits; a drift is not."""
 NORMAL_MAD = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
 
@@ -51,7 +53,13 @@ class CaseChanges:
     pinned: bool
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
     measured: tuple[PairMeasured, ...]
-    """Its comparisons, where a confirmed change is to be searched for among several commits."""
+    """Its comparisons of two commits of the default branch."""
+
+    def may_become_drift(self, change: Change) -> bool:
+        """Whether nights do not show its place, and are too few since to tell a step from the beginning of a drift."""
+        within = sum(change.previous_place < place < change.place for place in self.places)
+        since = sum(place > change.place for place in self.places)
+        return change.kind == "step" and within > PLACED_WITHIN and since < changes.DRIFT_NIGHTS
 
 
 def of_index(connection: sa.Connection, wanted: Wanted) -> tuple[CaseChanges, ...]:
@@ -91,8 +99,7 @@ def _of_case(
         ended.append(settled(named, measured))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    among = any(one.is_certain and one.place - one.previous_place > 1 for one in ended)
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, tuple(measured) if among else ())
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, tuple(measured))
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
@@ -207,7 +214,9 @@ def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread
     """
     if change.state == "accepted":
         return change
-    if covering := _nearest(change, [one for one in measured if _covers(one, change)]):
+    # The ends of a drift shift every night.
+    decides = _shares if change.kind == "drift" else _covers
+    if covering := _nearest(change, [one for one in measured if decides(one, change)]):
         return _judged(change, covering, known)
     # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
     # that it shows nothing does not refute it.
@@ -286,37 +295,64 @@ def together(measured: Sequence[PairMeasured], known: KnownSpread | None = None)
 
 # ---- among several commits -------------------------------------------------------------------------------------------
 #
-# The older end is compared with commits between, by halves: each comparison holds both in the same processes, and shows
-# more than half of the change, or less. It takes one commit to have made most of it. `kernelgate bisect` finds it in
-# one go, on a machine at hand; this is for workflows, a pair of commits at a time.
+# Each comparison of two commits of the range shows more than half of the change, or less, and so that the commit which
+# made most of it is among those between the two, or not. What is left in the end is compared by itself: of a change
+# that came little by little some commit is in the middle, and made no more of it than others. `kernelgate bisect`
+# searches in one go, on a machine at hand; this is for workflows, a pair of commits at a time.
 
 
-def narrowed(change: Change, measured: Sequence[PairMeasured]) -> tuple[int, int, tuple[int, ...]]:
-    """The places after the first of which, and not after the second, the change was made; and those to compare next,
-    the one that halves the range first: none where nothing tells more. `measured`: of the case.
-    """
-    low, high = change.previous_place, change.place
-    asked: dict[int, list[PairMeasured]] = {}
+@dataclass(frozen=True)
+class Bracket:
+    """A confirmed change was made after the place `low`, and not after `high`."""
+
+    low: int
+    high: int
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Of commits to compare next, those that tell most first; none where it is done, or nothing tells more."""
+    gradual: bool = False
+    """No single commit made most of it."""
+
+
+def narrowed(change: Change, measured: Sequence[PairMeasured]) -> Bracket:
+    """What all comparisons of the case tell of where the change was made."""
+    first, last = change.previous_place, change.place
+    if change.kind == "drift":
+        return Bracket(first, last, gradual=True)
+    asked: dict[tuple[int, int], list[PairMeasured]] = {}
     for one in measured:
-        if one.base == change.previous and low < one.head_place < high:
-            asked.setdefault(one.head_place, []).append(one)
-    open_ = set()
-    for place, own in sorted(asked.items()):
-        shows = _shows(change, own)
-        if shows is None:
-            open_ |= {place} if len(own) >= LOOKS else set()
-        elif shows:
-            high = min(high, place)
-        else:
-            low = max(low, place)
-    low = min(low, high - 1)
-    half = (low + high) / 2
-    between = (place for place in range(low + 1, high) if place not in open_)
-    return low, high, tuple(sorted(between, key=lambda place: (abs(place - half), place)))
+        if first <= one.base_place < one.head_place <= last:
+            asked.setdefault((one.base_place, one.head_place), []).append(one)
+    left, shown, open_ = set(range(first + 1, last + 1)), {(first, last)}, set[tuple[int, int]]()
+    for pair, own in asked.items():
+        shows, between = _shows(change, own), set(range(pair[0] + 1, pair[1] + 1))
+        if shows:
+            shown.add(pair)
+            left &= between
+        elif shows is False and pair != (first, last):
+            left -= between
+        elif len(own) >= LOOKS:
+            open_.add(pair)
+    if not left:
+        return Bracket(first, last, gradual=True)
+    low, high = min(left) - 1, max(left)
+    pairs = tuple(pair for place in _halves(low, high) if (pair := (first, place)) not in open_)
+    if pairs or (low, high) in shown:
+        return Bracket(low, high, pairs)
+    return Bracket(first, last) if (low, high) in open_ else Bracket(low, high, ((low, high),))
+
+
+def _halves(low: int, high: int) -> Iterator[int]:
+    """All places between the two: the one in the middle, then those in the middle of each half, and so on."""
+    ranges = [(low, high)]
+    for begin, end in ranges:
+        middle = (begin + end) // 2
+        if middle > begin:
+            yield middle
+            ranges += [(begin, middle), (middle, end)]
 
 
 def _shows(change: Change, own: Sequence[PairMeasured]) -> bool | None:
-    """Whether most of the change was there already; None where that is not certain."""
+    """Whether these hold most of the change; None where that is not certain."""
     pooled = together(own)
     half = math.log1p(change.change_pct / 100) / 2
     reach = pooled.half_width(CONFIRM_P)

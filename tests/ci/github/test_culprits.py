@@ -70,6 +70,16 @@ def test_a_culprit_gets_one_issue_that_says_what_how_sure_and_what_to_do(desk: D
     assert body.splitlines()[-1] == OPEN
 
 
+def test_a_drift_gets_an_issue_of_its_own_that_blames_nobody(desk: Desk, tmp_path: Path) -> None:
+    post(desk, told(tmp_path, case()))
+    put(desk.bot, told(tmp_path, case(), kind="drift", commits=60), Policy())
+    _, issue = desk.github.issues.values()
+    assert [label["name"] for label in issue["labels"]] == ["kernelgate: drift"]
+    assert issue["title"] == f"attention/s512 is 2.0% slower: drift {GOOD[:7]}..{BAD[:7]}"
+    assert "60 commits" in issue["body"]
+    assert "None of them made most of it" in issue["body"]
+
+
 def test_the_next_night_changes_nothing_and_another_case_joins(desk: Desk, tmp_path: Path) -> None:
     post(desk, told(tmp_path, case()))
     before = len(desk.github.writes())

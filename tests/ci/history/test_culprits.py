@@ -59,7 +59,7 @@ def test_of_several_commits_one_is_searched_for_first(index_at: Database) -> Non
     put(index_at, a_pair(STEP - 3, STEP, 2.0))
     [search] = told(index_at).searches
     assert (told(index_at).culprits, search.good, search.bad) == ((), sha(STEP - 3), sha(STEP))
-    assert (search.base, set(search.middle)) == (sha(STEP - 3), {STEP - 2, STEP - 1})
+    assert set(search.pairs) == {(STEP - 3, STEP - 2), (STEP - 3, STEP - 1)}
 
 
 def test_a_confirmed_change_back_fixes_it_and_one_by_half_does_not(index_at: Database) -> None:
@@ -98,22 +98,57 @@ def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left
     index_at: Database, culprit: int
 ) -> None:
     sparse(index_at, 6)
-    for _ in range(3):
-        searches = told(index_at).searches
-        if searches:
-            place = searches[0].middle[0]
-            compare(index_at, STEP - 6, place, 2.0 if place >= culprit else 0.0)
+    for _ in range(4):
+        for search in told(index_at).searches:
+            old, new = search.pairs[0]
+            compare(index_at, old, new, 2.0 if old < culprit <= new else 0.0)
     [one] = told(index_at).culprits
-    if one.previous != sha(STEP - 6):
-        assert (one.previous, one.commit) == (sha(culprit - 1), sha(culprit))
-    assert (one.commit, one.commits) == (sha(culprit), 1)
+    assert (one.kind, one.previous, one.commit, one.commits) == ("commit", sha(culprit - 1), sha(culprit), 1)
+
+
+def test_any_comparison_within_the_range_tells_of_it(index_at: Database) -> None:
+    """As of a pull request that was merged unchanged, or of another search."""
+    sparse(index_at, 6)
+    compare(index_at, STEP - 4, STEP - 3, 2.0)
+    [one] = told(index_at).culprits
+    assert (one.previous, one.commit) == (sha(STEP - 4), sha(STEP - 3))
+
+
+def test_what_came_little_by_little_is_no_commits_fault(index_at: Database) -> None:
+    """Each of the commits made a sixth; the one in the middle is compared with the one before it, and let go."""
+    sparse(index_at, 6)
+    for look in range(8):
+        for search in told(index_at).searches:
+            old, new = search.pairs[0]
+            compare(index_at, old, new, 2.0 / 6 * (new - old), look)
+    [one] = told(index_at).culprits
+    assert (one.kind, one.previous, one.commit, one.commits) == ("drift", sha(STEP - 6), sha(STEP), 6)
+    assert culprits.text(told(index_at)).startswith(
+        f"drift since {sha(STEP - 6)[:12]} up to {sha(STEP)[:12]}: norm/one"
+    )
+
+
+def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
+    """Nights of 60 commits, each a little slower, and a comparison of nearly its ends."""
+    nights_ = 80
+    line = [sha(number) for number in range(nights_)]
+    put(index_at, *(a_night(number, 2.0 * min(max(number - 10, 0), 60) / 60) for number in range(nights_)))
+    with database.writing(index_at) as connection:
+        index.place(connection, line)
+    with database.reading(index_at) as connection:
+        [[suspected]] = [one.changes for one in nights.of_index(connection, Wanted())]
+    assert (suspected.kind, told(index_at)) == ("drift", NOTHING)
+    put(index_at, a_pair(suspected.previous_place + 2, suspected.place - 2, 1.9))
+    assert told(index_at).searches == ()
+    [one] = told(index_at).culprits
+    assert (one.kind, one.commits) == ("drift", suspected.place - suspected.previous_place - 4)
 
 
 def test_a_commit_that_cannot_be_told_is_left_and_the_rest_is_told_as_several(index_at: Database) -> None:
     sparse(index_at, 2)
     for look in range(LOOKS):
         [search] = told(index_at).searches
-        assert search.middle == (STEP - 1,)
+        assert search.pairs == ((STEP - 2, STEP - 1),)
         compare(index_at, STEP - 2, STEP - 1, 1.0, look)
     [one] = told(index_at).culprits
     assert (one.previous, one.commit, one.commits) == (sha(STEP - 2), sha(STEP), 2)

@@ -94,7 +94,7 @@ def on(entry: Entry, uuid: str, version: str = "0.1.0") -> Entry:
 
 
 def test_machines_that_take_turns_are_no_change_and_a_release_of_ours_hides_none(index_at: Database) -> None:
-    """The second machine is 3% off; another case is 2% slower from one night on, and each night a newer kernelgate ran."""
+    """The second machine is 3% off; another case is 2% slower from one night on, and kernelgate is new each night."""
     every = [on(a_night(n, 3.0 * (n % 2)), f"GPU-{n % 2}") for n in range(NIGHTS)]
     (one,) = found(index_at, *every)
     assert (len(one.places), one.changes) == (NIGHTS, ())
