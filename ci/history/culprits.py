@@ -291,10 +291,10 @@ def next_pair(
     searched: dict[tuple[str, int, int], list[CaseName]] = {}
     for one in of_index(connection, found).searches:
         # A commit that cannot be built is passed by: the runs of a night take turns.
-        pairs = [pair for pair in one.pairs[:NEAR] if pair[1] < len(line)]
-        if pairs:
-            pair = pairs[int(now.timestamp() // 600) % len(pairs)]
-            searched.setdefault((one.gpu, *pair), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
+        near = [places for places in one.pairs[:NEAR] if places[1] < len(line)]
+        if near:
+            places = near[int(now.timestamp() // 600) % len(near)]
+            searched.setdefault((one.gpu, *places), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
     for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
         runner = _runner(connection, kept, gpu, policy)
         left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from itertools import groupby, pairwise
-from statistics import median
 from typing import Any, Literal
 
+import numpy as np
 import sqlalchemy as sa
 from markupsafe import Markup
 
@@ -32,18 +32,18 @@ from kernelgate.ci.document import drawing, formatting
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Line, Mark, Table
-from kernelgate.ci.history import nights
+from kernelgate.ci.history import levels, nights
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
+from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
+from kernelgate.ci.judge.stats import NORMAL_95
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
 
 ID_CHARACTERS = 60
-RUN = 5
-"""Measurements in a row whose median is a level, or all where there are fewer: the best single one is the luckiest."""
 TOLD = ("confirmed", "accepted")
 """Changes of these states are told; a suspicion is shown on its case's page alone, until a comparison has decided."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,100}/[A-Za-z0-9._-]{1,100}")
@@ -129,6 +129,10 @@ class SitePoint:
     finding: str = ""
     """Why no verdict may rest on it."""
 
+    def level(self, pinned: bool) -> float:
+        """The logarithm of its time over the pinned commit's, or of its time."""
+        return math.log(self.us) if not pinned or self.pinned is None else self.pinned
+
     @property
     def times(self) -> float | None:
         """How many times as fast as the reference it is."""
@@ -137,6 +141,12 @@ class SitePoint:
     @property
     def multiple(self) -> str:
         return formatting.MISSING if self.times is None else f"{formatting.significant(self.times, 3)}×"
+
+
+def _levels(points: Sequence[SitePoint], pinned: bool) -> Levels:
+    reaches = ((one.pinned_reach if pinned else one.reach) or 0.0 for one in points)
+    values = np.array([one.level(pinned) for one in points])
+    return levels.of_series(values, np.array([reach / NORMAL_95 for reach in reaches]))
 
 
 @dataclass(frozen=True)
@@ -216,25 +226,32 @@ class SiteSeries:
             return _apart(math.log(head.us) - math.log(base.us), head.reach, base.reach, "times")
         return None
 
-    @property
+    @cached_property
     def best(self) -> Against | None:
-        """The newest measurement against the lowest level that compares with it; None where there is no other."""
+        """The newest measurement against the lowest level that compares with it; None where there is no other.
+
+        Levels are those of the detector (ci/history/levels.py), each environment's by itself: the lowest measurement
+        would be the luckiest. A single measurement is off the level of its night by the spread between nights, too.
+        """
         newest = self.newest
         if newest is None:
             return None
-        level, means, reach = newest.pinned, "pinned", newest.pinned_reach
-        if level is not None:
-            alike = [(one, one.pinned) for one in self.trusted if one.pinned is not None]
-        else:
-            level, means, reach = math.log(newest.us), "times", newest.reach
-            alike = [(one, math.log(one.us)) for one in self.trusted if one.environment == newest.environment]
+        pinned = newest.pinned is not None
+        alike = [one for one in self.trusted if one.pinned is not None or not pinned]
+        if not pinned:  # times compare in one environment alone
+            alike = [one for one in alike if one.environment == newest.environment]
         if len(alike) < 2:
             return None
-        width = min(RUN, len(alike))
-        runs = (alike[start : start + width] for start in range(len(alike) - width + 1))
-        lowest, run = min(((median(one for _, one in run), run) for run in runs), key=lambda pair: pair[0])
-        here = all(one.environment == newest.environment for one, _ in run)
-        return _apart(level - lowest, reach, 0.0, "times" if means == "times" else "pinned" if here else "moved")
+        by_environment = sorted(alike, key=lambda one: one.environment)
+        found = {key: _levels(list(some), pinned) for key, some in groupby(by_environment, lambda one: one.environment)}
+        where = min(found, key=lambda key: float(found[key].means.min()))
+        lowest = int(found[where].means.argmin())
+        own = math.hypot(
+            (newest.pinned_reach if pinned else newest.reach) or 0.0, NORMAL_95 * found[newest.environment].spread
+        )
+        means: Means = "times" if not pinned else "pinned" if where == newest.environment else "moved"
+        level, best = newest.level(pinned), float(found[where].means[lowest])
+        return _apart(level - best, own, NORMAL_95 * float(found[where].deviations[lowest]), means)
 
     # What is told of it
 
