@@ -166,7 +166,17 @@ def changes(places: Places, /, **asked: str | None) -> Answered:
     """
     with database.reading(places.existing) as connection:
         found = nights.of_index(connection, Wanted(**asked))
-    return Answered(facts.ShownChanges(nights.oldest_first(found)), nights.text(found).rstrip())
+    named = tuple(replace(case, changes=tuple(map(with_author, case.changes))) for case in found)
+    return Answered(facts.ShownChanges(nights.oldest_first(named)), nights.text(named).rstrip())
+
+
+def with_author(change: facts.Change) -> facts.Change:
+    """With who wrote its commit and what the commit's first line says, where the checkout has it."""
+    here = Path.cwd()
+    if git.toplevel(here) is None or not git.is_here(here, change.commit):
+        return change
+    author, _, subject = git.checked(here, "log", "-1", "--format=%an%n%s", change.commit).rstrip("\n").partition("\n")
+    return replace(change, author=author, subject=subject)
 
 
 @history.command("tonight")

@@ -130,6 +130,13 @@ class Change:
     series: CaseName = CaseName("", "", "", "")
     pinned: bool = True
     """Whether it was found against a pinned commit, else in times alone."""
+    made: str | None = None
+    """When `commit` was first measured."""
+    commits: int = 1
+    """How many come into question: those after `previous`, up to `commit`."""
+    author: str | None = None
+    subject: str | None = None
+    """Of `commit`, as the checkout has it; None where that has not."""
 
     @property
     def is_certain(self) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench.record import Device
-from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.model import Code, Line, table
 from kernelgate.ci.history import changes, series
@@ -97,9 +97,20 @@ def _of_case(
         if (why := accepted.get(change.commit)) is not None:
             named = replace(named, state="accepted", why=why)
         ended.append(settled(named, measured))
+    made = _first_made(group)
+    ended = [replace(one, made=made.get(one.commit), commits=max(1, one.place - one.previous_place)) for one in ended]
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
     return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, tuple(measured))
+
+
+def _first_made(group: Sequence[MeasuredSeries]) -> dict[str, str]:
+    """When each head was first measured, as far as it is known."""
+    rows = [(row.made, row.head) for one in group for row in one.comparisons]
+    rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
+    return {
+        commit: made for made, commit in sorted(rows, reverse=True, key=lambda row: row[0] or "") if made and commit
+    }
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
@@ -161,14 +172,25 @@ def text(found: Sequence[CaseChanges]) -> str:
         end += f"By times alone in {alone}: with no pinned commit beside them, the machine counts, too.\n"
     if not told:
         return end
-    return f"{render.in_columns(table(('commits', '#change', 'state', 'case'), map(_row, told)))}\n\n{end}"
+    changed = table(("commits", "#change", "95%", "state", "case"), map(_row, told))
+    lines = [render.in_columns(changed), "", *dict.fromkeys(map(_commit, told)), "", end]
+    return "\n".join(lines)
+
+
+def _commit(change: Change) -> str:
+    """When the commit was first measured, and who wrote it, as far as the checkout knows."""
+    among = f" (the last of {change.commits} commits)" if change.commits > 1 else ""
+    words = f"{change.commit[:7]}  {(change.made or '?')[:10]}"
+    words += f"  {change.author}: {change.subject}" if change.subject is not None else ""
+    return escape.visible(words, render.WIDTH - len(among)) + among
 
 
 def _row(change: Change) -> tuple[str | Line, ...]:
-    slowly = " slowly" if change.kind == "drift" else ""
+    size, interval = formatting.signed(change.change_pct, change.interval_pct)
     return (
         f"{change.previous[:7]}..{change.commit[:7]}",
-        f"{formatting.percent(change.change_pct, 2, sign=True)}{slowly}",
+        f"{size}{' slowly' if change.kind == 'drift' else ''}",
+        interval,
         change.state,
         (Code(change.series.written), *formatting.device(Device(name=change.series.gpu or None))),
     )

@@ -261,9 +261,9 @@ class SiteSeries:
         return next((one for one in reversed(self.changes) if one.state in TOLD), None)
 
     def mark(self, change: Change) -> Mark:
-        """Of a confirmed change its direction says most."""
+        """Its direction says most, also of one that is accepted: that it is slower stays true."""
         direction = Mark.SLOWER if change.change_pct > 0 else Mark.FASTER
-        return {"suspected": Mark.UNKNOWN, "refuted": Mark.NONE, "accepted": Mark.PASSED}.get(change.state, direction)
+        return {"suspected": Mark.UNKNOWN, "refuted": Mark.NONE}.get(change.state, direction)
 
     def commit(self, sha: str) -> Line:
         return links.commit(sha or None, formatting.MISSING, Links(self.address))

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
+from kernelgate.ci.commands.history import with_author
 from kernelgate.ci.history import database
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed
 from tests.ci.history.entries import H200, a_record
@@ -211,3 +214,12 @@ def test_a_broken_export_is_named(checkout: Path, capsys: pytest.CaptureFixture[
     (checkout / "export.json").write_text(text)
     code, _, err = run(capsys, "import", "export.json")
     assert (code, "export.json" in err, said in err) == (3, True, True), err
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_change_has_the_author_and_the_first_line_of_its_commit_where_the_checkout_has_it() -> None:
+    head = git("rev-parse", "HEAD")
+    change = Change("step", "a" * 40, 0, head, 1, "e", 2.0, (1.0, 3.0))
+    found = with_author(change)
+    assert (found.author, found.subject) == ("a", "two")
+    assert with_author(replace(change, commit="c" * 40)).subject is None

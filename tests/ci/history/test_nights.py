@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -123,10 +125,16 @@ def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     assert (change.commit, change.previous, change.state) == (sha(STEP), sha(STEP - 1), "confirmed")
     low, high = change.interval_pct
     assert low < change.change_pct < high
+    assert (change.made, change.commits) == ("2026-08-01T00:00:00Z", 1)
     lines = nights.text(cases).splitlines()
-    assert lines[0].split() == ["commits", "change", "state", "case"]
-    assert lines[1].split() == ["0000000..0000000", "+2.00%", "confirmed", "norm/one", "on", "the", "H200"]
+    assert lines[0].split() == ["commits", "change", "95%", "state", "case"]
+    size = ["0000000..0000000", "+2.0%", "[+1.9,", "+2.1]"]
+    assert lines[1].split() == [*size, "confirmed", "norm/one", "on", "the", "H200"]
+    assert lines[3].split() == [sha(STEP)[:7], "2026-08-01"]
     assert lines[-1] == f"1 case, {NIGHTS} nights: 1 change"
+    by = replace(change, author="Ada", subject="Tile by 128", commits=3)
+    told = nights.text([replace(one, changes=(by,)) for one in cases])
+    assert f"\n\n{sha(STEP)[:7]} 2026-08-01 Ada: Tile by 128 (the last of 3 commits)\n\n1 case" in told
 
 
 def times(count: int, step_at: int, pct: float, noise: float = 0.01, seed: int = 1) -> tuple[Entry, ...]:
