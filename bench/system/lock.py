@@ -24,6 +24,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.progress import say
 
 WAIT_S = 3600.0
+_WAITED = re.compile(r"(waited |waiting for it to finish \()(\d+) s (?:for|of at most) ")
 _POLL_S = 0.2
 _REMIND_S = 30.0
 
@@ -66,6 +67,12 @@ def _open(file: Path) -> int:
     return handle
 
 
+def waited_s(line: str) -> tuple[float, bool] | None:
+    """For how long a process has waited for a device, if this line of its output says so, and whether that is over."""
+    found = _WAITED.search(line)
+    return (float(found[2]), found[1] == "waited ") if found else None
+
+
 def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
     begun = time.monotonic()
     reminded = -_REMIND_S
@@ -78,6 +85,8 @@ def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
             reminded = waited
             say(f"{holder}; waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)")
         time.sleep(_POLL_S)
+    if reminded > -_REMIND_S:
+        say(f"waited {time.monotonic() - begun:.0f} s for {uuid or 'the CPU'}")
 
 
 def taken(handle: int) -> bool:

@@ -364,6 +364,7 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
         cases,
         SESSION_FUZZ_S,
         "full",  # what is recommended next goes by NVIDIA's rules, too
+        witness=False,  # nobody deceives himself: the paired comparison and its certainty decide
     )
     say("building")
     with worker_pool() as processes, git.worktree(root, asked.base or "", cards.FOLDER) as tree:

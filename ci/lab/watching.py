@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import git, supervise
+from kernelgate.bench.system import git, lock, supervise
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
 from kernelgate.bench.system.worker import ROOT
@@ -61,7 +61,11 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
     """Runs `python -m MODULE WORDS…` of this very copy of kernelgate until it ends, or is ended."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     begun = reported = time.monotonic()
-    last, longest_s = "", 0.0
+    last, longest_s, waited_s, waiting_s = "", 0.0, 0.0, 0.0
+
+    def taken_s() -> float:
+        """So far, without the wait for a device that another process measures: that is no work of this one."""
+        return time.monotonic() - begun - waited_s - waiting_s
 
     def report(every_s: float) -> None:
         nonlocal reported
@@ -69,12 +73,16 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
         if now - reported >= every_s:
             reported = now
             of = f" of about {watch.expected_s:.0f} s" if watch.expected_s else "; no earlier one to expect from"
-            say(f"{watch.what}: {now - begun:.0f} s{of}, at most {watch.total_s:.0f} s")
+            say(f"{watch.what}: {taken_s():.0f} s{of}, at most {watch.total_s:.0f} s")
+        if taken_s() >= watch.total_s:
+            raise TimeoutError("over")
 
     def heard(line: str) -> None:
-        nonlocal last
+        nonlocal last, waited_s, waiting_s
         last = line.strip() or last
         say(f"  {line}")
+        if (wait := lock.waited_s(line)) is not None:
+            waited_s, waiting_s = (waited_s + wait[0], 0.0) if wait[1] else (waited_s, wait[0])
         report(watch.report_s)
 
     def silent(seconds: float) -> None:
@@ -91,7 +99,7 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
             [sys.executable, "-P", "-m", module, *words],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
-            limits=TimeLimits(min(watch.report_s, watch.silent_s) / 2, watch.total_s),
+            limits=TimeLimits(min(watch.report_s, watch.silent_s) / 2, watch.total_s + lock.WAIT_S),
             on_line=heard,
             on_silence=silent,
         )
@@ -99,7 +107,7 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
     except TimeoutError as error:
         reason = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
         why = f"ended: {reason}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
-    return Watched(code, why, time.monotonic() - begun, round(longest_s, 1) or None)
+    return Watched(code, why, taken_s(), round(longest_s, 1) or None)
 
 
 # ---- how long it is expected to take ---------------------------------------------------------------------------------

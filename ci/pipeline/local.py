@@ -55,6 +55,8 @@ class MeasuringRules:
     """For each card's trials, on any device; None: as the policy has it for a GPU."""
     counters: Literal["quick", "full"] = "quick"
     """Full profiles hold NVIDIA's rules."""
+    witness: bool = True
+    """Whether both sides are also timed alone, so that a head cannot deceive its judge."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,11 @@ def _checked_and_timed(
     say("3/3 bench")
     fuzzed = begun.fuzz is not None and (begun.fuzz.status != "skipped" or bool(begun.fuzz.asked))
     on_gpu = environment.kind(machine) == "cuda"
-    possible = {"witness", *(("fuzz",) if fuzzed else ()), *(("sanitizer",) if on_gpu else ())}
+    possible = {
+        *(("witness",) if rules.witness else ()),
+        *(("fuzz",) if fuzzed else ()),
+        *(("sanitizer",) if on_gpu else ()),
+    }
     checks = tuple(kind for kind in rules.policy.checks if kind in possible)
     # What the head's own card asks for is no plan that it could be held to.
     sources = {one.card.name: one.source for one in touched}
@@ -174,7 +180,7 @@ def _checked_and_timed(
     begun = begun.model_copy(update={"expected": expected})
     most = rules.policy.processes.limit
     how = process.Measuring(seed, **rules.policy.timing.model_dump())
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, how, most)
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, how, most, witness=rules.witness)
 
     def open_cases(record: RunRecord) -> frozenset[CaseKey]:
         return undecided(record, rules.policy, rules.past(record))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import PatternUse, TriedChange
@@ -64,6 +65,8 @@ def test_a_session_from_its_beginning_to_its_report(clone: Path, capsys: pytest.
     edit(clone, KERNEL, WASTE, "")
     assert session("try", "read the keys once", "they stay in the workspace") in (0, 2), capsys.readouterr().err
     assert "try 1 is neither kept nor reverted" in said(capsys, session("try", "more", "so"), 64)
+    tried = record.read(clone / ".ci/sessions/keys/work/try-1/run.json")
+    assert {one.role for one in tried.processes} == {"paired"}, "no witness has a say in a session"
     assert session("keep", "--why", "it is less work, whatever a busy machine measures") == 0
 
     edit(clone, KERNEL, "constexpr int kBlockK = 64;", "constexpr int kBlockK = 64")

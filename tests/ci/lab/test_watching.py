@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system import supervise
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system import lock, supervise
 from kernelgate.ci.lab import watching
 from kernelgate.ci.lab.watching import Watch
 
@@ -31,6 +32,34 @@ def test_work_is_reported_and_what_it_prints_is_passed_on(module: Path, capsys: 
     assert (done.code, done.why) == (0, "at work")
     assert told.count("  at work") == 8
     assert re.search(r"try 1: \d+ s of about 90 s, at most 60 s", told)
+
+
+def test_the_wait_for_a_device_is_no_time_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said by the lock itself: it is neither counted nor does the command's time run out over it."""
+    monkeypatch.setattr(lock, "_REMIND_S", 0.3)
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
+    with lock.device("GPU-1"), pytest.raises(KernelgateError, match="gave up"), lock.device("GPU-1", wait_s=1.0):
+        pytest.fail("it was held")
+    waiting = capsys.readouterr().err.splitlines()[-1]
+    assert lock.waited_s(waiting) is not None
+
+    clock = [0.0]
+
+    def long(*_: object, on_line: Callable[[str], None], on_silence: Callable[[float], None], **__: object) -> int:
+        clock[0] = 500.0
+        on_line(re.sub(r"\(\d+ s", "(500 s", waiting))
+        clock[0] = 530.0
+        on_silence(30.0)
+        clock[0] = 605.0
+        on_line("waited 600 s for GPU-1")
+        return 0
+
+    monkeypatch.setattr(supervise, "run", long)
+    monkeypatch.setattr(watching.time, "monotonic", lambda: clock[0])
+    done = watching.run("made_up", [], tmp_path, WATCH)
+    assert (done.code, done.seconds) == (0, 5.0)
 
 
 def test_a_silent_command_is_ended(module: Path) -> None:
