@@ -293,21 +293,8 @@ def condense(places: Places, release: str | None) -> Answered:
 def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
     """Print all points, comparisons, events, costs and sessions for other tools, as one JSON object."""
     with database.reading(places.existing) as connection:
-        rows = session_entries.rows(measured.sessions(connection), places.rules, progress.say)
-        for piece in measured.as_json(connection, rows):
+        for piece in measured.as_json(connection):
             click.echo(piece, nl=False)
-
-
-@history.command("import")
-@click.argument("exported", type=PATH)
-@answers(facts.ImportedSessions)
-@click.pass_obj
-def import_(places: Places, exported: Path) -> Answered:
-    """Take the sessions from the file of another history's `export`. What is there already is left alone."""
-    carried = keep.sessions_of_export(exported)
-    made = facts.ImportedSessions(len(carried), keep.add_sessions(places.archive(), carried))
-    whole = "measurements come by `history add`, or with their store"
-    return Answered(made, f"{counted(made.sessions, 'session')}, {made.new_sessions} new; {whole}")
 
 
 @history.command()

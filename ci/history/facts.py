@@ -299,15 +299,6 @@ class CondensedRecords:
 
 
 @dataclass(frozen=True)
-class ImportedSessions:
-    """The answer of `history import`."""
-
-    sessions: int
-    """Of another history's export."""
-    new_sessions: int
-
-
-@dataclass(frozen=True)
 class WrittenSite:
     """The answer of `history site`."""
 

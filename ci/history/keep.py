@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, RecordError, faults
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history import database, entry, index, judging, series, store
 from kernelgate.ci.history.database import RECORD, SESSION, Database
 from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
-from kernelgate.ci.history.facts import ExportedHistory
 from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
@@ -160,18 +157,6 @@ def _newest(found: Iterable[KeptSession]) -> dict[tuple[str, str], KeptSession]:
         if one.key not in newest or not newest[one.key].log.startswith(one.log):
             newest[one.key] = one
     return newest
-
-
-def sessions_of_export(path: Path) -> tuple[KeptSession, ...]:
-    """The sessions in the file of a `history export`. Raises RecordError of anything else."""
-    try:
-        rows = TypeAdapter(ExportedHistory).validate_json(path.read_bytes()).sessions
-        logs = ({key: row.get(key) for key in ("repository", "name", "log")} for row in rows)
-        return tuple(map(KeptSession.model_validate, logs))
-    except ValidationError as error:
-        raise RecordError(f"{path} is not what `kernelgate history export` writes: {faults(error)}") from None
-    except OSError as error:
-        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _data(one: KeptSession) -> bytes:

@@ -72,7 +72,6 @@ def of_series(values: Array, errors: Array) -> Levels:
     """The levels of a series of at least one night. `values`: log ratios in order; `errors`: their standard errors."""
     middle = _usual_spread(values, errors)
     grid = _grid(values, middle)
-    jumps = _jumps(grid)
     spreads, carried, before = _scatters(middle)
     fresh, shares = _likelihoods(values, errors, grid, spreads, np.zeros_like(carried), None)
     after_last, shares = _likelihoods(values, errors, grid, spreads, carried, shares)
@@ -80,15 +79,16 @@ def of_series(values: Array, errors: Array) -> Levels:
     scales = np.maximum(fresh, after_last).max(axis=2, keepdims=True)
     fresh, after_last = fresh / scales, after_last / scales
     move = A_YEAR / NIGHTS_A_YEAR
-    ahead, evidence = _forward(fresh, after_last, jumps, move)
-    behind = _backward(fresh, after_last, jumps, move)
+    jumps, stays = move * _jumps(grid), (1 - move) * after_last
+    ahead, evidence = _forward(fresh, stays, jumps)
+    behind = _backward(fresh, stays, jumps)
     evidence += np.log(scales[:, :, 0]).sum(axis=1) + np.log(before)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     both = ahead * behind
     both /= both.sum(axis=2, keepdims=True)
-    moved = (move * (ahead[:, :-1] @ jumps) * fresh[:, 1:] * behind[:, 1:]).sum(axis=2)
-    stayed = ((1 - move) * ahead[:, :-1] * after_last[:, 1:] * behind[:, 1:]).sum(axis=2)
+    moved = ((ahead[:, :-1] @ jumps) * fresh[:, 1:] * behind[:, 1:]).sum(axis=2)
+    stayed = (ahead[:, :-1] * stays[:, 1:] * behind[:, 1:]).sum(axis=2)
     levels = np.tensordot(weights, both, axes=1)
     means = levels @ grid
     deviations = np.sqrt(np.maximum(levels @ grid**2 - means**2, (grid[1] - grid[0]) ** 2 / 12))
@@ -160,16 +160,14 @@ def _likelihoods(
     return good + bad, good / (good + bad)
 
 
-def _forward(fresh: Array, after_last: Array, jumps: Array, move: float) -> tuple[Array, Array]:
+def _forward(fresh: Array, stays: Array, jumps: Array) -> tuple[Array, Array]:
     """The levels given the nights so far, and the log probability of all nights, by spread."""
     found = np.empty_like(fresh)
     evidence = np.zeros(len(fresh))
-    now = np.full(fresh.shape[::2], 1 / fresh.shape[2])
+    now = fresh[:, 0] / fresh.shape[2]
     for night in range(fresh.shape[1]):
         if night:
-            now = (1 - move) * now * after_last[:, night] + move * (now @ jumps) * fresh[:, night]
-        else:
-            now = now * fresh[:, 0]
+            now = now * stays[:, night] + (now @ jumps) * fresh[:, night]
         total = now.sum(axis=1)
         evidence += np.log(total)
         now /= total[:, None]
@@ -177,12 +175,12 @@ def _forward(fresh: Array, after_last: Array, jumps: Array, move: float) -> tupl
     return found, evidence
 
 
-def _backward(fresh: Array, after_last: Array, jumps: Array, move: float) -> Array:
+def _backward(fresh: Array, stays: Array, jumps: Array) -> Array:
     """The probability of the nights to come, by spread, night and level; each night's on a scale of its own."""
     found = np.empty_like(fresh)
     after = np.ones(fresh.shape[::2])
     for night in range(fresh.shape[1] - 1, -1, -1):
         found[:, night] = after
-        after = (1 - move) * after_last[:, night] * after + move * (fresh[:, night] * after) @ jumps.T
+        after = stays[:, night] * after + (fresh[:, night] * after) @ jumps.T
         after /= after.max(axis=1, keepdims=True)
     return found

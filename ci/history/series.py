@@ -72,6 +72,7 @@ EXPORTED: Mapping[str, sa.Select[Any]] = {
     "costs": sa.select(RECORD.c.name.label("record"), RECORD.c.made, COST.c.phase, COST.c.gpu_seconds, COST.c.retried)
     .join(RECORD, RECORD.c.id == COST.c.record_id)
     .order_by(RECORD.c.name, COST.c.number),
+    "sessions": sa.select(SESSION).order_by(SESSION.c.repository, SESSION.c.name),
 }
 """What an export holds, by its name; rows of points and comparisons name their series."""
 
@@ -167,8 +168,8 @@ def _place(row: Mapping[str, Any]) -> tuple[bool, int, str, str]:
 
 
 def sessions(connection: sa.Connection) -> list[KeptSession]:
-    asked = sa.select(SESSION).order_by(SESSION.c.repository, SESSION.c.name)
-    return [KeptSession.model_validate(row, from_attributes=True) for row in connection.execute(asked)]
+    rows = connection.execute(EXPORTED["sessions"])
+    return [KeptSession.model_validate(row, from_attributes=True) for row in rows]
 
 
 def exported(connection: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
@@ -182,12 +183,12 @@ def exported(connection: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
         yield flat
 
 
-def as_json(connection: sa.Connection, sessions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """One object: `schema`, and a list of flat rows for each of `EXPORTED` and for the sessions, a row a line."""
+def as_json(connection: sa.Connection) -> Iterator[str]:
+    """One object: `schema`, and a list of flat rows for each of `EXPORTED`, a row a line."""
     yield json.dumps({"schema": EXPORT})[:-1]
-    for name, rows in (*((name, exported(connection, name)) for name in EXPORTED), ("sessions", sessions)):
+    for name in EXPORTED:
         yield f',\n"{name}": ['
-        for number, row in enumerate(rows):
+        for number, row in enumerate(exported(connection, name)):
             yield f"{',' if number else ''}\n{json.dumps(row, ensure_ascii=False)}"
         yield "]"
     yield "}\n"

@@ -116,7 +116,7 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
     if name == "profile" and session.opened.gpu in (None, "cpu"):
         return skip(name, NO_GPU)
     minutes = next(one.limit_minutes for one in gate_states(session.events) if one.name == name)
-    expected = watching.expected_seconds(name, session, root, sessions)
+    expected = watching.expected_seconds(name, session, sessions)
     gate = TriedGate(session, root, policy, Watch(f"gate {name}", total_s=minutes * 60, expected_s=expected))
     try:
         seen = {"passed": True, **_ATTEMPTS[name](gate)}

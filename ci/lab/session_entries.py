@@ -12,7 +12,6 @@ from kernelgate.bench.core.errors import faults
 from kernelgate.ci.document.formatting import MISSING
 from kernelgate.ci.document.model import Line, Piece, Strong, table
 from kernelgate.ci.history.entry import KeptSession, moment
-from kernelgate.ci.history.facts import FlatRow
 from kernelgate.ci.history.index import text
 from kernelgate.ci.lab import drawings, folder, log, metrics
 from kernelgate.ci.lab.folder import SessionError
@@ -57,29 +56,6 @@ def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
     if isinstance(found[0], Opened) and found[0].name != kept.name:
         raise SessionError(f"{where} is the log of {text(found[0].name)!r}: its folder was copied or renamed")
     return found
-
-
-def rows(found: Iterable[KeptSession], policy: Policy, say: Callable[[str], None]) -> Iterator[FlatRow]:
-    """Each with what it came to, as flat data for other tools."""
-    for kept, row in summaries(found, policy, say):
-        opened, numbers = row.opened, row.figures
-        low, high = numbers.speedup_interval or (None, None)
-        yield {
-            "name": kept.name,
-            "repository": kept.repository,
-            "source": opened.source,
-            "opened": moment(opened.at),
-            "objective": text(opened.objective),
-            "card": opened.card and text(opened.card),
-            "gpu": opened.gpu and text(opened.gpu),
-            "closed": row.closed,
-            "minutes": row.minutes,
-            "speedup": numbers.speedup,
-            "speedup_low": low,
-            "speedup_high": high,
-            **{name: getattr(numbers, name) for name in ("gain_kept_pct", "tries", "kept", "blind", "usd")},
-            "log": kept.log,
-        }
 
 
 def summaries(

@@ -215,7 +215,7 @@ def _measured(
     work = session.work / f"try-{asked.number}"
     shutil.rmtree(work, ignore_errors=True)  # of one that was ended
     files.write(work / TRY, log.line(asked))
-    expected = watching.expected_seconds(None, session, root, sessions)
+    expected = watching.expected_seconds(None, session, sessions)
     watch = Watch(f"try {asked.number}", LIMIT_S, expected)
     done = watching.run("kernelgate.ci.lab.trying", [str(work.absolute())], root, watch)
     tried = TriedChange.model_validate_json((work / TRY).read_text(encoding="utf-8"))

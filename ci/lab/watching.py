@@ -11,21 +11,17 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import git, lock, supervise
+from kernelgate.bench.system import lock, supervise
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
 from kernelgate.bench.system.worker import ROOT
-from kernelgate.ci.document import formatting
-from kernelgate.ci.lab.folder import Session, SessionError
+from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange
 from kernelgate.ci.lab.state import is_timed, opened_of
-from kernelgate.ci.pipeline import prior
 
 REPORT_S: Final = 30.0
 """How often at the latest long work says what it does."""
@@ -112,16 +108,14 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
 
 # ---- how long it is expected to take ---------------------------------------------------------------------------------
 
-# Sessions of the checkout say it; where none of them has come so far, those of the history that this process's
-# environment names, such as of another branch. Run records do not: their costs are seconds of kernel calls, without the
-# compiler, the start of processes and the wait for the device. Nor do sessions that people recorded, nor searches of
-# scripts, which try many variants at once.
+# Sessions of the checkout say it. Run records do not: their costs are seconds of kernel calls, without the compiler and
+# the start of processes. Nor do sessions that people recorded, nor searches of scripts, which try many at once.
 
 
-def expected_seconds(what: GateName | None, session: Session, root: Path, sessions: Iterable[Session]) -> float | None:
-    """The median of a gate's times (None: a try's); None where there is none before. `root`: of the checkout."""
+def expected_seconds(what: GateName | None, session: Session, sessions: Iterable[Session]) -> float | None:
+    """The median of a gate's times (None: a try's); None where there is none before."""
     here = [one.events for one in sessions if one.name == session.name or any(map(is_timed, one.events))]
-    took = [*_took(what, session.opened, here)] or [*_took(what, session.opened, _prior_logs(root))]
+    took = [*_took(what, session.opened, here)]
     return statistics.median(took) if took else None
 
 
@@ -135,24 +129,3 @@ def _took(what: GateName | None, like: Opened, logs: Iterable[Sequence[Event]]) 
                 is_gate = isinstance(event, GateAttempt) and event.gate == what and event.passed
                 if (is_try or is_gate) and (seconds := getattr(event, "seconds", None)):
                     yield seconds
-
-
-def _prior_logs(root: Path) -> Iterator[Sequence[Event]]:
-    """Logs of the history's index that begin with a commit of this repository: a card of another one may have the same
-    name. Whatever keeps it from being read, nothing is expected then.
-    """
-    where = prior.index()
-    if where is None:
-        return
-    with suppress(KernelgateError, ModuleNotFoundError):
-        from kernelgate.ci.history import database, series
-        from kernelgate.ci.lab import session_entries
-
-        with database.reading(database.at(where, make=False)) as connection:
-            kept = series.sessions(connection)
-        for one in kept:
-            with suppress(SessionError):  # of a log that another kernelgate wrote
-                events = session_entries.events(one)
-                base = opened_of(events).base or ""
-                if any(map(is_timed, events)) and formatting.is_commit(base) and git.is_here(root, base):
-                    yield events

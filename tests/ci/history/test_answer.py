@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,9 +59,6 @@ def test_what_is_kept_answers_what_its_schema_says(
     assert (len(compared["points"]), len(compared["comparisons"])) == (2, 1)
     export = answered(capsys, ["export"])
     assert (len(export["points"]), [one["name"] for one in export["sessions"]]) == (2, ["one"])
-    (checkout / "export.json").write_text(json.dumps(export))
-    brought = answered(capsys, ["import", "export.json"])
-    assert (brought["sessions"], brought["new_sessions"]) == (1, 0)
     monkeypatch.setattr(dashboard_write, "chart_library", lambda _: {})
     site = answered(capsys, ["site", "-o", "pages"])
     assert (site["cases"], (checkout / site["index"]).exists()) == (1, True)

@@ -124,12 +124,12 @@ def test_a_series_is_of_one_environment_and_calls_its_reference_as_its_newest_re
 
 def test_an_export_has_all_rows_and_each_names_its_series(archive: Archive) -> None:
     with database.reading(archive.database) as connection:
-        empty = json.loads("".join(series.as_json(connection, [])))
-    assert empty == {"schema": EXPORT, **{name: [] for name in EXPORTED}, "sessions": []}
+        empty = json.loads("".join(series.as_json(connection)))
+    assert empty == {"schema": EXPORT, **{name: [] for name in EXPORTED}}
     put(archive.database, an_entry("a"), an_entry("b", us=103.0, day=2))
     keep.add_event(archive, EVENT)
     with database.reading(archive.database) as connection:
-        content = json.loads("".join(series.as_json(connection, [])))
+        content = json.loads("".join(series.as_json(connection)))
     rows = [(row["card"], row["gpu"], row["us"]) for row in content["points"]]
     assert rows == [("norm", H200.device.name, 100.0), ("norm", H200.device.name, 103.0)]
     assert content["comparisons"][0]["change_pct"] == pytest.approx(2.02, abs=0.01)
