@@ -62,8 +62,6 @@ class Pattern(_Part):
     evidence: str
     recorded: Saved | None = None
     """None where no document gives a figure."""
-    measured_minutes: float | None = None
-    """Saved since, by sessions that kernelgate measured; None until one did."""
     sessions: UsedBy = UsedBy()
     numbers: Numbers = Numbers()
     cookbook: str
@@ -166,8 +164,6 @@ def saved(recorded: Saved | None) -> str:
 
 def page(pattern: Pattern) -> str:
     """What the site shows above a pattern's text: its front matter, for readers."""
-    minutes = pattern.measured_minutes
-    measured = "no session that kernelgate measured says so far" if minutes is None else f"{minutes:g} min"
     said = saved(pattern.recorded) + (f" ({pattern.recorded.source})" if pattern.recorded else "")
     used = "; ".join(f"{how} in {', '.join(names)}" for how, names in pattern.sessions if names)
     seen_by = ", ".join(f"`{one}`" for one in pattern.signals) or "no program; a person decides"
@@ -179,7 +175,7 @@ def page(pattern: Pattern) -> str:
 
 **Evidence**: {pattern.evidence}
 
-**Saves**: as recorded, {said}; as measured since, {measured}.
+**Saves**: as recorded, {said}; measured by no session so far.
 
 **Seen by**: {seen_by}.
 

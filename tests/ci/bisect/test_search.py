@@ -62,16 +62,6 @@ def test_what_varies_from_process_to_process_is_not_taken_for_a_change() -> None
     assert standing(measured(Search(8), one, other)).kind == "open"
 
 
-def test_two_changes_are_said_to_be_several() -> None:
-    steps = {0: 0.0, 2: 0.0, 3: 4.0, 5: 4.0, 6: 1.0, 8: 1.0}
-    now = standing(measured(Search(8), *[steps] * 3))
-    assert now.kind == "several"
-    assert now.two == (
-        (3, pytest.approx(math.log1p(0.04), abs=1e-3)),
-        (6, pytest.approx(math.log(1.01 / 1.04), abs=1e-3)),
-    )
-
-
 def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:
     search = Search(64)
     chosen = rounds.next_processes(search)

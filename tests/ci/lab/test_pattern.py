@@ -22,14 +22,11 @@ RECORDED = {name: events for name, events in LOGS.items() if name.startswith("re
 PATTERNS = patterns.read_all(FILES)
 
 
-def test_the_twelve_the_seven_and_the_one_are_there() -> None:
+def test_the_twelve_the_seven_and_the_one_are_there_and_each_has_a_check_of_its_own() -> None:
     loop = [one.numbers.loop for one in PATTERNS if one.numbers.loop]
     expert = [one.numbers.expert for one in PATTERNS if one.numbers.expert]
     assert (sorted(loop), sorted(expert)) == (list(range(1, 13)), list(range(1, 8)))
     assert len(PATTERNS) == 18
-
-
-def test_each_check_belongs_to_a_pattern_and_each_pattern_has_one() -> None:
     named = {signal for one in PATTERNS for signal in one.signals}
     assert named == set(SIGNALS)
     assert all(one.signals for one in PATTERNS)
@@ -49,8 +46,10 @@ def index_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_the_table_is_what_the_files_say() -> None:
-    assert index_table() in (FILES / patterns.INDEX).read_text(encoding="utf-8")
+def test_the_page_says_what_the_files_and_the_checks_do() -> None:
+    text = (FILES / patterns.INDEX).read_text(encoding="utf-8")
+    assert index_table() in text
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
 
 
 def test_their_commands_are_commands() -> None:
@@ -62,21 +61,11 @@ def test_their_commands_are_commands() -> None:
         command.make_context(verb, given)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("# no front matter\n", "begins with front matter"),
-        ("---\nname: [\n---\n", "no YAML"),
-        ("---\nname: other\n---\n", "title: Field required"),
-    ],
-)
-def test_a_file_that_is_no_pattern_is_named(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text(text, encoding="utf-8")
-    with pytest.raises(patterns.PatternError, match=rf"mine\.md.*{said}"):
-        patterns.read_all(tmp_path)
-
-
-def test_a_signal_that_does_not_exist_is_named() -> None:
+def test_a_file_that_is_no_pattern_and_a_signal_that_does_not_exist_are_named(tmp_path: Path) -> None:
+    for text, said in (("# none\n", "begins with front matter"), ("---\nname: other\n---\n", "title: Field required")):
+        (tmp_path / "mine.md").write_text(text, encoding="utf-8")
+        with pytest.raises(patterns.PatternError, match=rf"mine\.md.*{said}"):
+            patterns.read_all(tmp_path)
     with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
         patterns.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen())
 
@@ -103,11 +92,6 @@ def test_the_verb_says_why_and_what_to_run(
     assert cli.run(["patterns", "--session", "../x"]) == 64
 
 
-def test_the_page_says_of_each_check_what_it_looks_at() -> None:
-    text = (FILES / patterns.INDEX).read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
-
-
 def used_by(name: str) -> UsedBy:
     """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
 
@@ -126,17 +110,3 @@ def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
         assert used_by(one.name) == one.sessions, one.name
     used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
     assert used <= {one.name for one in PATTERNS} | {"new"}
-
-
-def measured_minutes(name: str) -> float | None:
-    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
-    measured = (one for session, events in LOGS.items() if session not in RECORDED for one in events)
-    uses = [one for one in measured if isinstance(one, log.PatternUse)]
-    said = [one.minutes for one in uses if (one.pattern, one.how) == (name, "applied") and one.minutes is not None]
-    return sum(said) / len(said) if said else None
-
-
-def test_what_is_given_as_measured_is_what_measured_sessions_say() -> None:
-    assert {one.name: one.measured_minutes for one in PATTERNS} == {
-        one.name: measured_minutes(one.name) for one in PATTERNS
-    }

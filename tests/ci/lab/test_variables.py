@@ -32,13 +32,10 @@ REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float
         (TILE, ("tile",)),
         (OTHER_KERNEL, ("code",)),
         (patch("csrc/a/k.cu", "+  #pragma unroll 4"), ("unroll",)),
-        (patch("csrc/a/k.cu", "-  __launch_bounds__(128)", "+  __launch_bounds__(128, 4)"), ("launch bounds",)),
         (patch("csrc/a/k.cu", "-  // kStages of old", "+  // kWarps of old"), ()),
         (patch("pkg/k.py", *BLOCKS), ("tile", "threads")),
         (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
         (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
-        (patch("csrc/a/k.cu", "-  using Tile = MmaTile<64, 4>;", "+  using Tile = MmaTile<128, 4>;"), ("tile",)),
-        (patch("csrc/a/k.cu", "-constexpr int kLoads = 2;", "+constexpr int kLoads = 4;"), ("kLoads",)),
         (patch("pkg/k.py", "-    f[(n,)](x, block=B)", "+    f[(n,)](x, block=B, num_warps=8)"), ("threads", "code")),
         (patch("csrc/a/k.cu", *REWRITTEN), ("code",)),
         (
@@ -79,7 +76,6 @@ CARDS = {"a": ["csrc/a"], "norm": ["csrc/norm.cu", "csrc/common.h"], "sum": ["cs
         (("csrc/a/k.cu", "csrc/b/k.cu"), "sources of csrc/a and csrc/b"),
         (("csrc/norm.cu", "csrc/sum.cu"), "sources of norm and sum"),  # two cards' in one folder
         (("csrc/a/one/k.cu", "csrc/a/two/k.cu"), "sources of csrc/a/one and csrc/a/two"),  # two kernels of one card
-        (("csrc/a/one/k.cu", "csrc/a/launch.h"), None),
         (("csrc/norm.cu", ".ci/kernels/norm.py"), None),
     ],
 )
