@@ -34,7 +34,7 @@ from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Pooled
 
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
-PLACED_WITHIN = 4
+PLACED_WITHIN: Final = 4
 """A step is known to lie within fewer nights than that between its two commits; a drift is not."""
 NORMAL_MAD = 1.4826
 """Standard deviations of a normal distribution in its median absolute deviation."""
