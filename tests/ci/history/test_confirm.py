@@ -93,3 +93,12 @@ def test_looking_twice_needs_more_than_looking_once() -> None:
     one = [nights.settled(SUSPECTED, [replace(whole, effect=at)]).state for at in effects]
     two = [nights.settled(SUSPECTED, [replace(halves, effect=at)] * 2).state for at in effects]
     assert one.count("confirmed") > two.count("confirmed") > 0
+
+
+def test_what_may_be_the_beginning_of_a_drift_waits_until_nights_tell() -> None:
+    """A step that many nights do not place, and few have followed."""
+    wide = replace(SUSPECTED, place=16)
+    young, old = (nights.CaseChanges(wide.series, tuple(range(count)), (), None, True, ()) for count in (30, 40))
+    assert (young.may_become_drift(wide), old.may_become_drift(wide)) == (True, False)
+    assert not young.may_become_drift(SUSPECTED)
+    assert not young.may_become_drift(replace(wide, kind="drift"))

@@ -187,3 +187,14 @@ def test_a_confirmed_change_among_several_commits_is_searched_by_halves(index_at
     assert told["head_sha"] in {sha(STEP - back) for back in (2, 3, 4)}
     spent(index_at, "tonight", COMPARED)
     assert chosen(index_at, kept)["gpu"] == ""
+
+
+def test_cases_of_one_search_share_a_run_as_far_as_the_night_allows(index_at: Database, kept: Store) -> None:
+    measured = [number for number in range(NIGHTS) if not STEP - 5 < number < STEP]
+    pair = a_pair(STEP - 5, STEP, 2.0)
+    both = pair.model_copy(update={"cases": (*pair.cases, pair.cases[0].model_copy(update={"case": "two"}))})
+    found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both)
+    labelled(index_at, kept)
+    assert chosen(index_at, kept)["cases"] == "norm/one norm/two"
+    put(index_at, an_entry("tonight", run=COMPARED, cases=(), costs=(Cost(phase="calls", gpu_seconds=550.0),)))
+    assert chosen(index_at, kept)["cases"] == "norm/one"
