@@ -76,6 +76,7 @@ def test_a_place_that_shifted_is_not_measured_again_once_confirmed() -> None:
 def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
     wider = replace(SUSPECTED, commit="eeeeeee", place=15)
     assert nights.settled(wider, [NOTHING]) == wider
+    assert nights.settled(replace(wider, kind="drift"), [NOTHING]).state == "refuted", "its ends shift every night"
     narrower = replace(SUSPECTED, previous="aaaaaab", previous_place=11)
     assert nights.settled(narrower, [NOTHING]).state == "refuted"
 
