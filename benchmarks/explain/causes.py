@@ -31,7 +31,7 @@ class Cause:
 
 
 def _build(kernel: KernelName, path: CodePath, name: str, *edits: Edit) -> Bug:
-    return Bug(name, kernel, path, "speed", "only its speed differs", edits, "only its speed differs")
+    return Bug(name, kernel, path, "speed", "only its speed differs", edits=edits, equivalent="only its speed differs")
 
 
 AS_IT_IS = {

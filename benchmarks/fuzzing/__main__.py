@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,25 +33,19 @@ SHORT = {"cpu": "CPU", "cuda": "GPU"}
 
 
 @click.group(invoke_without_command=True)
-@click.option("--kernel", "kernels", multiple=True, type=click.Choice(library.KERNELS), help="Default: all.")
-@click.option("--bug", "names", multiple=True, help="A bug's name or id; default: all.")
+@click.option("--bug", "names", multiple=True, help="A kernel, or a bug's name or id; default: all.")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--detector", "detectors", multiple=True, type=click.Choice(list(DETECTORS)), help="In order.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("out/fuzzing.json"), show_default=True)
 @click.pass_context
 def main(
-    context: click.Context,
-    kernels: tuple[str, ...],
-    names: tuple[str, ...],
-    device: Device,
-    detectors: tuple[DetectorName, ...],
-    output: Path,
+    context: click.Context, names: tuple[str, ...], device: Device, detectors: tuple[DetectorName, ...], output: Path
 ) -> None:
     """Plant each bug in a copy of its kernel's repository, build it, and see what catches it."""
     if context.invoked_subcommand:
         return
     try:
-        bugs = library.select(device, kernels, names)
+        bugs = library.select(device, names)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if output.exists():
@@ -79,53 +72,35 @@ def table(paths: Sequence[Path]) -> None:
     click.echo(text)
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    bug: Bug
-    result: BugResult
-
-    @property
-    def on(self) -> str:
-        return SHORT[self.result.device]
-
-    @property
-    def caught(self) -> str:
-        return self.result.caught_by or ("undecided" if self.result.undecided else "–")
-
-    @property
-    def seconds(self) -> str:
-        return f"{self.result.seconds:.1f}"
+Row = tuple[Bug, BugResult]
 
 
 def tables(measured: Sequence[BugResults]) -> str:
     """Shares by kernel, survivors, equivalent changes, and every bug; of results whose bug is still in the library."""
     rows = list(_rows(measured))
-    bugs = [row for row in rows if row.bug.changes_results]
-    survivors = [[f"`{row.bug.id}`", row.on, row.bug.what, _why(row)] for row in bugs if row.result.caught_by is None]
+    real = [row for row in rows if row[0].changes_results]
+    survivors = [[*_named(row), row[0].what, _why(*row)] for row in real if row[1].caught_by is None]
     controls = [
-        [f"{row.bug.kernel}, {row.bug.path}", row.on, _outcome(row.result), row.seconds]
-        for row in rows
-        if not row.bug.edits
+        [f"{bug.kernel}, {bug.path}", SHORT[one.device], _outcome(one), f"{one.seconds:.1f}"]
+        for bug, one in rows
+        if not bug.edits
     ]
     equivalent = [
-        [f"`{row.bug.id}`: {row.bug.what}", row.on, row.bug.equivalent, _outcome(row.result)]
-        for row in rows
-        if row.bug.equivalent and row.bug.edits
+        [f"`{bug.id}`: {bug.what}", SHORT[one.device], bug.equivalent, _outcome(one)]
+        for bug, one in rows
+        if bug.equivalent and bug.edits
     ]
     seen = json.loads(LATENT.read_bytes())["results"]
     calls = {one["bug"]: f"{one['differing']} of {one['calls']:,}" for one in seen}
     latent = [
-        [f"`{row.bug.id}`", row.bug.what, row.bug.latent, calls.get(row.bug.id, "not measured"), _outcome(row.result)]
-        for row in rows
-        if row.bug.latent
+        [f"`{bug.id}`", bug.what, bug.latent, calls.get(bug.id, "not measured"), _outcome(one)]
+        for bug, one in rows
+        if bug.latent
     ]
-    every = [[f"`{row.bug.id}`", row.on, row.bug.kind, row.bug.what, row.caught, row.seconds] for row in bugs]
+    every = [[*_named((bug, one)), bug.kind, bug.what, _caught(one), f"{one.seconds:.1f}"] for bug, one in real]
     parts = (
         "Measured on: " + "; ".join(dict.fromkeys(one.machine for one in measured)) + ".",
-        _shares(bugs),
+        _shares(real),
         "**Survivors**, and those of which nothing is known:",
         _table(["bug", "on", "what it does", "why it survives"], survivors) if survivors else "None.",
         "**Kernels as they are**, which must pass:",
@@ -146,20 +121,22 @@ def _rows(measured: Sequence[BugResults]) -> Iterator[Row]:
         for device in bug.devices:
             results = [one for file in measured if (one := file.of(bug.id, device))]
             if results:
-                yield Row(bug, results[-1])
+                yield bug, results[-1]
 
 
 _table = partial(markdown, numbers=False)
 
 
+def _named(row: Row) -> tuple[str, str]:
+    return f"`{row[0].id}`", SHORT[row[1].device]
+
+
 def _shares(rows: Sequence[Row]) -> str:
-    body = []
-    for kernel in library.KERNELS:
-        for on in SHORT.values():
-            mine = [row.result for row in rows if (row.bug.kernel, row.on) == (kernel, on)]
-            if mine:
-                body.append([kernel, on, *_counts(mine)])
-    body.append(["**all**", "", *_counts([row.result for row in rows])])
+    of: dict[tuple[str, str], list[BugResult]] = {}
+    for bug, one in sorted(rows, key=lambda row: (library.KERNELS.index(row[0].kernel), row[1].device)):
+        of.setdefault((bug.kernel, SHORT[one.device]), []).append(one)
+    body = [[*names, *_counts(mine)] for names, mine in of.items()]
+    body.append(["**all**", "", *_counts([one for _, one in rows])])
     return _table(["kernel", "on", "bugs", *DETECTORS, "undecided", "survive", "caught"], body)
 
 
@@ -171,10 +148,14 @@ def _counts(mine: Sequence[BugResult]) -> list[str]:
     return [*map(str, numbers), f"{100 * sum(by) / max(1, len(mine)):.0f}%"]
 
 
-def _why(row: Row) -> str:
-    if row.result.undecided:
-        return f"undecided: {_outcome(row.result)}"
-    return library.SURVIVORS.get((row.bug.id, row.result.device), "not looked into yet")
+def _why(bug: Bug, one: BugResult) -> str:
+    if one.undecided:
+        return f"undecided: {_outcome(one)}"
+    return library.SURVIVORS.get((bug.id, one.device), "not looked into yet")
+
+
+def _caught(one: BugResult) -> str:
+    return one.caught_by or ("undecided" if one.undecided else "–")
 
 
 def _outcome(result: BugResult) -> str:

@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from kernelgate.bench.system import supervise
-from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import child_environment
 
 Device = Literal["cpu", "cuda"]
 KernelName = Literal["attention", "rmsnorm", "swiglu", "int8_gemm"]
 CodePath = Literal["binding", "cpu", "cuda", "mma_sync", "wgmma", "triton"]
 """What is changed: what both devices run, the CPU's code, the launch and what all GPU paths share, or one GPU path."""
-Kind = Literal[
-    "mask",  # which keys or elements count
-    "tail",  # what is left after whole tiles
-    "offset",  # where is read or written
-    "size",  # only beyond some size
-    "layout",  # views that are strided or misaligned
-    "barrier",  # threads that must wait for each other
-    "wait",  # copies and products that must have ended
-    "stream",  # work that is queued where it should not be, and memory that streams share
-    "rescaling",  # of sums so far, in an online softmax
-    "rounding",  # precision
-    "formula",  # what is computed
-    "special value",  # NaN, Inf, subnormal numbers, the ends of a range
-    "data-dependent",  # values that few inputs have
-    "rare",  # one call or element in many
-    "initial value",  # what is read before it is written
-    "input",  # inputs that are changed
-    "speed",  # no result: benchmarks/explain
-]
 
 
 @dataclass(frozen=True)
 class Edit:
-    """`old` becomes `new` in a file of the kernel's repository."""
+    """`old`, which stands so many times in a file of the kernel's repository, becomes `new`."""
 
     file: str
     old: str
     new: str
     times: int = 1
-    """How often `old` stands there, exactly."""
 
     def applied(self, text: str) -> str:
         """The file's new contents. Raises ValueError where `old` is not there as often as it should be."""
@@ -63,17 +42,21 @@ class Bug:
     name: str
     kernel: KernelName
     path: CodePath
-    kind: Kind
+    kind: str
+    """What is wrong, in a word or two: "mask", "tail", "rounding"."""
     what: str
     """What it does, in a sentence."""
+    file: str = ""
+    """What `swap` changes."""
     edits: tuple[Edit, ...] = ()
     equivalent: str = ""
     """Why no result differs; empty where some does."""
     latent: str = ""
     """Wrong by the rules of the machine, and no result was ever seen to differ (docs/fuzzing.md): why."""
 
-    def by(self, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
-        """The bug that these edits plant."""
+    def swap(self, old: str, new: str, times: int = 1, file: str = "", equivalent: str = "", latent: str = "") -> Bug:
+        """The bug with one edit more, of its path's own file where none is named."""
+        edits = (*self.edits, Edit(file or self.file, old, new, times))
         return replace(self, edits=edits, equivalent=equivalent, latent=latent)
 
     @property
@@ -90,20 +73,14 @@ class Bug:
         return {"binding": ("cpu", "cuda"), "cpu": ("cpu",)}.get(self.path, ("cuda",))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class PathBugs:
-    """Makes bugs of one code path of a kernel."""
-
-    kernel: KernelName
-    path: CodePath
-
-    def __call__(self, name: str, kind: Kind, what: str) -> Bug:
-        return Bug(name, self.kernel, self.path, kind, what)
+def bugs_of(kernel: KernelName, path: CodePath, file: str = "") -> Callable[[str, str, str], Bug]:
+    """Makes bugs of one code path of a kernel, by name, kind and what they do."""
+    return lambda name, kind, what: Bug(name, kernel, path, kind, what, file)
 
 
 def control(kernel: KernelName, path: CodePath) -> Bug:
     """The kernel as it is, which must pass everything."""
-    return Bug("unmodified", kernel, path, "formula", "nothing is changed", (), "it is the kernel as it is")
+    return Bug("unmodified", kernel, path, "formula", "nothing is changed", equivalent="it is the kernel as it is")
 
 
 def planted(bug: Bug, tree: Path) -> Mapping[Path, str]:
@@ -115,12 +92,10 @@ def planted(bug: Bug, tree: Path) -> Mapping[Path, str]:
     return texts
 
 
-# ---- its repository --------------------------------------------------------------------------------------------------
-
 ROOT = Path(__file__).parents[2]
 KERNELGATE = (sys.executable, "-P", "-m", "kernelgate.ci.commands.cli")
 SOURCES: Mapping[KernelName, tuple[Path, tuple[str, ...]]] = {
-    "attention": (ROOT, ("csrc/attention", ".ci/kernels", ".ci/kernelgate.toml")),
+    "attention": (ROOT, ("csrc/attention", ".ci")),
     "rmsnorm": (ROOT / "tests/repositories/rmsnorm", ("csrc", ".ci")),
     "swiglu": (ROOT / "tests/repositories/swiglu", ("my_kernels", ".ci")),
     "int8_gemm": (ROOT / "tests/repositories/int8_gemm", ("csrc", ".ci")),
@@ -128,8 +103,7 @@ SOURCES: Mapping[KernelName, tuple[Path, tuple[str, ...]]] = {
 """Where a kernel's repository is, and what of it is needed."""
 PATHS = {"mma_sync": {"FA_S512_KERNEL": "mma_sync"}}
 """Variables with which a library runs this path where it would choose another."""
-LIBRARY = "library"
-BUILD_LIMITS = TimeLimits(silence_s=600.0, total_s=600.0)
+BUILD_S = 600.0
 
 
 class UnbuildableError(Exception):
@@ -151,7 +125,7 @@ class Planted:
 
     @property
     def library(self) -> Path:
-        return self.tree / LIBRARY
+        return self.tree / "library"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -162,40 +136,29 @@ class Planted:
 def plant(bug: Bug, device: Device, folder: Path) -> Planted:
     """A copy of the kernel's repository with the bug in it; for a CPU without the CUDA sources."""
     source, parts = SOURCES[bug.kernel]
-    one = Planted(bug, device, folder)
-    tree = one.tree
+    tree = Planted(bug, device, folder).tree
     shutil.rmtree(tree, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", *(("*.cu",) if device == "cpu" else ()))
     for part in parts:
-        if (source / part).is_dir():
-            shutil.copytree(source / part, tree / part, ignore=ignored)
-        else:
-            (tree / part).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / part, tree / part)
+        shutil.copytree(source / part, tree / part, ignore=ignored)
     for path, text in planted(bug, tree).items():
         path.write_text(text, encoding="utf-8")
-    return one
+    return Planted(bug, device, folder)
 
 
 def build(one: Planted, targets: str = "") -> None:
     """Compiles it as `kernelgate build` does, unless kernelgate's cache holds it; for these targets, or those that the
     environment names. Raises UnbuildableError."""
-    lines: list[str] = []
     environment = {**one.environment, **({"TORCH_CUDA_ARCH_LIST": targets} if targets else {})}
-    code = supervise.run(
-        (*KERNELGATE, "build", "-o", str(one.library)),
-        cwd=one.tree,
-        env=environment,
-        limits=BUILD_LIMITS,
-        on_line=lines.append,
-        on_silence=lambda _: None,
+    words = (*KERNELGATE, "build", "-o", str(one.library))
+    done = subprocess.run(
+        words, cwd=one.tree, env=environment, capture_output=True, text=True, timeout=BUILD_S, check=False
     )
-    if code != 0:
-        raise UnbuildableError("\n".join(lines[-40:]) or f"kernelgate build exited with {code}")
+    if done.returncode:
+        raise UnbuildableError(done.stderr[-4000:] or f"kernelgate build exited with {done.returncode}")
 
 
-_BUILDING = threading.Lock()
-"""Several detectors may want the same kernel as it is."""
+_BUILDING = threading.Lock()  # several detectors may want the same kernel as it is
 
 
 def unmodified(one: Planted) -> Planted:

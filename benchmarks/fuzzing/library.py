@@ -5,48 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.fuzzing import attention_binding, attention_cpu, attention_gpu, int8_gemm, rmsnorm, swiglu
-from benchmarks.fuzzing.bug import Bug, Device, KernelName, control
+from benchmarks.fuzzing.bug import Bug, CodePath, Device, KernelName, control
 
 KERNELS: tuple[KernelName, ...] = ("attention", "rmsnorm", "swiglu", "int8_gemm")
-BUGS: tuple[Bug, ...] = (
-    *attention_binding.BUGS,
-    *attention_cpu.BUGS,
-    *attention_gpu.BUGS,
-    *rmsnorm.BUGS,
-    *swiglu.BUGS,
-    *int8_gemm.BUGS,
+_MODULES = (attention_binding, attention_cpu, attention_gpu, rmsnorm, swiglu, int8_gemm)
+BUGS = tuple(bug for module in _MODULES for bug in module.BUGS)
+_PATHS: tuple[tuple[KernelName, CodePath], ...] = (
+    *(("attention", "cpu"), ("attention", "wgmma"), ("attention", "mma_sync")),
+    *(("rmsnorm", "binding"), ("swiglu", "triton"), ("int8_gemm", "binding")),
 )
-CONTROLS: tuple[Bug, ...] = (
-    control("attention", "cpu"),
-    control("attention", "wgmma"),
-    control("attention", "mma_sync"),
-    control("rmsnorm", "binding"),
-    control("swiglu", "triton"),
-    control("int8_gemm", "binding"),
-)
+CONTROLS = tuple(control(kernel, path) for kernel, path in _PATHS)
 """One for each path that is run by itself."""
 
 
-def select(device: Device, kernels: Sequence[str] = (), names: Sequence[str] = ()) -> tuple[Bug, ...]:
-    """The controls and bugs that this device shows, of these kernels and with these names or ids; all where none is
+def select(device: Device, names: Sequence[str] = ()) -> tuple[Bug, ...]:
+    """The controls and bugs that this device shows, of these kernels or with these names or ids; all where none is
     named. Raises ValueError for a name that no bug has."""
     every = (*CONTROLS, *BUGS)
-    unknown = [name for name in names if not any(name in (bug.name, bug.id) for bug in every)]
+    unknown = [name for name in names if not any(name in (bug.kernel, bug.name, bug.id) for bug in every)]
     if unknown:
         raise ValueError(f"there is no bug {', '.join(unknown)}")
-    return tuple(
-        bug
-        for bug in every
-        if device in bug.devices
-        and (not kernels or bug.kernel in kernels)
-        and (not names or bug.name in names or bug.id in names)
-    )
+    shown = [bug for bug in every if device in bug.devices]
+    return tuple(bug for bug in shown if not names or {bug.kernel, bug.name, bug.id} & set(names))
 
-
-HUGE = "no tensor of more than 2 GiB is tried on a CPU; the GPU's are"
 
 SURVIVORS: Mapping[tuple[str, Device], str] = {
-    ("attention/cpu/offset-32-bit", "cpu"): HUGE,
-    ("rmsnorm/cpu/offset-32-bit", "cpu"): HUGE,
+    (f"{kernel}/cpu/offset-32-bit", "cpu"): "no tensor of more than 2 GiB is tried on a CPU; the GPU's are"
+    for kernel in ("attention", "rmsnorm")
 }
 """The bugs that nothing catches yet, and why, by the bug's id and the device: to be emptied."""

@@ -39,7 +39,8 @@ def test_a_run_goes_on_where_another_ended(tmp_path: Path, monkeypatch: pytest.M
             yield result(bug.id, ("fuzz", True))
 
     monkeypatch.setattr(program, "measure", measure)
-    words = ["--device", "cuda", "--bug", "truncated", "--bug", "rounded-twice", "--kernel", "swiglu", "-o", str(file)]
+    named = [word for name in ("truncated", "rounded-twice") for word in ("--bug", f"swiglu/triton/{name}")]
+    words = ["--device", "cuda", *named, "-o", str(file)]
     assert CliRunner().invoke(program.main, words).exit_code == 0
     assert tried == ["rounded-twice"]
     assert {one.bug: one.caught_by for one in BugResults.model_validate_json(file.read_bytes()).results} == {
