@@ -221,8 +221,10 @@ def two_threads(subject: Subject, trial: Trial) -> TrialOutcome:
         thread.start()
     for thread in threads:
         thread.join()
-    if raised:
-        raise KernelCallError(f"called from two threads at once, {raised[0]}") from None
+    for error in raised:
+        if isinstance(error, KernelCallError):
+            raise KernelCallError(f"called from two threads at once, {error}") from None
+        raise error
     return _judged("called from two threads at once", examine.worst(compared), rights[0])
 
 
@@ -237,14 +239,16 @@ def stream(subject: Subject, trial: Trial) -> TrialOutcome:
     for buffer in (*(copy for _, copy, _ in ready.inputs), *ready.outputs.values()):
         buffer.poison()
     torch.cuda.synchronize()
-    with examine.calling(subject), torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
-        torch.cuda._sleep(LATE_CYCLES)  # type: ignore[no-untyped-call]
-        for _, copy, original in ready.inputs:
-            operands.fill(copy.tensor, original)
-        returned = ready.call()
-        torch.cuda.current_stream().synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+        with examine.calling(subject):
+            torch.cuda._sleep(LATE_CYCLES)  # type: ignore[no-untyped-call]
+            for _, copy, original in ready.inputs:
+                operands.fill(copy.tensor, original)
+            returned = ready.call()
+            torch.cuda.current_stream().synchronize()
         compared = ready.compared(ready.made(returned), right)
-        torch.cuda.synchronize()
+        with examine.calling(subject):
+            torch.cuda.synchronize()
     return _judged("on a stream of its own", compared, right, "; does it launch on the current stream?")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.check import fuzz
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.record import Check
 from tests import registered
 from tests.bench.machine import CPU
@@ -327,10 +328,14 @@ def test_a_wrong_shape_of_a_view_is_no_refusal(run: Run) -> None:
         ),
         (("2 * x, total", "1 / 0 * x, total"), r"the card failed at \S+\.py:\d+: ZeroDivisionError: division by zero"),
         (("x.sum(1))", "x.sum(0))"), r"the card failed at .*oracle\(\) gave shape \[\d+\] for total"),
+        (
+            ("def oracle", "def compare(self, case, name, out, expected):\n    return [][1]\ndef oracle"),
+            r"the card failed at \S+\.py:\d+: IndexError: list index out of range",
+        ),
         (("return dict(x=draw", "return dict(y=draw(2).double(), x=draw"), "the input y has the dtype torch.float64"),
         (("return dict(x=draw", "return dict(y=object(), x=draw"), "the input y is a object; inputs are tensors"),
     ],
-    ids=["inputs", "oracle", "oracle's shape", "a dtype", "an object"],
+    ids=["inputs", "oracle", "oracle's shape", "compare", "a dtype", "an object"],
 )
 def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card: tuple[str, str], says: str) -> None:
     """Planted where listing does not see it: behind a condition that holds once torch is there."""
@@ -339,7 +344,8 @@ def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card
     listed = "def inputs(self, case, draw):\n"
     guard = f"{listed}    if not hasattr(torch, '__file__'):\n        return dict(x=draw(case.M, case.N))\n"
     broken = broken.replace(listed, guard).replace("def outputs(self, case, x)", "def outputs(self, case, x, **_)")
-    done = run(Kind(broken, TWO_OUTPUTS.kernel), TWO_OUTPUTS.kernel)
+    ways = [f"m4_n8_fp16_distribution-normal_way-{way}" for way in fuzz_trials.WAYS["cpu"] if way != "shared-inputs"]
+    done = run(Kind(broken, TWO_OUTPUTS.kernel), TWO_OUTPUTS.kernel, [*OWN, *ways])
     assert (done.status, done.failed, done.run, done.asked) == ("skipped", 0, 0, len(OWN)), "open, and nobody's fault"
     assert re.search(says, done.reason or ""), done.reason
     assert "cannot be judged" in (done.reason or "")
