@@ -15,6 +15,10 @@ AT_LEAST = 2
 """Failing cases that can share something."""
 AT_LEAST_OF_TWO = 4
 """Failing cases from which on two things together are looked for: of few, some pair always fits."""
+AT_LEAST_BESIDE = 8
+"""And from which on one thing is told that a few passing ones have, too: large values may hide a fault."""
+FEW = 1 / 4
+"""Of the failing and of the passing ones."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ class _Trait:
 
 
 def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
-    """In words, the plainest that all failing cases have and no passing one has; None where there is none, and where
-    nothing passed, since then anything would do."""
+    """In words, the plainest that all failing cases have and no passing one has, or few; None where there is none, and
+    where nothing passed, since then anything would do."""
     if len(failing) < AT_LEAST or not passing:
         return None
     every = (*failing, *passing)
@@ -39,6 +43,10 @@ def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
     for told in chain(((one,) for one in traits), ((a, b) for a, b in pairs)):
         if not any(all(one.of(axes) for one in told) for axes in passing):
             return " and ".join(one.words for one in told)
+    for one in traits if len(failing) >= AT_LEAST_BESIDE else ():
+        beside = sum(map(one.of, passing))
+        if beside <= FEW * min(len(failing), len(passing)):
+            return f"{one.words} (though {beside} of those pass)"
     return None
 
 

@@ -33,10 +33,13 @@ def test_a_size_is_told_by_the_plainest_rule(fails: list[int], words: str | None
     assert shared(*split(fails)) == words
 
 
-def test_one_passing_case_that_has_it_too_takes_a_rule_back() -> None:
+def test_a_passing_case_that_has_it_too_takes_a_rule_back_where_few_fail_and_is_counted_where_many_do() -> None:
     failing, passing = split([n for n in N if n % 2])
     assert shared(failing[:3], passing) == "odd N"
-    assert shared(failing, [*passing, {"N": 3, "causal": True}]) is None
+    hidden: list[Axes] = [{"N": n, "distribution": "large"} for n in (3, 5, 7)]
+    assert shared(failing[:7], [*passing, *hidden]) is None
+    assert shared(failing, [*passing, *hidden]) == "odd N (though 3 of those pass)"
+    assert shared(failing, [*passing, *hidden * 9]) is None, "then it is another thing"
 
 
 @pytest.mark.parametrize(
