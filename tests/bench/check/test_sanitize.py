@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,19 +81,6 @@ PTX = ("csrc/mma_sync/ptx.cuh", "csrc/wgmma/ptx.cuh")
 SOURCES = {"sm_89": ("csrc/other.cu", "csrc/race.cu", PTX[0]), "sm_90a": ("csrc/hopper/race.cu", *PTX)}
 
 
-def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, **by_tool: str) -> Path:
-    """A compute-sanitizer that waits for its turn and then does this; where nothing is said of a tool, it is clean."""
-    does = {"memcheck": all_done(), "racecheck": all_done()} | by_tool
-    cases = "".join(f"{name})\n{body}\n;;\n" for name, body in does.items())
-    body = (
-        f'for word; do last="$word"; done; echo "$2" >> {folder / "started"}; read -r asked < "$last"\n'
-        f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {folder / "said"}\ncase $2 in\n{cases}esac'
-    )
-    script = fake(folder, body)
-    monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
-    return script
-
-
 def all_done(then: str = "") -> str:
     return f"echo '{DONE}'; echo '{DONE}'; {then}"
 
@@ -112,34 +100,56 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Sides:
     return Sides(*made)
 
 
+class Tools:
+    """A compute-sanitizer that waits for its turn and then does what it is told; else a tool is clean."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides) -> None:
+        self.folder, self.monkeypatch, self.both = folder, monkeypatch, libraries
+        self.alone = Sides(None, libraries.head)
+
+    def do(self, **by_tool: str) -> None:
+        does = {"memcheck": all_done(), "racecheck": all_done()} | by_tool
+        cases = "".join(f"{name})\n{body}\n;;\n" for name, body in does.items())
+        body = (
+            f'for word; do last="$word"; done; echo "$2" >> {self.folder / "started"}; read -r asked < "$last"\n'
+            f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {self.folder / "said"}\ncase $2 in\n{cases}esac'
+        )
+        script = fake(self.folder, body)
+        self.monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
+
+    def check(self, sides: Sides | None = None, gpu: Capability = GPU, **asked: Any) -> record.Check:
+        return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked))
+
+    @property
+    def said(self) -> list[list[str]]:
+        """The tool, what keeps torch's pools off, and what was asked, of each process."""
+        return [line.split(" ", 2) for line in (self.folder / "said").read_text().splitlines()]
+
+    @property
+    def sizes(self) -> list[list[int]]:
+        return [[case["S"] for case in json.loads(words[2])["cases"]] for words in self.said]
+
+
 @pytest.fixture
-def alone(libraries: Sides) -> Sides:
-    return Sides(None, libraries.head)
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides) -> Tools:
+    return Tools(tmp_path, monkeypatch, libraries)
 
 
-def checked(sides: Sides, asked: SanitizerOptions = ASKED, gpu: Capability = GPU) -> record.Check:
-    return sanitize.check(faulty.card(), sides, gpu, asked)
-
-
-def test_each_tool_runs_every_case_in_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    tool(tmp_path, monkeypatch)
-    done = checked(alone)
+def test_each_tool_runs_every_case_in_one_process(tools: Tools) -> None:
+    tools.do()
+    done = tools.check(tools.both)
+    assert not [words for words in tools.said if "/the_base" in words[2]], "only where something is found"
     assert (done.status, done.asked, done.run, done.failed, done.reason) == ("passed", 4, 4, 0, None)
     assert (done.tools, done.cases) == (ASKED.tools, tuple(case.id for case in CASES))
-    said = [line.split(" ", 2) for line in (tmp_path / "said").read_text().splitlines()]
-    assert [words[0] for words in said] == ["memcheck", "racecheck"]
-    assert {words[1] for words in said} == {"1"}, "in torch's pools nobody sees an access past a tensor's end"
-    assert [[case["S"] for case in json.loads(words[2])["cases"]] for words in said] == [[65, 129]] * 2
+    assert [words[0] for words in tools.said] == ["memcheck", "racecheck"]
+    assert {words[1] for words in tools.said} == {"1"}, "in torch's pools nobody sees an access past a tensor's end"
+    assert tools.sizes == [[65, 129]] * 2
     assert sanitize.exit_code([done]) == 0
 
 
-def test_what_is_found_has_its_kernel_file_and_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    tool(tmp_path, monkeypatch, racecheck=finds("racecheck"))
-    done = checked(alone)
+def test_what_is_found_has_its_kernel_file_and_line(tools: Tools) -> None:
+    tools.do(racecheck=finds("racecheck"))
+    done = tools.check()
     (found,) = done.findings
     assert (found.tool, found.kernel, found.file, found.line) == ("racecheck", "read_the_neighbour", "csrc/race.cu", 6)
     assert (done.status, done.failed, done.run, found.on_base) == ("failed", 1, 4, None)
@@ -163,28 +173,22 @@ def finding(file: str | None, kernel: str = "read_the_neighbour(float *)", line:
     ],
 )
 def test_the_file_is_one_that_the_code_of_this_gpu_was_compiled_from(
-    alone: Sides, found: CheckFinding, gpu: Capability, paths: tuple[str, ...]
+    libraries: Sides, found: CheckFinding, gpu: Capability, paths: tuple[str, ...]
 ) -> None:
-    assert sanitize.sources_of(found, alone.head, gpu) == paths
+    assert sanitize.sources_of(found, libraries.head, gpu) == paths
 
 
-def test_a_header_of_somebody_else_is_named_and_has_no_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    tool(
-        tmp_path, monkeypatch, racecheck=f"sed s/race.cu/cuda_fp16.hpp/ {LOGS / 'racecheck.log'}; {all_done('exit 7')}"
-    )
-    (found,) = checked(alone).findings
+def test_a_header_of_somebody_else_is_named_and_has_no_place(tools: Tools) -> None:
+    tools.do(racecheck=f"sed s/race.cu/cuda_fp16.hpp/ {LOGS / 'racecheck.log'}; {all_done('exit 7')}")
+    (found,) = tools.check().findings
     assert (found.file, found.line) == (None, None)
     assert "(cuda_fp16.hpp:6, which is not a file of this commit)" in found.text
 
 
-def test_of_a_file_name_that_the_commit_has_twice_both_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
+def test_of_a_file_name_that_the_commit_has_twice_both_are_named(tools: Tools) -> None:
     """What racecheck said on an H200 of a missing __syncthreads: it names the function, not the kernel."""
-    tool(tmp_path, monkeypatch, racecheck=finds("racecheck_in_function"))
-    (found,) = checked(alone, gpu=H200).findings
+    tools.do(racecheck=finds("racecheck_in_function"))
+    (found,) = tools.check(gpu=H200).findings
     assert (found.kernel, found.file, found.line, found.times) == ("cp_async", None, None, 2)
     assert found.text == f"Race reported at a write (ptx.cuh:17, one of {PTX[0]} and {PTX[1]})"
 
@@ -200,70 +204,53 @@ def test_of_a_file_name_that_the_commit_has_twice_both_are_named(
     ],
     ids=["refused", "crashed", "undescribed", "silent", "nothing ran"],
 )
-def test_what_did_not_come_to_its_end_is_no_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides, does: str | None, run: int, said: str
-) -> None:
-    tool(tmp_path, monkeypatch, **({"racecheck": does} if does else {"memcheck": "exit 1", "racecheck": "exit 1"}))
-    done = checked(alone)
+def test_what_did_not_come_to_its_end_is_no_pass(tools: Tools, does: str | None, run: int, said: str) -> None:
+    tools.do(**({"racecheck": does} if does else {"memcheck": "exit 1", "racecheck": "exit 1"}))
+    done = tools.check()
     assert (done.status, done.asked, done.run) == ("passed" if run else "skipped", 4, run)
     assert said in (done.reason or "")
     assert sanitize.exit_code([done]) == 3
 
 
-def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    monkeypatch.setattr(sanitize, "STARTING_S", 0.0)
-    tool(tmp_path, monkeypatch, racecheck=f"echo '{DONE}'; echo stuck here; sleep 60")
-    done = checked(alone, replace(ASKED, tools=("racecheck",), seconds=1.0))
+def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(tools: Tools) -> None:
+    tools.monkeypatch.setattr(sanitize, "STARTING_S", 0.0)
+    tools.do(racecheck=f"echo '{DONE}'; echo stuck here; sleep 60")
+    done = tools.check(tools=("racecheck",), seconds=1.0)
     assert (done.status, done.asked, done.run) == ("passed", 2, 1)
     assert done.reason == (
         "racecheck was stopped after 1 s in the case s129_b2_h1_d64_bf16_causal; last line: stuck here"
     )
 
 
-def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
+def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(tools: Tools) -> None:
     slow = f"sleep 0.2; {all_done()}"
-    tool(tmp_path, monkeypatch, memcheck=slow, racecheck=slow)
-    assert checked(alone, replace(ASKED, seconds=0.05)).run == 4
+    tools.do(memcheck=slow, racecheck=slow)
+    assert tools.check(seconds=0.05).run == 4
 
 
-def test_the_tools_load_torch_while_the_cases_are_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    tool(tmp_path, monkeypatch)
+def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> None:
+    tools.do()
 
     def choose(_: Library, __: object, gpu: Capability, patience_s: float) -> reach.Reach:
-        started = tmp_path / "started"
+        started = tools.folder / "started"
         for _turn in range(1000):
             if started.exists() and len(started.read_text().splitlines()) == len(ASKED.tools):
                 break
             time.sleep(0.01)
         else:
             pytest.fail("no tool was started before the search was over")
-        assert not (tmp_path / "said").exists(), "a kernel is called while another process profiles"
+        assert not (tools.folder / "said").exists(), "a kernel is called while another process profiles"
         assert (gpu, patience_s) == (GPU, 5.0)
         return reach.Reach(CASES[1:], unreached=("a", "b", "c", "d"))
 
-    monkeypatch.setattr(reach, "choose", choose)
-    done = checked(alone, replace(ASKED, cases=(), seconds=20.0))
+    tools.monkeypatch.setattr(reach, "choose", choose)
+    done = tools.check(cases=(), seconds=20.0)
     assert (done.status, done.cases, done.asked, done.run) == ("passed", (CASES[1].id,), 2, 2)
-    said = [json.loads(line.split(" ", 2)[2]) for line in (tmp_path / "said").read_text().splitlines()]
-    assert [[case["S"] for case in asked["cases"]] for asked in said] == [[129]] * 2
+    assert tools.sizes == [[129]] * 2
     assert sanitize.exit_code([done]) == 0, "other code paths of the GPU are said, and leave nothing open"
     assert list(sanitize.to_text(done))[-1].endswith(
         ": no case was seen to launch 4 kernels, which the run record names"
     )
-
-
-def test_the_base_is_looked_at_only_where_something_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides
-) -> None:
-    tool(tmp_path, monkeypatch)
-    assert checked(libraries).status == "passed"
-    assert "/the_base" not in (tmp_path / "said").read_text()
 
 
 @pytest.mark.parametrize(
@@ -275,12 +262,10 @@ def test_the_base_is_looked_at_only_where_something_is_found(
         (f"cat {LOGS / 'racecheck.log'}; exit 7", True),
     ],
 )
-def test_whether_the_base_has_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides, of_base: str, known: bool | None
-) -> None:
+def test_whether_the_base_has_it_too(tools: Tools, of_base: str, known: bool | None) -> None:
     """What could not be looked at is not known; what was found there is, however that ended."""
-    tool(tmp_path, monkeypatch, racecheck=f'case "$asked" in */the_base*) {of_base} ;; *) {finds("racecheck")} ;; esac')
-    done = checked(libraries)
+    tools.do(racecheck=f'case "$asked" in */the_base*) {of_base} ;; *) {finds("racecheck")} ;; esac')
+    done = tools.check(tools.both)
     assert [one.on_base for one in done.findings] == [known]
     assert ("of the base: racecheck exited with" in (done.reason or "")) == (DONE not in of_base)
 
@@ -293,21 +278,17 @@ def test_a_second_fault_of_a_kernel_is_not_the_bases() -> None:
     assert sanitize.known_to([finding("race.cu", "another(int)")], before) == [False]
 
 
-def test_a_record_holds_so_many_findings_and_counts_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    many = tmp_path / "many.log"
+def test_a_record_holds_so_many_findings_and_counts_all(tools: Tools) -> None:
+    many = tools.folder / "many.log"
     text = (LOGS / "racecheck.log").read_text()
     many.write_text("".join(text.replace(":6", f":{line}") for line in range(1, 80)))
-    tool(tmp_path, monkeypatch, racecheck=all_done(f"cat {many}; exit 7"))
-    done = checked(alone)
+    tools.do(racecheck=all_done(f"cat {many}; exit 7"))
+    done = tools.check()
     assert (done.failed, len(done.findings)) == (79, sanitize.MAX_FINDINGS)
 
 
-def test_a_card_without_cases_for_a_gpu_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
-) -> None:
-    tool(tmp_path, monkeypatch)
+def test_a_card_without_cases_for_a_gpu_is_skipped(tools: Tools) -> None:
+    tools.do()
     card = faulty.card().model_copy(update={"sanitize": (), "suites": {"pr": (), "cpu": ()}})
-    done = sanitize.check(card, alone, GPU, replace(ASKED, cases=()))
+    done = sanitize.check(card, tools.alone, GPU, replace(ASKED, cases=()))
     assert (done.status, done.reason) == ("skipped", "the card attention has no cases for a GPU")
