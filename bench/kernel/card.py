@@ -45,6 +45,10 @@ class Output:
         self.dtype = dtype
 
 
+class AxisError(AttributeError, KeyError):
+    """A case has no such axis."""
+
+
 class CaseAxes(Mapping[str, AxisValue]):
     """One shape and dtype: `case.M` and `case["M"]` are the axis M. A boolean axis that is left out is False."""
 
@@ -52,6 +56,8 @@ class CaseAxes(Mapping[str, AxisValue]):
         self._axes = dict(axes)
 
     def __getitem__(self, axis: str) -> AxisValue:
+        if axis not in self._axes:
+            raise AxisError(f"the case has no axis {axis!r}; it has {', '.join(self._axes)}")
         return self._axes[axis]
 
     def __iter__(self) -> Iterator[str]:
@@ -61,9 +67,9 @@ class CaseAxes(Mapping[str, AxisValue]):
         return len(self._axes)
 
     def __getattr__(self, axis: str) -> Any:
-        if axis.startswith("_") or axis not in self._axes:
-            raise AttributeError(f"the case has no axis {axis!r}; it has {', '.join(self._axes)}")
-        return self._axes[axis]
+        if axis.startswith("_"):
+            raise AttributeError(axis)
+        return self[axis]
 
     def __hash__(self) -> int:
         return hash(frozenset(self._axes.items()))

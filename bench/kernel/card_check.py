@@ -1,56 +1,82 @@
 """Is a card right? Its members are tried on a small case in a process of their own, on any machine: no GPU is needed.
 
-When a library is built, its operators are held against the card's `call`. When a card is checked, its inputs, outputs
-and oracle must agree; where it has CPU cases, the kernel itself is run on the smallest and held against the oracle.
+When a library is built, its operators are held against the card's `call`. When a card is checked, all of its members
+are called once, on the smallest case and on one that fuzzing draws; where it has CPU cases, the kernel is run, too, and
+held against the oracle. A package's `call` is tried without any: what it names must be there.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import os
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from kernelgate.bench.build import archs
 from kernelgate.bench.build.cache import cache_folder
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
+from kernelgate.bench.kernel import axes as case_axes
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.cards import CardFacts, CardMistake, CardsAnswer
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind
+from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
+from kernelgate.bench.system import environment
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 if TYPE_CHECKING:
-    from kernelgate.bench.kernel.card import CaseAxes, Kernel
+    import torch
+
+    from kernelgate.bench.kernel.card import Kernel
     from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
 
 PATIENCE_S = 120.0
+TRIED_BYTES = 2.0**28
+"""A timed case beyond that takes a CPU's oracle too long."""
+UNTOUCHED = 0x7F
+"""Every byte of an output before the kernel is called."""
 What = Literal["operators", "oracle", "call"]
-"""Is tried; `call`: the oracle, and the kernel, which has a path for the CPU."""
+"""Is tried: the operators that `call` names, the oracle with all that belongs to it, or the kernel itself."""
 
 
 class CardTrial(Message):
-    """One case that a card's members are tried on."""
+    """The cases that a card's members are tried on."""
 
     library: LibraryAt
     card: Path
-    axes: dict[str, AxisValue]
+    cases: tuple[dict[str, AxisValue], ...]
+    """The first is one that is timed: the kernel is run on it alone."""
     what: What
 
 
-def _ask(library: Library, card: CardFacts, what: What) -> CardError | None:
-    """What is wrong with the smallest case. Raises WorkerError."""
-    cases = card.suites["cpu"] if what == "call" else card.cases.values()
-    case = min(cases, key=lambda one: one.bytes or 0.0)
+class CardTried(Message):
+    mistake: CardMistake | None = None
+    not_run: str = ""
+    """Why the kernel itself was not run."""
+
+
+def _ask(library: Library, card: CardFacts, what: What) -> CardTried:
+    """What comes of small cases: the smallest that is timed, and what fuzzing would draw. Raises WorkerError."""
+    device: DeviceKind = "cpu" if card.suites["cpu"] else "cuda"
+    timed = card.suites["cpu"] if what == "call" and card.suites["cpu"] else card.cases.values()
+    cases = [min(timed, key=lambda one: one.bytes or 0.0).axes]
+    if what == "oracle":
+        small = fuzz_trials.small(card, fuzz_trials.domain(card, device), device)
+        cases += [
+            {**small, DISTRIBUTION: name} for name in (card.distributions[0], *([NONFINITE] * bool(card.nonfinite)))
+        ]
+        cases = cases[(min(timed, key=lambda one: one.bytes or 0.0).bytes or 0.0) > TRIED_BYTES :]
     file = card.file if library.card is None or what != "operators" else library.card.absolute()
+    asked = CardTrial(library=LibraryAt.of(library), card=file, cases=tuple(cases), what=what)
     with WorkerProcess(f"{__name__}:examine") as worker:
-        asked = CardTrial(library=LibraryAt.of(library), card=file, axes=case.axes, what=what)
-        answer = worker.ask(asked, CardsAnswer, PATIENCE_S)
-    for one in answer.mistakes:
-        text = one.text if what == "operators" else f"{one.text} (case {case.id})"
-        return _mistake(card, one.member, text, one.line)
-    return None
+        return worker.ask(asked, CardTried, PATIENCE_S)
 
 
 def check_operators(library: Library, card: CardFacts) -> None:
@@ -61,44 +87,67 @@ def check_operators(library: Library, card: CardFacts) -> None:
     if known.exists():
         return
     try:
-        mistake = _ask(library, card, "operators")
+        told = _ask(library, card, "operators").mistake
     except WorkerError as error:
-        mistake = _mistake(card, "build", f"{library.path} could not be tried: {error}")
-    if mistake is not None:
-        raise mistake
+        raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
+    if told is not None:
+        raise _mistake(card, told.member, told.text, told.line)
     with suppress(OSError):  # a cache that only others may write
         known.parent.mkdir(parents=True, exist_ok=True)
         known.touch()
 
 
-def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
-    """What is wrong with a card whose library was built; empty where nothing is.
+@dataclass(frozen=True)
+class CheckedCard:
+    mistakes: tuple[CardError, ...]
+    """Empty where nothing is wrong."""
+    tried: str
+    """What was tried, in words."""
 
-    Raises KernelgateError where the library cannot be loaded here.
-    """
-    mistakes = []
-    lacking = next((case for case in card.cases.values() if case.bytes is None), None)
-    if lacking is not None:
-        text = f"the shapes of {lacking.id} cannot be worked out without torch: say how many bytes one call moves"
-        mistakes.append(_mistake(card, "bytes", text))
-    if all(case.flops is None for case in card.cases.values()):
-        text = "flops() is not given: without it no rate, no roofline and no floor below which no time is believed"
-        mistakes.append(_mistake(card, "flops", text))
+
+def check(library: Library, card: CardFacts) -> CheckedCard:
+    """A card whose library was built. Raises KernelgateError where the library cannot be loaded here."""
+    mistakes = [*(CardError(**one.model_dump()) for one in card.doubts), *_too_large(card)]
+    if mistakes:
+        return CheckedCard(tuple(mistakes), "")
+    must_run = bool(card.suites["cpu"])
     try:
-        mistake = _ask(library, card, "call" if _runs_on_cpu(card, library) else "oracle")
+        told = _ask(library, card, "oracle")
+        if told.mistake is None and must_run:
+            told = _ask(library, card, "call")
     except WorkerError as error:
         raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
-    return (*mistakes, *([mistake] if mistake else []))
+    if told.mistake is None and not must_run and library.manifest.kind == "package":
+        try:
+            told = _ask(library, card, "call")
+        except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
+            told = CardTried(not_run=str(error))
+    if one := told.mistake:
+        return CheckedCard((_mistake(card, one.member, one.text, one.line),), "")
+    if must_run:
+        return CheckedCard((), "call() and oracle() agree on the CPU")
+    fit = "inputs(), outputs(), oracle() and compare() fit each other"
+    if library.manifest.kind == "package" and not told.not_run:
+        return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")
+    return CheckedCard((), f"{fit}; the kernel was not run: {told.not_run or 'it has no CPU path'}")
 
 
-def tried(card: CardFacts, library: Library) -> str:
-    if _runs_on_cpu(card, library):
-        return "operators fit call(); call() and oracle() agree on the CPU"
-    return "inputs(), outputs() and oracle() fit each other; the kernel has no CPU path and was not run"
-
-
-def _runs_on_cpu(card: CardFacts, library: Library) -> bool:
-    return bool(card.suites["cpu"]) and library.manifest.kind == "extension"
+def _too_large(card: CardFacts) -> Iterator[CardError]:
+    """Cases that no machine's memory holds; of a GPU's, that of the one at hand, where there is one."""
+    ram = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most, whose = (MOST_GPU_BYTES, "no GPU has more than")
+    if archs.gpus_at_hand():
+        device = environment.describe().device
+        most, whose = device.memory_bytes or most, f"{device.name} has"
+    for name, suite in card.suites.items():
+        limit, where = (ram, "this machine has") if name == "cpu" else (most, whose)
+        member = {"pr": "cases", "cpu": "cpu_cases"}.get(name, "suites")
+        for case in suite:
+            if (case.bytes or 0.0) > limit:
+                size = f"{(case.bytes or 0.0) / 2**30:,.0f} GiB of inputs and outputs"
+                yield _mistake(
+                    card, member, f"{case.id} has {size}, and {where} {limit / 2**30:,.0f} GiB: make it smaller"
+                )
 
 
 def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -> CardError:
@@ -106,44 +155,72 @@ def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -
     return CardError(str(card.file), line or line_of(ast.parse(card.file.read_bytes()), member), member, text)
 
 
-def examine(trial: CardTrial) -> CardsAnswer:
-    """Tries one case on the CPU, in a process of its own."""
-    from kernelgate.bench.kernel import compare, operands
-    from kernelgate.bench.kernel.card import CaseAxes
-    from kernelgate.bench.kernel.operands import Draw
-
-    path, case = trial.card, CaseAxes(trial.axes)
+def examine(trial: CardTrial) -> CardTried:
+    """Tries the cases on the CPU, in a process of its own."""
+    case = trial.cases[0]
     try:
         schemas: Mapping[str, Sequence[Any]] = _schemas(trial) if trial.what == "operators" else {}
-        kernel = load(path)
-        with trying(path, "inputs"):
-            given = operands.inputs(kernel, case, Draw(case, "cpu", 0))
-        with trying(path, "outputs"):
-            shapes = operands.output_shapes(kernel, case, given)
-        if trial.what == "operators":
-            with trying(path, "call"):
-                _record_call(kernel, case, given, shapes, schemas)
-            return CardsAnswer()
-        whole = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
-        whole |= {name: shape for name, (shape, _) in shapes.items()}
-        with trying(path, "independent"):
-            parts = operands.parts(kernel, whole)
-        with trying(path, "oracle"):
-            right = compare.expected(kernel, case, given, tuple(shapes))
-            for name, (shape, _) in shapes.items():
-                if tuple(right[name].shape) != shape:
-                    text = f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}"
-                    raise KernelgateError(text)
-        if parts is not None:
-            with trying(path, "independent"):
-                _try_parts(kernel, case, given, right, parts)
-        if trial.what == "call":
-            with trying(path, "call"):
-                _try_call(trial.library.read(), kernel, case, (given, shapes, right))
+        kernel = load(trial.card)
+        if trial.what != "oracle":
+            return CardTried(not_run=_tried(trial, kernel, CaseAxes(case), schemas))
+        for case in trial.cases:
+            _tried(trial, kernel, CaseAxes(case), schemas)
     except CardError as error:
-        wrong = {**vars(error), "text": error.text.removeprefix("TypeError: ")}
-        return CardsAnswer(mistakes=(CardMistake(**wrong),))
-    return CardsAnswer()
+        text = error.text.removeprefix("TypeError: ")
+        if trial.what != "operators":
+            text += f" (case {case_axes.case_id(case)})"
+        return CardTried(mistake=CardMistake(**{**vars(error), "text": text}))
+    return CardTried()
+
+
+def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, schemas: Mapping[str, Sequence[Any]]) -> str:
+    """Why the kernel was not run, where it was to be. Raises CardError."""
+    from kernelgate.bench.kernel import compare, operands
+    from kernelgate.bench.kernel.operands import Draw
+
+    path, distribution = trial.card, str(case.get(DISTRIBUTION, "normal"))
+    with trying(path, "nonfinite" if distribution == NONFINITE else "inputs"):
+        given = operands.inputs(kernel, case, Draw(case, "cpu", 0, distribution))
+    with trying(path, "outputs"):
+        shapes = operands.output_shapes(kernel, case, given)
+    if trial.what == "operators":
+        with trying(path, "call"):
+            _record_call(kernel, case, given, shapes, schemas)
+        return ""
+    with trying(path, "oracle"):
+        right = compare.expected(kernel, case, given, tuple(shapes))
+        for name, (shape, _) in shapes.items():
+            if tuple(right[name].shape) != shape:
+                text = f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}"
+                raise KernelgateError(text)
+    if trial.what == "call":
+        with trying(path, "call"):
+            return _try_call(trial, kernel, case, (given, shapes, right))
+    whole = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
+    whole |= {name: shape for name, (shape, _) in shapes.items()}
+    with trying(path, "independent"):
+        if unknown := sorted(set(kernel.independent) - whole.keys()):
+            raise KernelgateError(f"independent names {unknown[0]}; there are {', '.join(whole)}")
+        parts = operands.parts(kernel, whole)
+        if parts is not None:
+            _try_parts(kernel, case, given, right, parts)
+    with trying(path, "compare"):
+        rounded = {name: right[name].to(dtype) for name, (_, dtype) in shapes.items()}
+        if not compare.outputs(kernel, case, rounded, right).passed:
+            raise KernelgateError("the oracle's own result is called wrong: what passes then?")
+    with trying(path, "reference"):
+        try:
+            kernel.reference(case, **given)
+        except Exception as error:  # what it needs may not be here
+            if _is_dead(error, path):
+                raise
+    return ""
+
+
+def _is_dead(error: Exception, path: Path) -> bool:
+    """Whether a line of the card itself names what is not there, whatever the machine."""
+    steps = [one for one in traceback.extract_tb(error.__traceback__) if one.name != "__getattr__"]  # of a module
+    return isinstance(error, AttributeError | NameError | TypeError) and steps[-1].filename == str(path.absolute())
 
 
 def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, parts: Any) -> None:
@@ -152,7 +229,7 @@ def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, pa
 
     from kernelgate.bench.kernel import compare, operands
 
-    ends = torch.tensor([0, parts.count - 1][: parts.count])
+    ends = torch.tensor([0, parts.count - 1][: parts.count], dtype=torch.int64)
     part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, ends))
     alone = compare.expected(kernel, case, part, tuple(right))
     for name in right:
@@ -161,23 +238,42 @@ def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, pa
             raise KernelgateError(f"a part of {name} that is computed alone is not that part of the whole")
 
 
-def _try_call(library: Library, kernel: Kernel, case: CaseAxes, tried: tuple[Inputs, Shapes, Tensors]) -> None:
-    """Raises KernelgateError where the kernel's result is not the oracle's."""
+def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inputs, Shapes, Tensors]) -> str:
+    """Why the kernel was not run. Raises KernelgateError where its result is not the oracle's, and its own error where
+    the CPU should have run it, or where the card is to blame."""
     import torch
 
     from kernelgate.bench.kernel import compare, operands
 
     given, shapes, right = tried
-    bound = operands.bind(library, kernel, "head")
+    must_run = bool(kernel.cpu_cases)
     outs = operands.empty_outputs(kernel, shapes, "cpu")
+    for one in outs.values():
+        _raw(one).fill_(UNTOUCHED)
     own = operands.changed(given, torch.Tensor.clone)
-    returned = bound.prepared(case, own, outs)()
+    try:
+        bound = operands.Bound(kernel, operands.load(trial.library.read(), "head", type(kernel).__module__))
+        returned = bound.prepared(case, own, outs)()
+    except Exception as error:
+        if must_run or _is_dead(error, trial.card):
+            raise
+        return first_line(error)
     made = operands.results(bound, returned, own, outs, tuple(kernel.in_place))
+    handed = [] if bound.returns(tuple(shapes)) else [_raw(one) for one in outs.values() if one.numel()]
+    if handed and all(bool((one == UNTOUCHED).all()) for one in handed):
+        raise KernelgateError("call() launches nothing: it leaves its outputs as they were")
     compared = compare.outputs(kernel, case, made, right)
     if not compared.passed:
         where = compare.place(compared.output, compared.worst)
         ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"
         raise KernelgateError(f"call() and oracle() do not agree at {where}{ratio}")
+    return ""
+
+
+def _raw(tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return tensor.reshape(-1).view(torch.uint8)
 
 
 def _schemas(trial: CardTrial) -> Mapping[str, Sequence[Any]]:

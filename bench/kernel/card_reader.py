@@ -7,18 +7,21 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from math import isfinite
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 from kernelgate.bench.build.sources import Extension, Package
 from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel import import_stubs
+from kernelgate.bench.kernel import fuzz_trials, import_stubs
 from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import (
     DISTRIBUTIONS,
+    AxisError,
     Between,
     CaseAxes,
     DeviceKind,
@@ -28,7 +31,7 @@ from kernelgate.bench.kernel.card import (
     call_by_name,
     call_needs,
 )
-from kernelgate.bench.kernel.cards import CardFacts, CardMistake, CardQuestions, CardsAnswer, CaseFacts
+from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake, CardQuestions, CardsAnswer, CaseFacts
 from kernelgate.bench.kernel.import_stubs import Shaped, ShapeDraw, Unknown
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
 from kernelgate.bench.system.worker import Doing, Leader
@@ -61,6 +64,7 @@ class _Reader:
         self.path = path
         self.kernel: Kernel = kernel_class(load_module(path), path)()
         self.tree = ast.parse(path.read_bytes())
+        self.doubts: dict[CardMistake, None] = {}
         self.suites = {name: self._case_list(member, getattr(self.kernel, member)) for name, member in LISTS.items()}
         for name, cases in self._mapping("suites", self.kernel.suites).items():
             self._must(name not in LISTS, "suites", f"{name!r} is the name of {LISTS.get(name)}")
@@ -88,6 +92,7 @@ class _Reader:
             twice = _twice([case.id for case in cases])
             self._must(twice is None, LISTS.get(name, "suites"), f"two cases have the id {twice}")
         limits = self._limits()
+        self._doubt_dead_members()
         return CardFacts(
             name=self.path.stem,
             label=type(kernel).__name__,
@@ -107,6 +112,7 @@ class _Reader:
             gives=self._gives(),
             call_needs=call_needs(kernel),
             tiles=tuple(map(self._tile, tiles)),
+            doubts=tuple(self.doubts),
         )
 
     # Cases ------------------------------------------------------------------------------------------------------------
@@ -128,7 +134,8 @@ class _Reader:
         id_ = case_axes.case_id(case)
         self._must(bool(id_), "cases", f"{_short(dict(axes))} has no axis that an id could be made of")
         tolerance = self._asked("tolerance", lambda: self.kernel.tolerance(case))
-        pair = isinstance(tolerance, tuple | list) and len(tolerance) == 2 and all(map(_is_real, tolerance))
+        numbers = tolerance if isinstance(tolerance, tuple | list) else ()
+        pair = len(numbers) == 2 and all(_is_real(one) and one >= 0 for one in numbers)
         text = f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None"
         self._must(pair or tolerance is None, "tolerance", text)
         moved = self._asked("bytes", lambda: self.kernel.bytes(case))
@@ -194,6 +201,9 @@ class _Reader:
 
     def _configurations(self, device: DeviceKind) -> dict[str, dict[str, Any]]:
         """Name -> axis -> what is drawn for it. Empty where the kernel has no path for the device."""
+        self._must(
+            bool(self._names("distributions")), "distributions", "distributions is empty: name one, such as normal"
+        )
         for distribution in self._names("distributions"):
             text = f"{distribution!r} is none of {', '.join(DISTRIBUTIONS)}, peaked"
             self._must(distribution in (*DISTRIBUTIONS, "peaked"), "distributions", text)
@@ -206,9 +216,12 @@ class _Reader:
         basis = {DTYPE: dtypes, **self.kernel.fuzz} if dtypes else self.kernel.fuzz
         asked = self._asked("configurations", lambda: self.kernel.configurations(device))
         named = self._mapping("configurations", asked).items()
-        return {
-            str(name): self._drawn({**basis, **self._mapping("configurations", changed)}) for name, changed in named
-        }
+        self._must(bool(named), "configurations", "configurations() gave none: then nothing is fuzzed")
+        made = {str(name): self._drawn({**basis, **self._mapping("configurations", one)}) for name, one in named}
+        for axes in {tuple(one): one for one in made.values()}.values():
+            self._doubt_sizes(axes)
+            self._doubt_axes({axis: fuzz_trials.draw(Random(0), values) for axis, values in axes.items()})  # noqa: S311
+        return made
 
     def _limits(self) -> dict[str, Any]:
         given = self._mapping("limits", self.kernel.limits)
@@ -219,6 +232,11 @@ class _Reader:
         return self._drawn(given)
 
     def _drawn(self, axes: Mapping[str, Any]) -> dict[str, Any]:
+        for axis, values in axes.items():
+            if isinstance(values, tuple) and len(values) == 2 and _is_meant_as_range(*values):
+                low, high = values
+                text = f"{axis}=({low}, {high}) draws one of these two: write {axis}=range({low}, {high + 1}) for all "
+                self._doubt("fuzz", f"{text}between, or [{low}, {high}] for the two")
         try:
             return {axis: drawn(axis, values) for axis, values in axes.items()}
         except ValueError as error:
@@ -230,11 +248,58 @@ class _Reader:
         for case in map(self._axes, self.every):
             given = self._mapping("nonfinite", self._asked("nonfinite", partial(self.kernel.nonfinite, case)))
             for name, values in given.items():
-                wrong = next((one for one in values if not isinstance(one, float) or isfinite(one)), None)
+                listed = values if isinstance(values, tuple | list) else [values]
+                wrong = next((one for one in listed if not isinstance(one, float) or isfinite(one)), None)
                 text = f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
                 self._must(wrong is None, "nonfinite", text)
             found |= dict.fromkeys(map(str, given))
         return tuple(found)
+
+    # What is hardly meant ---------------------------------------------------------------------------------------------
+
+    def _doubt(self, member: str, text: str, error: Exception | None = None) -> None:
+        found = mistake_of(self.path, member, error) if error else self.mistake(member, text)
+        self.doubts[CardMistake(file=found.file, line=found.line, member=member, text=text)] = None
+
+    def _doubt_dead_members(self) -> None:
+        """A name that no card has and that nothing in the file uses is a typing error: `cpu_case`."""
+        known = [*(name for name in vars(Kernel) if not name.startswith("_")), "build"]
+        used = {node.attr for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
+        used |= {
+            node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        }
+        for name in vars(type(self.kernel)):
+            if name not in known and name not in used and not name.startswith("_"):
+                near = get_close_matches(name, known, 1)
+                remedy = f"did you mean {near[0]}?" if near else "delete it, or begin its name with an underscore"
+                self._doubt(name, f"a card has no {name}, and nothing here uses it: {remedy}")
+
+    def _doubt_axes(self, example: Mapping[str, Any]) -> None:
+        """Whether a fuzzed case has every axis that the card reads."""
+        case = self._axes({**example, "distribution": "normal"})
+        try:
+            self.kernel.tolerance(case)
+            self.kernel.outputs(case, **self._inputs(case))
+        except AxisError as error:
+            self._doubt("fuzz", f"{error}: add to fuzz each axis that the card reads, as its cases have it", error)
+        except Exception:  # noqa: S110 - a value that does not suit the others: fuzzing says what that is
+            pass
+
+    def _doubt_sizes(self, axes: Mapping[str, Any]) -> None:
+        """Whether one axis alone may become larger than any memory."""
+        ranges = {
+            axis: range(*one["range"]) for axis, one in axes.items() if isinstance(one, Mapping) and "range" in one
+        }
+        least = {axis: fuzz_trials.draw(Random(0), one) for axis, one in axes.items()}  # noqa: S311 - not for secrets
+        least |= {axis: whole[0] for axis, whole in ranges.items()}
+        for axis, whole in ranges.items():
+            try:
+                size, _ = self._largest({**least, axis: whole[-1], "distribution": "normal"})
+            except CardError:  # said elsewhere
+                return
+            if size > MOST_GPU_BYTES:
+                said = f"{axis}={whole[-1]} makes a tensor of {size / 2**30:,.0f} GiB, more than any GPU has"
+                self._doubt("fuzz", f"{said}: end its range where it still fits")
 
     # Build and call ---------------------------------------------------------------------------------------------------
 
@@ -331,6 +396,12 @@ def _short(value: Any) -> str:
 def _is_real(value: Any) -> bool:
     """Whether it is a number, and neither NaN nor a truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_meant_as_range(low: Any, high: Any) -> bool:
+    """Whether two numbers look like the ends of a range: nobody names 1 and 300 for two sizes out of many."""
+    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (low, high))
+    return whole and high - low > 16 and (low in (0, 1) or high % low != 0)
 
 
 def drawn(axis: str, values: Any) -> Any:

@@ -26,6 +26,8 @@ from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 FOLDER = ".ci/kernels"
 PATIENCE_S = 30.0
+MOST_GPU_BYTES = 288 * 2**30
+"""Of a B300."""
 PLANNED_CHECKS: tuple[record.CheckKind, ...] = ("fuzz", "witness")
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
 
@@ -39,6 +41,15 @@ class CaseFacts(Message):
     flops: float | None
     bytes: float | None
     tolerance: tuple[float, float] | None
+
+
+class CardMistake(Message):
+    """As CardError has it; the words are a card's, which may hold anything."""
+
+    file: Words
+    line: int | None
+    member: Words
+    text: Words
 
 
 class CardFacts(Message):
@@ -67,6 +78,8 @@ class CardFacts(Message):
     """The names of its inputs and outputs; None where they are known with torch alone."""
     call_needs: tuple[str, ...]
     tiles: tuple[dict[str, int] | str, ...]
+    doubts: tuple[CardMistake, ...] = ()
+    """What can be read and is hardly meant: `kernelgate cards` calls it a mistake; it holds up nothing else."""
 
     @property
     def recorded(self) -> record.Card:
@@ -101,15 +114,6 @@ class CardFacts(Message):
             work=record.Work(flops=case.flops, bytes=case.bytes) if known else None,
             tolerance=given or by_dtype,
         )
-
-
-class CardMistake(Message):
-    """As CardError has it; the words are a card's, which may hold anything."""
-
-    file: Words
-    line: int | None
-    member: Words
-    text: Words
 
 
 class CardQuestions(Message):

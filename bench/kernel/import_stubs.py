@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Self
 
 from kernelgate.bench.core.dtypes import DTYPES, known
+from kernelgate.bench.core.errors import UsageError
 
 HEAVY = frozenset({"torch", "triton", "numpy", "scipy", "cuda", "cutlass", "cupy"})
 
@@ -65,6 +66,8 @@ class Shaped(Unknown):
     def __init__(self, shape: Sequence[int], dtype: str) -> None:
         self.shape = tuple(int(size) for size in shape)
         self.dtype = dtype
+        if min(self.shape, default=0) < 0:
+            raise UsageError(f"a tensor of shape {list(self.shape)}: no size is below 0")
 
     @property
     def ndim(self) -> int:

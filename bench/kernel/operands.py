@@ -250,6 +250,9 @@ class Parts:
 def parts(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]]) -> Parts | None:
     """How a case's checks can be divided; None where the card says nothing, so that outputs are checked whole."""
     axes = {name: (at,) if isinstance(at, int) else tuple(at) for name, at in kernel.independent.items()}
+    for name, at in axes.items():
+        if name in shapes and not all(-len(shapes[name]) <= axis < len(shapes[name]) for axis in at):
+            raise UsageError(f"independent names axis {at[0]} of {name}, whose shape is {list(shapes[name])}")
     counts = {
         name: torch.Size([shapes[name][axis] for axis in at]).numel() for name, at in axes.items() if name in shapes
     }

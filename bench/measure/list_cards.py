@@ -90,7 +90,8 @@ def _checked(root: Path, card: CardFacts) -> CheckedCard:
 
     try:
         library = commit.build_card(root, "the working tree", card)
-        mistakes = [str(one) for one in card_check.check(library, card)]
+        found = card_check.check(library, card)
+        mistakes = [str(one) for one in found.mistakes]
     except CannotCompileError:
         raise
     except CardError as error:
@@ -99,7 +100,7 @@ def _checked(root: Path, card: CardFacts) -> CheckedCard:
         mistakes = [f"{card.file}: build: {error}"]
     if mistakes:
         return CheckedCard(card.name, tuple(_below(mistake, root) for mistake in mistakes), None)
-    return CheckedCard(card.name, (), card_check.tried(card, library))
+    return CheckedCard(card.name, (), found.tried)
 
 
 def _below(text: str, root: Path) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.library import Library, Manifest
+from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import card_check
+from kernelgate.bench.kernel.card_check import CheckedCard
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
@@ -27,8 +28,6 @@ def call(self, ops, case, out, x, bias):
     ops.add(x, bias, out)
 def oracle(self, case, x, bias):
     return x + bias
-def flops(self, case):
-    return case.M * case.N
 """
 KERNEL = """
 @operator("add(Tensor x, Tensor bias, Tensor(a!) out) -> ()")
@@ -46,8 +45,11 @@ class TriedCard:
         self.namespace = "".join(letter if letter.isalnum() else "_" for letter in name)
 
     def check(self, *changes: tuple[str, str], kernel: str = KERNEL) -> tuple[CardError, ...]:
-        card, library = self.both(*changes, kernel=kernel)
-        return card_check.check(library, card)
+        try:
+            card, library = self.both(*changes, kernel=kernel)
+        except CardError as error:
+            return (error,)
+        return card_check.check(library, card).mistakes
 
     def both(self, *changes: tuple[str, str], kernel: str = KERNEL) -> tuple[CardFacts, Library]:
         body = ON_CPU
@@ -65,33 +67,121 @@ def trial(tmp_path: Path, request: pytest.FixtureRequest) -> TriedCard:
 
 def test_a_right_card_has_no_mistakes(trial: TriedCard) -> None:
     card, library = trial.both()
-    assert card_check.check(library, card) == ()
-    assert card_check.tried(card, library) == "operators fit call(); call() and oracle() agree on the CPU"
+    assert card_check.check(library, card) == CheckedCard((), "call() and oracle() agree on the CPU")
 
 
-WRONG = {
-    "an oracle that disagrees": (("return x + bias", "return x - bias"), "call",
-                                 "call() and oracle() do not agree at out["),
-    "another shape": (("return x + bias", "return (x + bias)[1:]"), "oracle",
-                      "oracle() gives [3, 8] for out; outputs() says [4, 8]"),
-    "an axis that is not independent": (("return x + bias", "return x - x.mean(0, keepdim=True) + bias"), "independent",
+ORACLE, LAST = "def oracle(self, case, x, bias):", "return x + bias"
+ANY = ("independent = dict(x=0, out=0)", "")  # what a card need not say
+BROKEN = {
+    "a member that no card has": (("cpu_cases =", "cpu_case ="), "cpu_case", "did you mean cpu_cases?"),
+    "a method that no card has": ((ORACLE, f"def flop(self, case):\n    return 1\n{ORACLE}"), "flop", "mean flops?"),
+    "an axis that fuzz lacks": ((ANY[0], "fuzz = dict(M=range(1, 9))"), "fuzz", "the case has no axis 'N'; it has M"),
+    "an axis that a configuration lacks": (
+        (ANY[0], "fuzz = dict(M=8)\ndef configurations(self, device):\n    return dict(a=dict(N=8), b={})"),
+        "fuzz", "add to fuzz each axis that the card reads",
+    ),
+    "two ends in place of a range": ((ANY[0], "fuzz = dict(M=(1, 300), N=8)"), "fuzz", "write M=range(1, 301) for all"),
+    "a limit of two ends": ((ANY[0], "limits = dict(M=(0, 5000))"), "fuzz", "M=(0, 5000) draws one of these two"),
+    "a case beyond every GPU": (("M=400, N=8", "M=2**20, N=2**20"), "cases", "and no GPU has more than 288 GiB: make"),
+    "a case beyond this machine": (("M=40, N=8", "M=2**24, N=2**24"), "cpu_cases", "and this machine has"),
+    "an oracle that disagrees": ((LAST, "return x - bias"), "call", "call() and oracle() do not agree at"),
+    "another shape": ((LAST, "return (x + bias)[1:]"), "oracle", "oracle() gives [3, 8] for out; outputs() s"),
+    "an oracle that raises": ((LAST, "return x + bias.nothing"), "oracle", "AttributeError: 'Tensor'"),
+    "an oracle of other inputs": ((ORACLE, ORACLE.replace("bias", "b")), "oracle", "argument 'bias'"),
+    "an oracle without an answer": ((LAST, "x + bias"), "oracle", "oracle() gave NoneType; it must give a tensor for"),
+    "an axis that is not independent": ((LAST, "return x - x.mean(0, keepdim=True) + bias"), "independent",
                                         "a part of out that is computed alone is not that part of the whole"),
-    "an oracle that raises": (("return x + bias", "return x + bias.nothing"), "oracle", "AttributeError: 'Tensor'"),
+    "axes of different lengths": (("x=0, out=0", "x=0, out=1"), "independent", "of different lengths (x: 4, out: 8)"),
+    "an independent part of nothing": (("x=0, out=0", "z=0"), "independent", "names z; there are x, bias, out"),
+    "no case that is fuzzed": (
+        (ANY[0], "fuzz = dict(M=8, N=8)\ndef configurations(self, device):\n    return {}"), "configurations", "none",
+    ),
+    "a size beyond every memory": ((ANY[0], "fuzz = dict(M=range(1, 2**40), N=8)"), "fuzz", "end its range where it"),
+    "no distribution": ((ANY[0], "distributions = []"), "distributions", "name one"),
+    "a tolerance below zero": ((ANY[0], "def tolerance(self, case):\n    return -1, 0"), "tolerance", "must give"),
+    "NaN in no list": ((ANY[0], "def nonfinite(self, case):\n    return dict(x=5)"), "nonfinite", "give nan, inf"),
+    "a size below zero": (("Output(*x.shape)", "Output(-1)"), "outputs", "no size is below 0"),
+    "an axis beyond the last": (("x=0, out=0", "x=5, out=5"), "independent", "axis 5 of x, whose shape is [4, 8]"),
+    "an input of another kind": (("bias=draw(case.N)", "bias=draw"), "inputs", "the input bias is a"),
+    "an input of another dtype": (("bias=draw(case.N)", "bias=draw(case.N).double()"), "inputs", "has the dtype torch"),
+    "an output of no dtype": (("(*x.shape)", "(*x.shape, dtype='double')"), "outputs", "there is no dtype 'double'"),
+    "a comparison that raises": ((ORACLE, f"def compare(self, *_):\n    return [][1]\n{ORACLE}"), "compare", "IndexE"),
+    "a comparison of another kind": ((ORACLE, f"def compare(self, *_):\n    return 1\n{ORACLE}"), "compare", "gave a"),
+    "a comparison that calls what is right wrong": (
+        (ORACLE, f"def compare(self, case, name, out, expected):\n    return bool((out != expected).all())\n{ORACLE}"),
+        "compare", "the oracle's own result is called wrong",
+    ),
+    "a scale that raises": ((ORACLE, f"def atol_scale(self, case, right):\n    return r\n{ORACLE}"), "compare", "'r'"),
+    "a reference that names what is not there": (
+        (ORACLE, f"def reference(self, case, x, bias):\n    return torch.no_such(x)\n{ORACLE}"), "reference", "no_such",
+    ),
+    "NaN in an input that is none": (
+        (ORACLE, f"def nonfinite(self, case):\n    return dict(y=[float('nan')])\n{ORACLE}"),
+        "nonfinite", "nonfinite() names y, which is no input of real numbers",
+    ),
     "a call that lacks something": (("out, x, bias):", "out, x, bias, scale):"), "call",
                                     "call() takes scale, which neither inputs() nor outputs() gives"),
+    "a call that launches nothing": (("ops.add(x, bias, out)", "pass"), "call", "call() launches nothing"),
+    "a call of another operator": (("ops.add(x", "ops.added(x"), "call", "added"),
+    "a call in another order": (("ops.add(x, bias, out)", "ops.add(out, x, bias)"), "call", ""),
+    "a call that gives nothing": (("out, x, bias):\n    ops.add(x, bias, out)", "x, bias):\n    pass"), "call",
+                                  "call() gave NoneType; it must give a tensor for each output: out"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "member", "says"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_at_its_member(trial: TriedCard, change: tuple[str, str], member: str, says: str) -> None:
-    (mistake,) = trial.check(change)
-    assert mistake.member == member
+@pytest.mark.parametrize(("change", "member", "says"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_card_is_one_sentence_at_its_line(
+    trial: TriedCard, change: tuple[str, str], member: str, says: str
+) -> None:
+    mistake, *_ = trial.check(change)
+    assert mistake.member == member, mistake
     assert says in mistake.text
-    assert mistake.text.endswith("(case m4_n8_fp32)")
+    assert mistake.line is not None
+    assert "Traceback" not in str(mistake)
     if "Error" in mistake.text:
-        assert mistake.line is not None
-        line = Path(mistake.file).read_text().splitlines()[mistake.line - 1]
-        assert line.strip() in change[1]
+        line = Path(mistake.file).read_text().splitlines()[mistake.line - 1].strip()
+        assert line in change[1] or change[1] in line
+
+
+def test_what_is_optional_may_be_left_out_and_helpers_and_lists_are_no_mistake(trial: TriedCard) -> None:
+    """Two sizes as a list, a method that another one uses, and a private name."""
+    fuzz = (
+        "_note = 'private'\nSIZES = [1, 300]\nfuzz = dict(M=SIZES, N=(64, 128))\ndef sum(self, x, y):\n    return x + y"
+    )
+    assert trial.check((ANY[0], fuzz), (LAST, "return self.sum(x, bias)")) == ()
+
+
+PACKAGE = """
+import torch
+def add(x, bias, out):
+    if not x.is_cuda and ON_GPU:
+        raise RuntimeError("0 active drivers")
+    out.copy_(x + bias)
+"""
+CALLS = {
+    "a submodule that is not imported": ("ops.kernels.add(x, bias, out)", True, "has no attribute 'kernels'"),
+    "other arguments": ("ops.add(x, bias)", True, "missing 1 required positional argument: 'out'"),
+    "nothing": ("pass", True, "call() launches nothing: it leaves its outputs as they were"),
+    "the wrong way round": ("ops.add(-x, bias, out)", False, "call() and oracle() do not agree at out["),
+    "what takes a GPU": ("ops.add(x, bias, out)", True, None),
+    "what a CPU can run, too": ("ops.add(x, bias, out)", False, None),
+}
+
+
+@pytest.mark.parametrize(("call", "on_gpu", "says"), CALLS.values(), ids=CALLS)
+def test_a_packages_call_must_name_what_is_there(trial: TriedCard, call: str, on_gpu: bool, says: str | None) -> None:
+    cpu = next(line for line in ON_CPU.splitlines() if line.startswith("cpu_cases"))
+    card, _ = trial.both(("ops.add(x, bias, out)", call), (cpu, ""))
+    code = PACKAGE.replace("ON_GPU", str(on_gpu))
+    package = registered.package(trial.folder / "package", f"{trial.namespace}_package", code, "tried")
+    found = card_check.check(package, card)
+    if says is None:
+        assert found.mistakes == ()
+        assert ("was not run: 0 active drivers" in found.tried) == on_gpu
+    else:
+        (mistake,) = found.mistakes
+        assert mistake.member == "call"
+        assert says in mistake.text
 
 
 def test_a_kernel_that_is_wrong_shows_how_much(trial: TriedCard) -> None:
@@ -100,30 +190,11 @@ def test_a_kernel_that_is_wrong_shows_how_much(trial: TriedCard) -> None:
     assert "times what is allowed" in mistake.text
 
 
-def test_work_that_is_missing_is_a_mistake(trial: TriedCard) -> None:
-    found = trial.check(
-        ("return case.M * case.N", "return None"),
-        ("return dict(x=", "n = int(torch.ones(1)[0])\n    return dict(x="),
-        kernel=KERNEL.replace("assert", "# assert"),  # no case is known to be the smallest
-    )
-    assert [mistake.member for mistake in found] == ["bytes", "flops"]
-    assert "the shapes of m400_n8_fp16 cannot be worked out without torch" in found[0].text
-    assert "without it no rate, no roofline and no floor" in found[1].text
-
-
-def test_a_package_is_not_run(trial: TriedCard, tmp_path: Path) -> None:
-    """Its kernels need a GPU, whatever cases the card has."""
-    card, _ = trial.both()
-    package = Library(tmp_path, Manifest.model_construct(card="tried", kind="package", card_sha256=None), cached=True)
-    assert card_check.check(package, card) == ()
-    assert "was not run" in card_check.tried(card, package)
-
-
 def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
     card, library = trial.both()
     manifest = library.manifest.model_copy(update={"torch": "1.0"})
     (library.folder / "library.json").write_text(manifest.model_dump_json())
-    (mistake,) = card_check.check(library, card)
+    (mistake,) = card_check.check(library, card).mistakes
     assert "was compiled for torch 1.0 alone" in mistake.text
     assert mistake.member == "call"
 
