@@ -6,7 +6,7 @@ The kernel runs in a process of its own, which may crash or hang.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
@@ -23,9 +23,10 @@ from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, LAYOUTS, WAY
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.worker import WorkerPool
 
-MAX_CRASHES = 3
-"""After so many crashes or hangs the rest of the list is not run; crashes of the base, too, do not count at first."""
-MAX_BASE_CRASHES = 4 * MAX_CRASHES
+LOST_S = 150.0
+"""Crashes and hangs, with the starts of processes after them, may take so long in all, beside the time limit; then the
+rest of the list, which is as large as what crashed, is not run. A hang takes 120 s of it."""
+MAX_BASE_CRASHES = 12
 MAX_SHRUNK = 2
 """Failures of a card that are run again and made smaller: often all have one cause, and each takes seconds."""
 
@@ -77,14 +78,14 @@ def run(
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
     with trials.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:
-        results, untried, late = _results(
+        results, untried, late, lost_s = _results(
             process, beside, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK
         )
     reasons = [f"{len(untried)} cannot be judged, such as {untried[0][0].id}: {untried[0][1]}"] if untried else []
     if beside.why_not:
         reasons.append(f"the base could not be tried: {beside.why_not}")
-    if late and process.deaths >= MAX_CRASHES:
-        reasons.append(f"{len(late)} not run, because the kernel had crashed {MAX_CRASHES} processes before")
+    if late and lost_s:
+        reasons.append(f"{len(late)} not run, because crashes and hangs before had taken {lost_s:.0f} s")
     elif late and results and results[-1].fails:
         reasons.append(f"the larger {len(late)} are not run after the first that fails")
     elif late:
@@ -157,20 +158,29 @@ def _results(
     limit_s: float | None,
     to_first_failure: bool,
     shrunk: int,
-) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial]]:
-    """The results, what the card could not make or judge and why, and the trials that there was no time for."""
+) -> tuple[list[record.FuzzResult], list[tuple[Trial, str]], Sequence[Trial], float]:
+    """The results, what the card could not make or judge and why, the trials that there was no time for, and how much
+    of it crashes had taken, where that is why.
+
+    A crash costs its own process, and what is at least as large in every size waits until the rest was tried.
+    """
     results: list[record.FuzzResult] = []
     untried: list[tuple[Trial, str]] = []
-    spent_s = 0.0
+    queue, crashed = list(chosen), list[Mapping[str, object]]()
+    spent_s = lost_s = 0.0
     with progress.track("fuzz", len(chosen)) as advance:
-        for at, trial in enumerate(chosen):
+        while queue:
             if limit_s is not None and spent_s >= limit_s:
-                return results, untried, chosen[at:]
-            if process.deaths >= MAX_CRASHES:
-                return results, untried, chosen[at:]
-            begun = monotonic()
+                return results, untried, queue, 0.0
+            if lost_s >= LOST_S:
+                return results, untried, queue, lost_s
+            trial = queue.pop(0)
+            begun, starting_s = monotonic(), process.starting_s
             outcome = process.tried(trial)
-            spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
+            took_s, starting_s = monotonic() - begun, process.starting_s - starting_s
+            if len(queue) < len(chosen) - 1:  # the first waits for the process
+                spent_s += 0.0 if outcome.last else took_s - starting_s
+                lost_s += took_s if outcome.last else starting_s
             advance(trial.id)
             if outcome.inapplicable:
                 continue
@@ -183,24 +193,29 @@ def _results(
                 alone = any(one.fails for one in results)
                 result = base.beside(result, trial, 1 if alone else 1 + trials.AGAIN[outcome.ended])
             results.append(result)
-            if not result.fails:
-                process.deaths -= result.on_base and outcome.ended == "crashed"
-                continue
-            progress.say(failure(result))
-            if shrunk and process.deaths < MAX_CRASHES:
-                shrunk -= 1
-                results[-1] = _with_facts(result, process, trial, outcome, base.excuses)
-            if to_first_failure:
-                return results, untried, chosen[at + 1 :]
-    return results, untried, ()
+            if result.fails:
+                progress.say(failure(result))
+                if shrunk:
+                    shrunk -= 1
+                    results[-1] = result = _with_facts(result, process, trial, outcome, base.excuses)
+                if to_first_failure:
+                    return results, untried, queue, 0.0
+            if outcome.last:
+                crashed.append(result.smallest_axes or trial.axes)
+                queue.sort(key=lambda one: any(_as_large(one.axes, least) for least in crashed))
+    return results, untried, (), 0.0
+
+
+def _as_large(axes: Mapping[str, object], least: Mapping[str, object]) -> bool:
+    """Whether a case is at least as large in every size."""
+    sizes = ((axes.get(axis), size) for axis, size in least.items() if isinstance(size, int | float))
+    return all(isinstance(one, int | float) and one >= size for one, size in sizes if not isinstance(size, bool))
 
 
 def _with_facts(
     result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome, excused: trials.Excused
 ) -> record.FuzzResult:
-    deaths = process.deaths
     facts = trials.examined(process, trial, outcome, excused)
-    process.deaths = deaths  # those of smaller trials do not end the list
     for line in more(process.card, facts):
         progress.say(line)
     return result.model_copy(

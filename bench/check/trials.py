@@ -26,6 +26,8 @@ PATIENCE_S = 120.0
 """For one trial."""
 LOADING_S = 120.0
 """For torch and the library."""
+SPARE = 2
+"""So many processes load torch while another one is tried, once one has crashed."""
 
 
 class CheckRequest(Message):
@@ -83,10 +85,14 @@ class TrialProcess(KernelWorker):
         request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
         super().__init__(workers, WORKER, request, str(library.path), LOADING_S)
         self.card, self.device = card, device
+        self.starting_s = 0.0
+        """What its processes took to start, until they had the library."""
 
     def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
         """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
+        before = time.monotonic()
         worker, patience_s, begun = self.started(), patience_s or PATIENCE_S, time.monotonic()
+        self.starting_s += begun - before
         try:
             outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
@@ -94,6 +100,7 @@ class TrialProcess(KernelWorker):
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
         if outcome.last:
             self.end(is_dead=True)
+            self.workers.prepare({WORKER: SPARE})
         return outcome
 
 
@@ -113,8 +120,8 @@ def trying(
 AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}
 """How often a failed trial is run again: what fails in half of its runs passes one of four in 94%. A crash costs the
 start of a process, a hang its patience."""
-SHRINK_S: Mapping[Literal["crashed", "hung"] | None, float] = {None: 4.0, "crashed": 20.0, "hung": 60.0}
-"""How long a smaller trial is looked for: a hundred calls of a small kernel, about six processes, three hangs."""
+SHRINK_S: Mapping[Literal["crashed", "hung"] | None, float] = {None: 4.0, "crashed": 10.0, "hung": 60.0}
+"""How long a smaller trial is looked for: a hundred calls of a small kernel, a few processes, three hangs."""
 SHRINK_PATIENCE_S = 20.0
 """What is smaller than a trial that failed, and takes longer, hangs."""
 
@@ -156,7 +163,7 @@ def examined(
     failed = 1 + sum(process.tried(failing).fault is not None for _ in range(AGAIN[outcome.ended]))
     if failed < runs:
         return FailureFacts(runs, failed)
-    process.workers.prepare({WORKER: 1})  # loads torch meanwhile
+    process.workers.prepare({WORKER: 1})
     best = _smallest(process, failing, outcome, excused)
     if outcome.ended:  # each try had a process of its own
         fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None

@@ -5,6 +5,7 @@ With attention and its planted faults (tests/faulty.py); other kinds of kernels 
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Callable
@@ -169,11 +170,26 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
 
 
 @pytest.mark.slow
-def test_after_three_crashes_the_rest_is_not_run(built: Build, causal: list[str], full: list[str]) -> None:
-    done = run(built("crashes_if_causal"), [*causal[:4], full[0]])
-    assert [result.passed for result in done.results] == [False] * 3, "what is not run is not called wrong"
-    assert done.asked == 5
-    assert done.reason == "2 not run, because the kernel had crashed 3 processes before"
+def test_crashes_leave_the_rest_to_be_tried(built: Build, causal: list[str], full: list[str]) -> None:
+    """However many: each has a process of its own."""
+    done = run(built("crashes_if_causal"), [*causal[:4], *full[:3]])
+    assert sorted(result.passed for result in done.results) == [False] * 4 + [True] * 3
+    assert (done.asked, done.run, done.failed, done.reason) == (7, 7, 4, None)
+
+
+def test_what_is_as_large_as_a_crash_comes_last_and_is_not_run_where_crashes_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a kernel that crashes from N = 64 on."""
+    crash = TrialOutcome(fault="the process was killed by SIGSEGV", ended="crashed", last=True)
+    monkeypatch.setattr(TrialProcess, "tried", lambda _, one: crash if one.axes["N"] >= 64 else TrialOutcome())
+    hours = itertools.count(0, 30.0)
+    monkeypatch.setattr(fuzz, "monotonic", lambda: next(hours))
+    monkeypatch.setattr(fuzz, "LOST_S", 60.0)
+    done = listed(monkeypatch, (1, 64, 70, 2, 200, 3, 64, 4))
+    assert [one.id for one in done.results] == ["n1", "n64", "n2", "n3", "n4", "n70"]
+    assert (done.failed, done.asked) == (2, 8), "what is not run is not called wrong"
+    assert done.reason == "2 not run, because crashes and hangs before had taken 60 s"
 
 
 # ---- Beside the base -------------------------------------------------------------------------------------------------
@@ -300,23 +316,20 @@ def test_bad_words_give_one_sentence(
     assert says in capsys.readouterr().err
 
 
-def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def listed(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], limits: FuzzLimits = fuzz.NO_LIMITS) -> Check:
+    """What comes of trials of these sizes, of which none is made smaller."""
     axes = {"distribution": "normal", "causal": False}
-    listed = [fuzz_trials.Trial(id=f"n{n}", axes={"N": n, **axes}, run_seed=1, seed=1) for n in (9, 64, 2, 65)]
+    made = [fuzz_trials.Trial(id=f"n{n}", axes={"N": n, **axes}, run_seed=1, seed=1) for n in sizes]
+    monkeypatch.setattr(fuzz.fuzz_trials, "select", lambda *_: tuple(made))
+    monkeypatch.setattr(fuzz, "MAX_SHRUNK", 0)
+    library = Library(Path("x"), Manifest.model_construct(), cached=True)
+    return fuzz.run(library, faulty.card(), 1, CPU, (), (limits, None))
+
+
+def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = TrialOutcome(fault="wrong", max_abs_error=1.0, error_ratio=2.0)
     right = TrialOutcome(fault=None, max_abs_error=0.0, error_ratio=0.0)
-    tried: list[str] = []
-
-    def trying(_: TrialProcess, trial: fuzz_trials.Trial, _patience_s: float = 0.0) -> TrialOutcome:
-        tried.append(trial.id)
-        return wrong if trial.axes["N"] == 64 else right
-
-    monkeypatch.setattr(TrialProcess, "tried", trying)
-    monkeypatch.setattr(fuzz.fuzz_trials, "select", lambda *_: tuple(listed))
-    monkeypatch.setattr(fuzz, "MAX_SHRUNK", 0)
-    limits = FuzzLimits(smallest_first=True)
-    library = Library(Path("x"), Manifest.model_construct(), cached=True)
-    done = fuzz.run(library, faulty.card(), 1, CPU, (), (limits, None))
-    assert tried == ["n2", "n9", "n64"]
-    assert [one.id for one in done.results if not one.passed] == ["n64"]
+    monkeypatch.setattr(TrialProcess, "tried", lambda _, one: wrong if one.axes["N"] == 64 else right)
+    done = listed(monkeypatch, (9, 64, 2, 65), FuzzLimits(smallest_first=True))
+    assert [(one.id, one.passed) for one in done.results] == [("n2", True), ("n9", True), ("n64", False)]
     assert (done.reason or "").startswith("the larger 1 are not run after the first that fails")
