@@ -198,7 +198,7 @@ class ReadyCall:
         return compare.expected(self.subject.judge, self.draw.case, self.originals, tuple(self.shapes))
 
     def compared(self, made: Tensors, right: Tensors) -> Comparison:
-        return compare.outputs(self.subject.judge, self.draw.case, made, right)
+        return compare.outputs(self.subject.judge, self.draw.case, made, right, lambda: self.originals)
 
 
 @dataclass(frozen=True)
@@ -232,6 +232,7 @@ def prepared(
         originals = operands.changed(
             originals, lambda one: alike.setdefault((tuple(one.shape), one.stride(), one.dtype), one)
         )
+        originals = operands.with_state(judge, case, originals)
     guards: list[tuple[str, Guarded, torch.Tensor]] = []
     names = iter([name for name, _ in operands.tensors(originals)])
     copies: dict[int, torch.Tensor] = {}

@@ -314,7 +314,8 @@ def huge(subject: Subject, trial: Trial) -> TrialOutcome:
     entries = torch.tensor(_entries(parts.count, made), device=subject.device)
     part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, entries))
     right = compare.expected(judge, case, part, tuple(shapes))
-    compared = ready.compared({name: parts.take(name, tensor, entries) for name, tensor in made.items()}, right)
+    taken = {name: parts.take(name, tensor, entries) for name, tensor in made.items()}
+    compared = compare.outputs(judge, case, taken, right, lambda: part)
     wrong = examine.wrong(compared, right)
     if wrong:
         first = int(entries[compared.worst[parts.axes[compared.output][0]]]) if compared.worst else 0

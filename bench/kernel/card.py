@@ -5,7 +5,7 @@ Imports neither torch nor anything that takes long, so that cards can be listed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -134,9 +134,14 @@ class Kernel:
         first = next(value for value in inputs.values() if hasattr(value, "shape"))
         return Output(*first.shape, dtype=str(first.dtype).removeprefix("torch."))
 
+    def state(self, case: Any, **inputs: Any) -> Mapping[str, Any]:  # noqa: ARG002 - for cards to override
+        """What a forward pass has saved for this backward pass, made of the inputs outside of the clock: further inputs
+        of `call`, which the oracle and the others get where they name them."""
+        return {}
+
     def reference(self, case: Any, **inputs: Any) -> Any:
         """What is timed beside, in the case's own dtype."""
-        return self.oracle(case, **inputs)
+        return self.oracle(case, **asked_for(self, self.oracle, inputs))
 
     def tolerance(self, case: Any) -> tuple[float, float] | None:  # noqa: ARG002 - for cards to override
         """(atol, rtol); None leaves it to the dtype of each output (kernelgate/bench/kernel/cards.py)."""
@@ -148,7 +153,8 @@ class Kernel:
 
     def compare(self, case: Any, name: str, out: Any, expected: Any) -> Any:  # noqa: ARG002 - for cards to override
         """Whether output `name` is right, for kernels that no elementwise rule fits: True or False, or a tensor with
-        each element's error as a multiple of what is allowed. None leaves it to the tolerance."""
+        each element's error as a multiple of what is allowed. None leaves it to the tolerance. A card's own may also
+        take `inputs`, as the kernel got them, and all `outputs`, each a dict by name."""
         return None
 
     def nonfinite(self, case: Any) -> Mapping[str, Sequence[float]]:  # noqa: ARG002 - for cards to override
@@ -176,6 +182,14 @@ class Kernel:
         """What a tile asks of a block, for `kernelgate resources --tile`: shared_bytes, threads and registers (of a
         thread, at least); or why it cannot be compiled."""
         return "the card does not say what a tile takes: add tile(), or give bytes, such as --tile 48KiB"
+
+
+def asked_for(kernel: Kernel, method: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs that a method is called with: all, and of a card with a `state` those that the method names."""
+    parameters = signature(method).parameters
+    if type(kernel).state is Kernel.state or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return dict(inputs)
+    return {name: value for name, value in inputs.items() if name in parameters}
 
 
 def call_takes(kernel: Kernel) -> frozenset[str] | None:

@@ -24,7 +24,7 @@ from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_for
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
@@ -206,11 +206,11 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, schemas: Mapping[st
             _try_parts(kernel, case, given, right, parts)
     with trying(path, "compare"):
         rounded = {name: right[name].to(dtype) for name, (_, dtype) in shapes.items()}
-        if not compare.outputs(kernel, case, rounded, right).passed:
+        if not compare.outputs(kernel, case, rounded, right, lambda: given).passed:
             raise KernelgateError("the oracle's own result is called wrong: what passes then?")
     with trying(path, "reference"):
         try:
-            kernel.reference(case, **given)
+            kernel.reference(case, **asked_for(kernel, kernel.reference, given))
         except Exception as error:  # what it needs may not be here
             if _is_dead(error, path):
                 raise
@@ -262,7 +262,7 @@ def _try_call(trial: CardTrial, kernel: Kernel, case: CaseAxes, tried: tuple[Inp
     handed = [] if bound.returns(tuple(shapes)) else [_raw(one) for one in outs.values() if one.numel()]
     if handed and all(bool((one == UNTOUCHED).all()) for one in handed):
         raise KernelgateError("call() launches nothing: it leaves its outputs as they were")
-    compared = compare.outputs(kernel, case, made, right)
+    compared = compare.outputs(kernel, case, made, right, lambda: given)
     if not compared.passed:
         where = compare.place(compared.output, compared.worst)
         ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"

@@ -27,6 +27,7 @@ from kernelgate.bench.kernel.card import (
     DeviceKind,
     Kernel,
     Output,
+    asked_for,
     by_name,
     call_by_name,
     call_needs,
@@ -318,7 +319,8 @@ class _Reader:
         case = self._axes(self.every[0])
         try:
             inputs = self._inputs(case)
-            return tuple(sorted({*inputs, *by_name(self.kernel.outputs(case, **inputs))}))
+            state = self.kernel.state(case, **asked_for(self.kernel, self.kernel.state, inputs))
+            return tuple(sorted({*inputs, *state, *by_name(self.kernel.outputs(case, **inputs))}))
         except Exception:
             return None
 
@@ -401,7 +403,7 @@ def _is_real(value: Any) -> bool:
 def _is_meant_as_range(low: Any, high: Any) -> bool:
     """Whether two numbers look like the ends of a range: nobody names 1 and 300 for two sizes out of many."""
     whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (low, high))
-    return whole and high - low > 16 and (low in (0, 1) or high % low != 0)
+    return whole and high - low > 16 and (low in (0, 1) or (high % low != 0 and high % 16 != 0))
 
 
 def drawn(axis: str, values: Any) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from types import MappingProxyType
+from typing import Any
 
 import torch
 
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, operands
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import TORCH_DTYPES, Inputs, Tensors
 from kernelgate.bench.record import LARGEST
 
@@ -34,16 +37,29 @@ class Comparison:
 
 def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
     """What the oracle gives for these inputs, in float64."""
-    return operands.named(kernel.oracle(case, **operands.exact(given)), names, "oracle()")
+    exact = operands.exact(asked_for(kernel, kernel.oracle, given))
+    return operands.named(kernel.oracle(case, **exact), names, "oracle()")
 
 
-def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors) -> Comparison:
-    """The worst of the outputs. Raises UsageError where an oracle's result has another shape."""
-    compared = [output(kernel, case, name, made[name], right[name]) for name in made]
+def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors, given: Callable[[], Inputs]) -> Comparison:
+    """The worst of the outputs. `given`: what the kernel got. Raises UsageError where an oracle's result has another
+    shape."""
+    takes = signature(kernel.compare).parameters
+    beside: dict[str, Any] = {"outputs": made} if "outputs" in takes else {}
+    if "inputs" in takes:
+        beside["inputs"] = given()
+    compared = [output(kernel, case, name, made[name], right[name], beside) for name in made]
     return max(compared, key=lambda one: (not one.passed, one.max_abs_error is None, one.error_ratio or 0.0))
 
 
-def output(kernel: Kernel, case: CaseAxes, name: str, made: torch.Tensor, right: torch.Tensor) -> Comparison:
+def output(
+    kernel: Kernel,
+    case: CaseAxes,
+    name: str,
+    made: torch.Tensor,
+    right: torch.Tensor,
+    beside: Mapping[str, Any] = MappingProxyType({}),
+) -> Comparison:
     """One output: |output - oracle| <= atol * scale + rtol * |oracle| everywhere, where the oracle is finite.
 
     NaN and Inf pass only where the oracle has the same, once it is rounded to the output's dtype.
@@ -52,7 +68,7 @@ def output(kernel: Kernel, case: CaseAxes, name: str, made: torch.Tensor, right:
         raise UsageError(f"oracle() gave shape {list(right.shape)} for {name}, whose shape is {list(made.shape)}")
     if made.numel() == 0:
         return Comparison(True, 0.0, 0.0, (), name)
-    own = kernel.compare(case, name, made, right)
+    own = kernel.compare(case, name, made, right, **beside)
     if own is not None:
         return _by_card(name, own)
     whole = not made.is_floating_point() and not right.is_floating_point()

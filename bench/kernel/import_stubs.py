@@ -100,6 +100,12 @@ class Shaped(Unknown):
     def numel(self) -> int:
         return prod(self.shape)
 
+    def __int__(self) -> int:
+        Unknown.made += 1
+        raise TypeError("its value is not known while cards are listed")
+
+    __float__ = __index__ = item = __int__
+
     def __setitem__(self, _: Any, value: Any) -> None:
         """Changes neither shape nor dtype."""
 

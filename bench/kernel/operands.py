@@ -16,7 +16,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, by_name, call_needs, call_takes
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, asked_for, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.loading import load_package
 
@@ -154,14 +154,19 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
             raise UsageError(f"the input {name} has the dtype {odd}; there are {', '.join(TORCH_DTYPES)}")
     if draw.distribution == NONFINITE:
         plant_nonfinite(made, kernel.nonfinite(case), draw)
-    return dict(made)
+    return with_state(kernel, case, made)
+
+
+def with_state(kernel: Kernel, case: CaseAxes, given: Mapping[str, Any]) -> Inputs:
+    """The inputs with what a forward pass would have saved of these very ones."""
+    return {**given, **kernel.state(case, **asked_for(kernel, kernel.state, given))}
 
 
 def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     """Shape and dtype of each output; of one that is computed in place, its input's."""
     if kernel.in_place:
         return {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
-    said = kernel.outputs(case, **given)
+    said = kernel.outputs(case, **asked_for(kernel, kernel.outputs, given))
     if not isinstance(said, Output | Mapping):
         raise UsageError(f"outputs() gave a {type(said).__name__}; write Output(M, N), or a dict of them")
     listed = by_name(said)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import compare, operands
-from kernelgate.bench.kernel.card import Kernel
-from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.kernel.card import Kernel, asked_for
+from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.timing import device
 from kernelgate.bench.timing.pool import Pool, outputs, seen_by_oracle
 
@@ -102,7 +103,8 @@ class References:
         simple = simple and all(out.dtype in FLOATS and out.numel() > 0 for out in outs)
         how = self._by_torch if simple else self._by_card
         return [
-            how(outputs(self.pool.arena, self.pool.outputs, slot), *self.right_of(window)) for window, slot in calls
+            how(window, outputs(self.pool.arena, self.pool.outputs, slot), *self.right_of(window))
+            for window, slot in calls
         ]
 
     def _by_device(self, calls: Sequence[tuple[int, int]]) -> list[CallError]:
@@ -124,17 +126,25 @@ class References:
             found.append(device.read_results(results))
         return [_worst(of_call) for of_call in zip(*found, strict=True)]
 
-    def _by_card(self, outs: Tensors, entries: torch.Tensor | None, right: Tensors) -> CallError:
+    def _given(self, window: int, entries: torch.Tensor | None) -> Inputs:
+        """What the kernel got, of these entries of a window, or of all."""
+        size, device = self.pool.size, self.pool.draw.device
+        if self.pool.whole:
+            return self.pool.set_of(size.start(window))
+        local = torch.arange(size.length, device=device) if entries is None else entries
+        return self.pool.part_of(size.start(window) + local)
+
+    def _by_card(self, window: int, outs: Tensors, entries: torch.Tensor | None, right: Tensors) -> CallError:
         """By the card's own comparison; of integers, and where references are not finite, too."""
         pool, made = self.pool, outs
         if entries is not None:
             rows = {name: out.reshape(pool.size.length, -1).index_select(0, entries) for name, out in outs.items()}
             made = {name: seen_by_oracle(pool.kernel, name, row, outs[name]) for name, row in rows.items()}
         wanted = {name: right[name].reshape(one.shape) for name, one in made.items()}
-        found = compare.outputs(pool.kernel, pool.draw.case, made, wanted)
+        found = compare.outputs(pool.kernel, pool.draw.case, made, wanted, partial(self._given, window, entries))
         return CallError(not found.passed, found.max_abs_error)
 
-    def _by_torch(self, outs: Tensors, entries: torch.Tensor | None, right: Tensors) -> CallError:
+    def _by_torch(self, _: int, outs: Tensors, entries: torch.Tensor | None, right: Tensors) -> CallError:
         failed, maxima, means = False, [], []
         for name, out in outs.items():
             wanted = right[name].reshape(-1)
@@ -223,13 +233,14 @@ class Oracle:
         return References(pool, torch.arange(len(sets), device=pool.draw.device), values, limits)
 
     def _right(self, entries: torch.Tensor, wide: bool) -> Tensors:
-        given = self.pool.part_of(entries)
+        kernel = self.pool.kernel
+        given = asked_for(kernel, kernel.oracle, self.pool.part_of(entries))
         exact = (
             operands.exact(given)
             if wide
             else operands.changed(given, lambda one: one.float() if one.is_floating_point() else one)
         )
-        made = operands.named(self.pool.kernel.oracle(self.pool.draw.case, **exact), tuple(self.pool.outs), "oracle()")
+        made = operands.named(kernel.oracle(self.pool.draw.case, **exact), tuple(self.pool.outs), "oracle()")
         for name, value in made.items():
             wanted = len(entries) * self.pool.outs[name].numel() // self.pool.size.length
             if value.numel() != wanted:

@@ -19,7 +19,7 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import compare, loading, operands, triton_runtime
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment, nvml
@@ -238,7 +238,7 @@ class Worker:
         if given is None:
             given = case.given[key] = memory.arguments(case.arena, case.inputs, window, slot)
         if side == "reference":
-            return partial(self.judge.reference, case.axes, **given)
+            return partial(self.judge.reference, case.axes, **asked_for(self.judge, self.judge.reference, given))
         outs = case.outs.get(slot)
         if outs is None:
             outs = case.outs[slot] = memory.outputs(case.arena, case.prepared.outputs, slot)
@@ -276,7 +276,7 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     given = memory.arguments(case.arena, case.inputs, 0, 0)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
     try:
-        judge.reference(case.axes, **tried)
+        judge.reference(case.axes, **asked_for(judge, judge.reference, tried))
     except Exception as error:
         return first_line(error)
     for (name, tensor), (_, old) in zip(operands.tensors(tried), operands.tensors(before), strict=True):

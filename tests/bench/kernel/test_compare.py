@@ -158,7 +158,7 @@ def test_the_worst_of_several_outputs_is_told() -> None:
 
     def worst(**made: float) -> Comparison:
         tensors = {name: torch.tensor([1.0, 1.0, value]) for name, value in made.items()}
-        return compare.outputs(Plain(), case, tensors, right)
+        return compare.outputs(Plain(), case, tensors, right, dict)
 
     assert (worst(a=1.0, b=1.0001, c=1.00001).output, worst(a=1.0, b=1.0001).passed) == ("b", True)
     assert (worst(a=9.0, b=5.0, c=1.0).output, worst(a=9.0, b=5.0).passed) == ("a", False)
