@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.system import lock
+from kernelgate.bench.system import lock, worker
+from kernelgate.bench.system.worker import WorkerProcess
 from tests import faulty
 
 
@@ -21,3 +22,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Library]:
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def apart(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - whose threads it takes back
+    """Workers are processes all the same: a kernel may crash or hang them."""
+    monkeypatch.setattr(worker, "WorkerProcess", WorkerProcess)

@@ -18,6 +18,7 @@ from tests import faulty, registered
 from tests.accuracies import output, side
 from tests.bench.machine import CPU
 
+pytestmark = pytest.mark.usefixtures("in_process")
 CASE = """
 cases = [dict(M=16, N=256, dtype="fp16"), dict(M=16, N=256, dtype="fp32")]
 cpu_cases = cases
@@ -77,7 +78,6 @@ def by_name(check: Check) -> dict[tuple[str, str], OutputAccuracy]:
     return {(one.case, one.distribution): one for one in check.accuracies}
 
 
-@pytest.mark.usefixtures("in_process")
 def test_every_case_as_it_is_timed_and_the_first_in_every_distribution(bench: AccuracyBench) -> None:
     check = bench.measure(RIGHT, TWICE)
     half, single = "m16_n256_fp16", "m16_n256_fp32"
@@ -111,7 +111,6 @@ def oracle(self, case, x):
 """
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(("body", "output"), [(IN_PLACE, "x"), (RETURNS, "out")], ids=["in place", "returned"])
 def test_outputs_are_found_where_the_card_says(bench: AccuracyBench, body: str, output: str) -> None:
     check = bench.measure(RIGHT, TWICE, body)
@@ -121,7 +120,6 @@ def test_outputs_are_found_where_the_card_says(bench: AccuracyBench, body: str, 
         assert max(one.base.maximum) < 0.501 < max(one.head.maximum)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
     check = bench.measure(RIGHT, TWICE, TWO)
     assert check.status == "passed", check.reason
@@ -150,7 +148,6 @@ class Speaking:
         return self.answer
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(
     bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,7 +157,6 @@ def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(
     assert all(max(one.base.maximum) < 0.501 for one in check.accuracies), "entries meet their own oracle"
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("base", "head", "why"),
     [
@@ -176,7 +172,6 @@ def test_what_cannot_be_measured_says_why(bench: AccuracyBench, base: str, head:
     assert check.reason == f"3 of 3 left out, such as m16_n256_fp16: {why}"
 
 
-@pytest.mark.usefixtures("in_process")
 def test_elements_that_are_not_finite_are_counted_and_left_out_of_both(bench: AccuracyBench) -> None:
     check = bench.measure(RIGHT, RIGHT + "; out[0, :2] = float('inf')")
     for one in check.accuracies:
@@ -184,7 +179,6 @@ def test_elements_that_are_not_finite_are_counted_and_left_out_of_both(bench: Ac
         assert one.head == one.base
 
 
-@pytest.mark.usefixtures("in_process")
 def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle(bench: AccuracyBench) -> None:
     check = bench.measure(RIGHT + "; x.zero_()", RIGHT)
     assert [one.identical for one in check.accuracies] == [accuracy.DRAWS] * 3
@@ -192,7 +186,6 @@ def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle
     assert all(max(one.base.maximum) < 0.501 for one in check.accuracies)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_cases_beyond_the_time_are_left_out_and_said(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "BUDGET_S", 1e-9)
     check = bench.measure(RIGHT, OTHER)
@@ -201,7 +194,6 @@ def test_cases_beyond_the_time_are_left_out_and_said(bench: AccuracyBench, monke
     assert check.reason.startswith("3 of 3 left out, such as m16_n256_fp16: the time for it ran out after ")
 
 
-@pytest.mark.usefixtures("in_process")
 def test_fewer_draws_are_better_than_none(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10_000))
     monkeypatch.setattr(accuracy_worker.time, "perf_counter", lambda: float(next(clock)))
@@ -214,7 +206,6 @@ def test_fewer_draws_are_better_than_none(bench: AccuracyBench, monkeypatch: pyt
     )
 
 
-@pytest.mark.usefixtures("in_process")
 def test_one_library_and_a_head_alone_have_nothing_to_compare(bench: AccuracyBench) -> None:
     card, one = bench.card(), bench.library("one", RIGHT)
     chosen = [ChosenCase(card, case) for case in card.suites["cpu"]]
@@ -232,6 +223,7 @@ def test_libraries_that_cannot_share_a_process_are_not_compared(bench: AccuracyB
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("apart")
 def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(bench: AccuracyBench) -> None:
     dies = "import os; os.abort() if x.dtype == torch.float16 and float(x.max()) > 100 else out.copy_(x / 3)"
     check = bench.measure(RIGHT, dies)
@@ -241,7 +233,6 @@ def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(bench: Accurac
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
 def test_attention_that_is_less_accurate_in_each_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "DRAWS", 2)
     base = faulty.build(tmp_path / "base", "accuracy_base", "rounds_once")

@@ -28,6 +28,7 @@ from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
 
+pytestmark = pytest.mark.usefixtures("in_process")
 SEED = 1
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
 
@@ -97,7 +98,6 @@ def test_peaked_inputs_give_one_key_each_that_may_be_seen(causal: bool) -> None:
 # ---- Faults ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
     listed = [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")]
     assert len(listed) == 39
@@ -113,7 +113,6 @@ def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
 def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     every = fuzz_trials.select(SEED, faulty.card(), "cpu", None, ())
     assert len(every) > len(fuzz_trials.trials(SEED, faulty.card(), "cpu"))
@@ -122,7 +121,6 @@ def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     assert [result.id for result in done.results] == [trial.id for trial in every]
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
@@ -144,7 +142,6 @@ def test_what_is_wrong_is_named_with_its_place(
     assert fuzz.failure(result) in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("in_process")
 def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build, causal: list[str], full: list[str]) -> None:
     ids = [causal[0], full[0], *causal[1:5], full[1]]
     done = run(built("raises_if_causal"), ids)
@@ -153,6 +150,7 @@ def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build, causal
     assert done.results[0].max_abs_error is None
 
 
+@pytest.mark.usefixtures("apart")
 def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[str], full: list[str]) -> None:
     done = run(built("crashes_if_causal"), [full[0], causal[0], full[1]])
     assert [result.passed for result in done.results] == [True, False, True]
@@ -160,6 +158,7 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("apart")
 def test_a_hang_fails_its_case_and_the_list_goes_on(
     built: Build, causal: list[str], full: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +169,7 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("apart")
 def test_crashes_leave_the_rest_to_be_tried(built: Build, causal: list[str], full: list[str]) -> None:
     """However many: each has a process of its own."""
     done = run(built("crashes_if_causal"), [*causal[:4], *full[:3]])
@@ -198,7 +198,6 @@ PLAIN = "s65_b1_h2_d64_fp32_causal_scale0.125_distribution-normal_way-plain"
 TIMED = "s512_b1_h8_d64_fp32_causal_distribution-normal_way-plain"
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("head", "base", "case", "blocks", "did"),
     [
@@ -226,7 +225,6 @@ def test_what_the_base_does_alike_does_not_block(
     assert result.timed == (case == TIMED)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_what_both_refuse_is_right(built: Build) -> None:
     done = fuzz.run(built("raises_if_causal"), faulty.card(), SEED, CPU, [PLAIN], base=built("raises_if_causal"))
     (result,) = done.results
@@ -247,7 +245,6 @@ def test_the_base_is_tried_again_where_the_head_fails_only_sometimes(
     assert next(outcomes, None) is None
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_base_that_cannot_be_loaded_excuses_nothing(built: Build, tmp_path: Path) -> None:
     broken = faulty.build(tmp_path / "broken", "fuzz_broken_base")
     broken.path.write_bytes(b"no library")
@@ -256,7 +253,6 @@ def test_a_base_that_cannot_be_loaded_excuses_nothing(built: Build, tmp_path: Pa
     assert (done.reason or "").startswith("the base could not be tried: ")
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_library_that_cannot_be_loaded(tmp_path: Path) -> None:
     broken = faulty.build(tmp_path / "broken", "fuzz_broken")
     broken.path.write_bytes(b"no library")
@@ -272,7 +268,6 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_command_of_a_failure_repeats_it(built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library = built("slightly_wrong")
     failed = run(library, ["edge_s63", "edge_s65"], seed=11).results[1]

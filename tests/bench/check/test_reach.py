@@ -74,11 +74,12 @@ def chosen(
     return reach.choose(made, CARD, L4, patience_s), child
 
 
-def test_the_cards_own_cases_are_enough_where_they_launch_every_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cards_own_cases_are_enough_and_what_no_case_launches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0], "fill"], [KERNELS[1]]])
     assert [case.id for case in found.cases] == OWN
-    assert (found.unreached, found.unknown) == ((), None)
-    assert child.answers == []
+    assert (found.unreached, found.unknown, child.answers) == ((), None, [])
+    found, _ = chosen(monkeypatch, library(*KERNELS, "never"), [[KERNELS[0]], [KERNELS[1]], *[["fill"]] * 200])
+    assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, ("never",), None)
 
 
 def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_first(
@@ -95,16 +96,6 @@ def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_fi
     assert len(child.asked) == len(OWN) + len(fuzz_trials.trials(0, CARD, "cuda")) + len(
         {case.id for name in ("pr", "full", "ladder", "smoke") for case in CARD.suites[name]}
     )
-
-
-def test_a_kernel_that_no_case_launches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = chosen(monkeypatch, library(*KERNELS, "never"), [[KERNELS[0]], [KERNELS[1]], *[["fill"]] * 200])
-    assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, ("never",), None)
-
-
-def test_kernels_of_other_targets_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = chosen(monkeypatch, library(*KERNELS, target="sm_90a"), [])
-    assert found.unknown == "which kernels these cases launch is not known: nothing is known of the library's kernels"
 
 
 def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,12 +134,12 @@ def test_loading_torch_is_no_time_of_the_cases_and_has_a_limit(monkeypatch: pyte
     assert [case.id for case in found.cases] == OWN
 
 
-def test_without_facts_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_facts_of_this_gpu_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = "which kernels these cases launch is not known: "
     found, _ = chosen(monkeypatch, library(facts_missing="cuobjdump is missing"), [])
-    assert ([case.id for case in found.cases], found.unknown) == (
-        OWN,
-        "which kernels these cases launch is not known: cuobjdump is missing",
-    )
+    assert ([case.id for case in found.cases], found.unknown) == (OWN, f"{unknown}cuobjdump is missing")
+    found, _ = chosen(monkeypatch, library(*KERNELS, target="sm_90a"), [])
+    assert found.unknown == f"{unknown}nothing is known of the library's kernels"
 
 
 def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() -> None:

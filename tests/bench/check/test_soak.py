@@ -26,6 +26,7 @@ from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
 
+pytestmark = pytest.mark.usefixtures("in_process")
 ID = "s{}_b1_h2_d64_{}_causal_scale0.5_distribution-{}_way-plain"
 SMALLEST = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
 
@@ -66,7 +67,6 @@ def files(corpus: Path, group: str) -> list[str]:
     )
 
 
-@pytest.mark.usefixtures("in_process")
 def test_failures_are_kept_made_small_and_tried_first_the_next_time(
     built: Build, tmp_path: Path, drawn: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,7 +83,6 @@ def test_failures_are_kept_made_small_and_tried_first_the_next_time(
     assert files(tmp_path, "failed") == [SMALLEST, SMALLEST]
 
 
-@pytest.mark.usefixtures("in_process")
 def test_of_each_kind_the_trial_nearest_to_its_limit_is_kept(
     built: Build, tmp_path: Path, drawn: Callable[..., None]
 ) -> None:
@@ -94,7 +93,6 @@ def test_of_each_kind_the_trial_nearest_to_its_limit_is_kept(
     assert {one.error_ratio for one in kept} == {ratio for _, ratio in done.nearest.values()}
 
 
-@pytest.mark.usefixtures("in_process")
 def test_it_ends_after_enough_failures(
     built: Build, tmp_path: Path, drawn: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +102,6 @@ def test_it_ends_after_enough_failures(
     assert (done.failed, "ended after 2 failures" in done.summary()) == (2, True)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_an_interrupt_says_what_was_found(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +119,6 @@ def test_an_interrupt_says_what_was_found(
     assert re.search(r"soak attention: 3 tried in \d:\d\d:\d\d, 0 failed; kept in ", capsys.readouterr().err)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_repositorys_own_failures_are_tried_before_the_list(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +130,6 @@ def test_the_repositorys_own_failures_are_tried_before_the_list(
     assert done.results[0].repeat == f"kernelgate fuzz --seed 9 --case attention/{SMALLEST}"
 
 
-@pytest.mark.usefixtures("in_process")
 def test_what_there_is_no_time_for_is_counted(
     built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +163,7 @@ def test_bad_words(words: list[str], says: str, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.usefixtures("apart")
 def test_whatever_ends_a_soak_its_corpus_is_whole(built: Build, tmp_path: Path, number: signal.Signals) -> None:
     library, corpus = built("none"), tmp_path / "corpus"
     words = ["fuzz", "--hours", "1", "--library", str(library.folder), "--corpus", str(corpus)]

@@ -15,6 +15,7 @@ from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
 
+pytestmark = pytest.mark.usefixtures("in_process")
 PLAIN = "d64_fp32_scale1_distribution-normal_way-plain"
 LARGE = "s{}_b2_h3_d64_bf16_causal_scale-0.75_distribution-peaked_way-{}"
 
@@ -36,7 +37,6 @@ def examined(library: Library, id_: str) -> FailureFacts:
         return trials.examined(process, trial, outcome)
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("fault", "failing", "smallest"),
     [
@@ -54,7 +54,6 @@ def test_a_failure_becomes_the_smallest_case(built: Build, fault: str, failing: 
     assert [one.message for one in again.results] == [facts.fault], "the command repeats it"
 
 
-@pytest.mark.usefixtures("in_process")
 def test_what_only_a_way_of_calling_shows_keeps_that_way(built: Build) -> None:
     facts = examined(built("ignores_strides"), "s9_b2_h3_d64_fp16_scale0.125_distribution-mixed_way-gaps")
     assert facts.smallest is not None
@@ -62,20 +61,17 @@ def test_what_only_a_way_of_calling_shows_keeps_that_way(built: Build) -> None:
     assert facts.smallest.distribution == "normal"
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_smallest_stays_as_it_is(built: Build) -> None:
     facts = examined(built("skips_last_row"), f"s1_b1_h1_{PLAIN}")
     assert (facts.smallest, facts.alone) == (None, True)
 
 
-@pytest.mark.usefixtures("in_process")
 def test_what_fails_only_sometimes_is_not_made_smaller(built: Build) -> None:
     facts = examined(built("wrong_in_the_first_two_calls"), LARGE.format(65, "plain"))
     assert facts == FailureFacts(5, 1)
     assert facts.words == "it fails only sometimes: in 1 of 5 runs of this very case"
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_run_says_the_smallest_case_of_its_first_failures(
     built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +93,7 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("apart")
 def test_a_crash_becomes_smaller_too(built: Build) -> None:
     facts = examined(built("crashes_from_37_keys_on"), LARGE.format(130, "plain"))
     assert facts.smallest is not None
@@ -105,6 +102,7 @@ def test_a_crash_becomes_smaller_too(built: Build) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("apart")
 def test_a_hang_becomes_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "PATIENCE_S", 6.0)
     monkeypatch.setattr(trials, "SHRINK_PATIENCE_S", 6.0)

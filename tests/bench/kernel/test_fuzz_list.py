@@ -23,7 +23,7 @@ def attention(seed: int, device: DeviceKind) -> dict[str, Trial]:
 
 
 @pytest.mark.parametrize(("device", "dtypes"), [("cuda", {"fp16", "bf16"}), ("cpu", {"fp32", "fp16", "bf16"})])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 4])
 def test_every_combination_is_run_every_time(device: DeviceKind, dtypes: set[str], seed: int) -> None:
     trials = attention(seed, device).values()
     seen = {(trial.axes["dtype"], trial.axes["causal"], trial.distribution) for trial in trials}

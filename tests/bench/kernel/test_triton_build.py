@@ -110,41 +110,24 @@ def of(made: Compiled, way: str, target: str = "sm_80") -> dict[str, str | None]
     return {one.name: one.config for one in kernels if one.case.partition("_")[2] == way and one.timed}
 
 
-def test_every_wrapper_runs_as_on_a_gpu(made: Compiled) -> None:
+def test_every_wrapper_runs_as_on_a_gpu_of_its_target(made: Compiled) -> None:
+    """Each target has a process: the package keeps what it heard of the capability when it was imported."""
     assert [one for one in made.skipped if "faults" not in one] == []
     assert "n4096_faults.caught" not in made.skipped
-
-
-def test_kernels_are_named_by_the_case_that_needs_another_one(made: Compiled) -> None:
-    assert list(of(made, "plain.scale")) == ["scale_kernel"]
-    assert list(of(made, "plain.twice")) == [
-        "scale_kernel at n4096_plain.twice",
-        "scale_kernel at n4096_plain.twice #2",
-    ]
-    timed = [(one.target, one.name) for one in made.kernels if one.timed]
-    assert len(timed) == len(set(timed))
-
-
-def test_each_target_has_a_process_of_its_own(made: Compiled) -> None:
-    """The package keeps what it heard of the capability when it was imported, and of the multiprocessors later."""
     assert "hopper_kernel" not in of(made, "wrappers.by_capability", "sm_80")
     assert "hopper_kernel" in of(made, "wrappers.by_capability", "sm_90")
-
-
-def test_operators_of_torch(made: Compiled) -> None:
     assert made.operators == {"probed_lib::copied", "probed_ops::scale", "probed_ops::traced"}
     assert len(of(made, "operators.by_name")) == 3
 
 
-def test_autotuned_kernels_are_compiled_in_every_configuration_that_is_possible(made: Compiled) -> None:
-    assert of(made, "tuned.scale") == {
-        f"tuned_kernel[{config}]": config
-        for config in ("BLOCK=128, warps=2, stages=3", "BLOCK=4096, warps=8, stages=3")
-    }
+def test_kernels_are_named_by_the_case_that_needs_another_one_and_by_configuration(made: Compiled) -> None:
+    twice = "scale_kernel at n4096_plain.twice"
+    assert (list(of(made, "plain.scale")), list(of(made, "plain.twice"))) == (["scale_kernel"], [twice, f"{twice} #2"])
+    timed = [(one.target, one.name) for one in made.kernels if one.timed]
+    assert len(timed) == len(set(timed))
+    configs = ("BLOCK=128, warps=2, stages=3", "BLOCK=4096, warps=8, stages=3")
+    assert of(made, "tuned.scale") == {f"tuned_kernel[{config}]": config for config in configs}
     assert of(made, "tuned.single") == {"single_kernel": None}
-
-
-def test_fuzzed_cases_need_one_configuration_and_more_kinds_of_arguments(made: Compiled) -> None:
     fuzzed = [one for one in made.kernels if not one.timed and one.target == "sm_90"]
     assert [one.case for one in fuzzed if one.function == "scale_kernel"] == ["n17_plain.scale"]
     assert {one.config for one in fuzzed} == {None}
@@ -250,19 +233,15 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
     assert caught.value.first.startswith("my_kernels/__init__.py:1: ModuleNotFoundError: No module named 'nonesuch'")
 
 
-def test_a_package_that_needs_a_real_gpu_to_be_imported_is_compiled_there(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "my_kernels.py").write_text("import torch\nraise RuntimeError('no driver\\nfound')\n")
-    made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
-    assert made.kernels == ()
-    assert made.skipped == {"n4096_plain.scale": "my_kernels.py:2: RuntimeError: no driver"}
+def test_what_needs_a_real_gpu_or_has_no_triton_is_no_error(tmp_path: Path) -> None:
+    def built_of(name: str, code: str) -> Compiled:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "my_kernels.py").write_text(code)
+        return compiled(request(library(tmp_path / f"{name}.library", tmp_path / name), [case("plain.scale")]))
 
-
-def test_a_package_without_triton_has_nothing_to_compile(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "my_kernels.py").write_text("class plain:\n    def scale(x, out):\n        raise SystemExit\n")
-    made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
-    assert made == Compiled()
+    made = built_of("gpu", "import torch\nraise RuntimeError('no driver\\nfound')\n")
+    assert made == Compiled(skipped={"n4096_plain.scale": "my_kernels.py:2: RuntimeError: no driver"})
+    assert built_of("torch", "class plain:\n    def scale(x, out):\n        raise SystemExit\n") == Compiled()
     assert triton_build.facts(tmp_path / "cache", ()).missing == "no Triton kernel was compiled for a timed case"
 
 

@@ -121,18 +121,16 @@ def test_an_impossible_configuration_is_left_out(launches: Launches, monkeypatch
     assert caught.value is first
 
 
-def test_one_configuration_by_a_text(launches: Launches) -> None:
+def test_one_configuration_by_a_text_which_gives_way_where_it_cannot_run(
+    launches: Launches, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [f"fuzz_{number:02}" for number in range(32)]
     for text in texts + texts:
         with triton_runtime.one_config(text):
             assert str(scale[(1,)](None, 100)).startswith("launched")
     ran = blocks(launches)
-    assert ran[:32] == ran[32:]
-    assert set(ran) == {64, 128, 256}
-    assert scale.cache == {}
-
-
-def test_a_configuration_that_cannot_run_gives_way(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (ran[:32], set(ran), scale.cache) == (ran[32:], {64, 128, 256}, {})
+    launches.clear()
     impossible = OutOfResources(1, 0, "shared memory")
     tried = refusing(monkeypatch, {64: impossible, 128: impossible})
     for number in range(8):

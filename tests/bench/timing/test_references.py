@@ -134,6 +134,10 @@ def test_the_oracle_is_asked_in_slices_that_fit_into_memory(tmp_path: Path, monk
 
 OF_INTEGERS = "def outputs(self, case, x, y):\n    return Output(case.M, case.N, dtype='int32')\n"
 OWN_RULE = "def compare(self, case, name, out, expected):\n    return {}\n"
+BY_INPUTS = """
+def compare(self, case, name, out, expected, inputs, outputs):
+    return (outputs[name] - self.oracle(case, **inputs)).abs() <= 1e-3
+"""
 BODIES = {
     "windows": (ROWS, AXES),
     "sets": (SUM, AXES),
@@ -144,6 +148,8 @@ BODIES = {
         ROWS + "def compare(self, case, name, out, expected):\n    return bool((out == expected).all())\n",
         AXES,
     ),
+    "rule beside inputs": (ROWS + BY_INPUTS, AXES),
+    "rule beside the inputs of a set": (SUM + BY_INPUTS, AXES),
 }
 
 
@@ -234,7 +240,7 @@ def oracle(self, case, x):
 # Where a part has references
 
 
-@pytest.mark.parametrize("own", ["", OWN_RULE.format("out == expected")])
+@pytest.mark.parametrize("own", ["", OWN_RULE.format("out == expected"), BY_INPUTS])
 def test_where_rows_have_references_the_others_are_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str
 ) -> None:
