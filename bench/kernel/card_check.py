@@ -125,7 +125,8 @@ def check(library: Library, card: CardFacts) -> CheckedCard:
     if one := told.mistake:
         return CheckedCard((_mistake(card, one.member, one.text, one.line),), "")
     if must_run:
-        return CheckedCard((), "call() and oracle() agree on the CPU")
+        fit = "operators fit call(); " if library.manifest.kind == "extension" else ""
+        return CheckedCard((), f"{fit}call() and oracle() agree on the CPU")
     fit = "inputs(), outputs(), oracle() and compare() fit each other"
     if library.manifest.kind == "package" and not told.not_run:
         return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
-from kernelgate.bench.kernel.card import Kernel
+from kernelgate.bench.kernel.card import AxisError, Kernel
 
 _numbers = count()
 _STABLE_CALL = " API call failed at "
@@ -36,7 +36,7 @@ def mistake_of(path: Path, member: str, error: BaseException) -> CardError:
     """An exception of the card's own code, at the last of its lines that took part."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.absolute())]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
-    quoted = isinstance(error, KernelgateError) or not str(error).strip()
+    quoted = isinstance(error, KernelgateError | AxisError) or not str(error).strip()
     kind = "" if quoted else f"{type(error).__name__}: "
     return CardError(str(path), line, member, f"{kind}{first_line(error)}")
 

@@ -67,7 +67,9 @@ def trial(tmp_path: Path, request: pytest.FixtureRequest) -> TriedCard:
 
 def test_a_right_card_has_no_mistakes(trial: TriedCard) -> None:
     card, library = trial.both()
-    assert card_check.check(library, card) == CheckedCard((), "call() and oracle() agree on the CPU")
+    assert card_check.check(library, card) == CheckedCard(
+        (), "operators fit call(); call() and oracle() agree on the CPU"
+    )
 
 
 ORACLE, LAST = "def oracle(self, case, x, bias):", "return x + bias"
