@@ -28,7 +28,6 @@ from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
-from kernelgate.bench.system import environment
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 if TYPE_CHECKING:
@@ -138,6 +137,8 @@ def _too_large(card: CardFacts) -> Iterator[CardError]:
     ram = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     most, whose = (MOST_GPU_BYTES, "no GPU has more than")
     if archs.gpus_at_hand():
+        from kernelgate.bench.system import environment  # who only judges loads this module, too
+
         device = environment.describe().device
         most, whose = device.memory_bytes or most, f"{device.name} has"
     for name, suite in card.suites.items():

@@ -24,9 +24,8 @@ FUZZ = 'fuzz = dict(M=range(1, 20), N=(7, 64), K=3)\ncases = [dict(M=4, N=8, K=3
 def documented(heading: str) -> list[str]:
     """The members of a section's code blocks, as a class has them."""
     section = PAGE.split(f"### {heading}\n")[1].split("\n### ")[0]
-    return [
-        re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in re.findall(r"```python\n(.*?)```", section, re.S)
-    ]
+    blocks = re.findall(r"```python\nclass \w+\(Kernel\):\n(.*?)```", section, re.DOTALL)
+    return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks]
 
 
 ARGMAX, TOP_K, DROPOUT, _ = documented("Unordered and random results")
