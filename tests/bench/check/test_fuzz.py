@@ -22,7 +22,7 @@ from kernelgate.bench.check.trials import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import compare, fuzz_trials, loading
 from kernelgate.bench.kernel.card import CaseAxes
-from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
+from kernelgate.bench.kernel.operands import Draw, Inputs
 from kernelgate.bench.record import Check
 from kernelgate.ci.commands import cli
 from tests import faulty
@@ -30,7 +30,6 @@ from tests.bench.machine import CPU
 
 pytestmark = pytest.mark.usefixtures("in_process")
 SEED = 1
-DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
 
 Build = Callable[[str], Library]
 
@@ -58,20 +57,10 @@ def run(library: Library, ids: list[str] | None = None, seed: int = SEED) -> Che
 # ---- Inputs ----------------------------------------------------------------------------------------------------------
 
 
-def inputs(distribution: str, dtype: str, causal: bool = False) -> Inputs:
-    axes = {"S": 200, "B": 2, "H": 2, "D": 64, "dtype": dtype, "causal": causal, "distribution": distribution}
+def inputs(distribution: str, dtype: str) -> Inputs:
+    axes = {"S": 200, "B": 2, "H": 2, "D": 64, "dtype": dtype, "causal": False, "distribution": distribution}
     case = CaseAxes({**axes, "scale": 0.125})
     return loading.load(faulty.CARD).inputs(case, Draw(case, "cpu", 5, distribution))
-
-
-def test_inputs_are_finite_and_large_scores_overflow_where_the_maximum_is_not_taken_off() -> None:
-    for distribution in DISTRIBUTIONS:
-        for tensor in inputs(distribution, "fp16").values():
-            assert tensor.dtype == TORCH_DTYPES["fp16"]
-            assert torch.isfinite(tensor).all()
-            assert tensor.count_nonzero() > 0.9 * tensor.numel()
-    given = inputs("large", "fp32")
-    assert (given["q"] @ given["k"].transpose(-1, -2) * 0.125).exp().isinf().any()
 
 
 @pytest.mark.parametrize(("distribution", "passes"), [("tiny", False), (None, True)])
@@ -82,17 +71,6 @@ def test_tiny_values_are_checked_at_their_own_scale(distribution: str | None, pa
     case = CaseAxes({**axes, "distribution": distribution} if distribution else axes)
     (right,) = compare.expected(kernel, case, inputs("tiny", "fp16"), ("out",)).values()
     assert compare.output(kernel, case, "out", torch.zeros_like(right).half(), right).passed == passes
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_peaked_inputs_give_one_key_each_that_may_be_seen(causal: bool) -> None:
-    given = inputs("peaked", "fp32", causal)
-    scores = given["q"] @ given["k"].transpose(-1, -2) * 0.125
-    if causal:
-        scores = scores.masked_fill(torch.ones(200, 200, dtype=torch.bool).triu(1), -torch.inf)
-    weights, keys = scores.softmax(-1).max(-1)
-    assert weights.median() > 0.99
-    assert len(keys.unique()) > 50
 
 
 # ---- Faults ----------------------------------------------------------------------------------------------------------
