@@ -6,6 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol, TypeVar
@@ -126,6 +127,8 @@ class Runner:
 class Team:
     verifier: Asked
     measured: tuple[Asked, ...]
+    quiet: Callable[[], AbstractContextManager[None]] = nullcontext
+    """While it lasts, processes that start beside this team take nothing of the machine."""
 
 
 @dataclass
@@ -214,9 +217,10 @@ def batch(
         )
         update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
         asked = how.model_copy(update=update)
-        begun = time.perf_counter()
-        answer = measured.ask(asked, protocol.BatchDone)
-        took_us = (time.perf_counter() - begun) * 1e6
+        with team.quiet():
+            begun = time.perf_counter()
+            answer = measured.ask(asked, protocol.BatchDone)
+            took_us = (time.perf_counter() - begun) * 1e6
         if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
             raise ProcessError(f"{measured.name} answered a batch with times of other samples")
         case.busy_us += sum(answer.times_us)

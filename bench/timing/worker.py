@@ -8,9 +8,11 @@ in here, and the record says so.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,6 +39,7 @@ from kernelgate.bench.timing.protocol import (
     CaseOpened,
     CasePrepared,
     Finish,
+    ImportAhead,
     NamedInput,
     OpenCase,
     Start,
@@ -286,8 +289,12 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     return None
 
 
-def make_calls(request: TimingRequest, leader: Leader) -> None:
-    """Loads the libraries, then answers the leader, step by step."""
+def make_calls(ahead: ImportAhead, leader: Leader) -> None:
+    """Imports what it is told; then, when its turn comes, loads the libraries, and answers the leader, step by step."""
+    for name in ahead.modules:
+        with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
+            importlib.import_module(name)
+    request = leader.receive(TimingRequest)
     try:
         with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
             if request.device == "cpu":

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
-from kernelgate.bench.timing import paired, pool, process
+from kernelgate.bench.timing import case_timing, paired, pool, process
 from kernelgate.bench.timing.case_timing import CaseResult, Runner, Team
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE, Turn
@@ -41,9 +42,10 @@ from kernelgate.bench.timing.protocol import (
     Start,
     TimingRequest,
 )
+from tests import registered
 from tests.bench.in_process import ThreadWorker
 from tests.bench.machine import CPU
-from tests.bench.timing.conftest import INTO, KindBench, calls, codes, roles
+from tests.bench.timing.conftest import INTO, KERNEL, KindBench, calls, codes, roles
 from tests.bench.timing.simulated import CASE, SimulatedProcess
 from tests.processes import alive
 
@@ -188,6 +190,53 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     answers = [set(json.loads(line)) for line in overheard.answered[process.VERIFIER]]
     told = [names for names in answers if names not in (set(CasePrepared.model_fields), set(CaseChecked.model_fields))]
     assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(Planned.model_fields)}
+
+
+def test_a_process_imports_ahead_what_its_own_sides_will_import_and_no_other_ones(
+    bench: KindBench, overheard: Overheard
+) -> None:
+    """The next ones start while one is timed; the last witness has none after it."""
+    base, head = (
+        registered.build(bench.folder / name, f"{bench.name}_{name}", KERNEL, "kind", imports=(name, "colorsys"))
+        for name in ("chunk", "sndhdr")
+    )
+    done = bench.run(bench.part(bench.card(), base, head), rounds=2, processes=2, witness=True)
+    assert roles(done) == ["paired", "paired", "witness"]
+    told = [json.loads(line)["modules"] for line in overheard.sent[process.WORKER] if '"modules"' in line]
+    both = ["chunk", "colorsys", "sndhdr"]
+    of_turns = [sorted(one) for one in told]
+    assert of_turns[:4] == [both] * 4, "the first two, and two that wait for the witness"
+    assert sorted(of_turns[4:]) == [["chunk", "colorsys"], ["colorsys", "sndhdr"]]
+    assert not [one for one in told if one[-1] == "colorsys" and len(one) == 3], "in the order of the imports"
+
+
+@pytest.mark.parametrize(("device", "cores", "paused"), [("cpu", 64, True), ("cuda", 2, True), ("cuda", 16, False)])
+def test_what_starts_early_stands_still_while_it_would_disturb_a_batch(
+    device: str, cores: int, paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doing: list[str] = []
+
+    @contextmanager
+    def pausing() -> Iterator[None]:
+        doing.append("paused")
+        yield
+        doing.append("on")
+
+    monkeypatch.setattr(process.environment, "kind", lambda _: device)
+    monkeypatch.setattr(process.os, "sched_getaffinity", lambda _: range(cores))
+    setup = process.Setup(CPU, process.Measuring(1), SimpleNamespace(paused=pausing))  # type: ignore[arg-type]
+    simulated = SimulatedProcess({"base": 10.0, "head": 10.0})
+    answer = simulated._answer
+
+    def heard(asked: Any) -> Any:
+        doing.append(type(asked).__name__)
+        return answer(asked)
+
+    monkeypatch.setattr(simulated, "_answer", heard)
+    setup.verifier = simulated
+    (team,) = setup.teams((simulated,))
+    case_timing.time_rounds(team, simulated.samples(), 1, lambda: None)
+    assert doing == ["PlanCalls", *(["paused", "Batch", "on"] if paused else ["Batch"]), "CheckCalls"]
 
 
 @pytest.fixture
