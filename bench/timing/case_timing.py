@@ -92,6 +92,8 @@ class Runner:
     name: str
     patience_s: float
     sides: tuple[record.Side, ...] = ()
+    returns: bool = False
+    """Whether some calls of the case return new tensors."""
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
@@ -228,7 +230,6 @@ def batch(
             return []
         looked = protocol.CheckCalls(
             sides=tuple(side for side in sides for _ in range(repeats)),
-            copied=answer.copied,
             busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
             samples=len(sides),
         )
@@ -271,6 +272,7 @@ def prepared(
         opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried)
         answer = one.ask(opened, protocol.CaseOpened)
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
+        one.returns = answer.returns
         if answer.returns:
             text = (
                 "calls return new tensors: each allocates its output, so that the sides write to different addresses "

@@ -297,7 +297,7 @@ class Alone:
         self, team: Team, measured: Asked, calls: int, inputs: Literal["next", "again", "new"] = "next"
     ) -> Sample:
         """A batch, whose outputs are compared, too: its time from asking for it to its end."""
-        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs), protocol.Planned)
+        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs, keep=True), protocol.Planned)
         [side] = measured.sides
         made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
         how = protocol.Batch(
@@ -310,11 +310,15 @@ class Alone:
         measured.ask(how, Ready)
         with team.quiet():
             begun = time.perf_counter()
-            answer = measured.ask(protocol.Start(), protocol.BatchDone)
+            measured.send(protocol.Start())
+            if measured.returns and calls:
+                measured.answer(Ready)
+                measured.send(protocol.Keep(calls=planned.kept))
+            answer = measured.answer(protocol.BatchDone)
             took_us = (time.perf_counter() - begun) * 1e6
         self.samples.busy_us += took_us
         self.queued_us = max(self.queued_us, answer.queued_us)
-        looked = protocol.CheckCalls(sides=(side,) * calls, copied=answer.copied, busy_us=took_us, samples=1)
+        looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         return Sample(side, took_us, None, probed_us=probed[0].us if probed else None)
 

@@ -67,6 +67,8 @@ class CaseVerifier:
         self.tallies: dict[record.Side, CallTally] = {}
         self.planned: list[tuple[int, int]] = []
         self._again: list[bool] = []
+        self._kept: list[int] | None = None
+        """The calls to be compared, where that was said when they were planned."""
         self._busy_us = self._drawing_us = self._draw_cost_us = self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
@@ -110,7 +112,7 @@ class CaseVerifier:
             for given in self.pool.inputs
         )
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next", keep: bool = False) -> Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
         with self._spending():
             if inputs == "new":
@@ -126,6 +128,7 @@ class CaseVerifier:
                 windows.append(self.order.take())
             slots = list(range(count)) if count <= self.slots else [at % self.slots for at in range(count)]
             self.planned = list(zip(windows, slots, strict=True))
+            self._kept = self._chosen(range(count)) if keep else None
             if self.pool.kernel.in_place:
                 for window, slot in self.planned:
                     self.pool.restore(window, slot)
@@ -134,7 +137,7 @@ class CaseVerifier:
             synchronize(self.device)
         told = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
-        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told)
+        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, kept=tuple(self._kept or ()))
 
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
@@ -173,7 +176,8 @@ class CaseVerifier:
                     tally.made += 1
                     tally.repeated += again
             begun = time.perf_counter()
-            chosen = self._chosen(asked)
+            made = [at for at, side in enumerate(asked.sides) if side != "reference"]
+            chosen = self._chosen(made) if self._kept is None else self._kept
             errors = self.references.compare([self.planned[at] for at in chosen])
             synchronize(self.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
@@ -183,13 +187,11 @@ class CaseVerifier:
             synchronize(self.device)
         return Checked(probed=self._probed(asked.samples))
 
-    def _chosen(self, asked: CheckCalls) -> list[int]:
-        made = [at for at, side in enumerate(asked.sides) if side != "reference"]
-        lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
-        known = self.references.comparable([self.planned[at][0] for at in lying])
-        able = [at for at, is_known in zip(lying, known, strict=True) if is_known]
+    def _chosen(self, made: Sequence[int]) -> list[int]:
+        known = self.references.comparable([self.planned[at][0] for at in made])
+        able = [at for at, is_known in zip(made, known, strict=True) if is_known]
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
-        count = max(1, round(share * len(made)))
+        count = max(1, round(share * len(made))) if made else 0
         return sorted(self.rng.sample(able, min(count, len(able))))
 
     def _poison(self, used: int) -> None:
@@ -276,7 +278,7 @@ class Verifier:
         if case is None:
             raise KernelgateError("no case is prepared")
         if isinstance(message, PlanCalls):
-            return case.plan(message.count, message.inputs)
+            return case.plan(message.count, message.inputs, message.keep)
         if isinstance(message, CheckCalls):
             return case.check(message)
         closed, on_gpu = case.close(), case.device == "cuda"
