@@ -19,6 +19,7 @@ from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan
 from kernelgate.bench.timing.pool import Pool
 from kernelgate.bench.timing.protocol import BatchDone
+from kernelgate.ci.judge import correctness
 from tests import registered
 from tests.bench.in_process import ThreadLeader
 from tests.bench.timing.conftest import CASE, INTO, KERNEL, KindBench, calls, codes, looked_at, roles
@@ -84,6 +85,18 @@ def test_nothing_that_a_measured_process_says_keeps_a_call_from_being_compared(
     for each in (honest, done):
         assert calls(each, alone)["base"].failed == 0
         assert 0 < calls(each, alone)["head"].failed < (calls(each, alone)["head"].compared or 0)
+
+
+@pytest.mark.parametrize("value", ["1e30", "-3e38", "float('inf')"])
+def test_an_error_beyond_all_numbers_is_a_wrong_output_of_the_head_like_any_other(bench: KindBench, value: str) -> None:
+    part = bench.against(f"out.copy_(x + y); out[0, 0] = {value}")
+    done = bench.run(part, rounds=10)
+    assert record.read(bench.path) == done
+    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, calls(done)["head"].compared)
+    assert done.processes[0].timings[0].errors["head"].maximum == (None if "inf" in value else record.LARGEST)
+    said = correctness.wrong_outputs(done)[CaseKey("kind", "m8_n16_fp32")].message
+    assert said.startswith("the head's timed output is wrong in ")
+    assert ("largest error over 1e+21" in said) == ("inf" not in value)
 
 
 def test_without_fresh_inputs_a_kernel_in_place_would_be_wrong(
