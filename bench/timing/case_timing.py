@@ -72,7 +72,12 @@ class LoadError(ProcessError):
 
 
 class NotSharedError(Exception):
-    """The measured process cannot map the verifier's memory."""
+    """A process says that it cannot share memory, or map the verifier's."""
+
+    def __init__(self, text: str, by_verifier: bool) -> None:
+        super().__init__(text)
+        self.by_verifier = by_verifier
+        """A measured process may say anything."""
 
 
 class Asked(Protocol):
@@ -114,7 +119,7 @@ class Runner:
 
     def _error(self, error: WorkerError) -> Exception:
         if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
-            return NotSharedError(str(error))
+            return NotSharedError(str(error), by_verifier=not self.sides)
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
         if self.worker.doing.loading:
             return LoadError(fault)

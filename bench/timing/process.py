@@ -27,12 +27,22 @@ from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.environment import DeviceKind
-from kernelgate.bench.system.worker import Ready, WorkerPool
+from kernelgate.bench.system.worker import Message, Ready, WorkerPool
 from kernelgate.bench.timing import case_timing, protocol
-from kernelgate.bench.timing.case_timing import Asked, CaseResult, CaseSamples, NotSharedError, Runner, Sample, Team
+from kernelgate.bench.timing.case_timing import (
+    Asked,
+    CaseResult,
+    CaseSamples,
+    NotSharedError,
+    ProcessError,
+    Runner,
+    Sample,
+    Team,
+)
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
+MAPS_MEMORY = "kernelgate.bench.timing.verifier:map_memory"
 FIRST = {VERIFIER: 1, WORKER: 1}
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
@@ -152,11 +162,14 @@ def alternating_because(reason: str) -> record.Note:
 def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     """Times the cases in fresh processes. Raises ProcessError.
 
-    Where memory cannot be shared, the verifier works in the measured process from now on.
+    Where the verifier cannot share memory, or no process can map it, it works in the measured process from now on.
     """
     try:
         return _timed(setup, turn, advance)
     except NotSharedError as refusal:
+        if not refusal.by_verifier and _maps_memory(setup):
+            text = f"{turn.name} says that it cannot map memory, which a process without a kernel can: {refusal}"
+            raise ProcessError(text) from None
         setup.hosted = True
         done = _timed(setup, turn, advance)
         text = (
@@ -164,6 +177,20 @@ def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
             f"({refusal})"
         )
         return replace(done, notes=(*done.notes, record.Note(code="verified_in_process", text=text)))
+
+
+def _maps_memory(setup: Setup) -> bool:
+    """Whether a fresh process, which no side's code is in, maps memory of the verifier."""
+    verifier = setup.teams(())[0].verifier
+    probe = Runner(setup.workers.take(MAPS_MEMORY), "a process without a kernel", setup.how.patience_s)
+    try:
+        shared = verifier.ask(protocol.ShareMemory(device=setup.device, fd=setup.workers.fd), protocol.Memory)
+        probe.ask(shared, Ready)
+    except NotSharedError:
+        return False
+    finally:
+        probe.worker.__exit__()
+    return True
 
 
 def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
@@ -310,11 +337,11 @@ class Alone:
         measured.ask(how, Ready)
         with team.quiet():
             begun = time.perf_counter()
-            measured.send(protocol.Start())
+            last: Message = protocol.Start()
             if measured.returns and calls:
-                measured.answer(Ready)
-                measured.send(protocol.Keep(calls=planned.kept))
-            answer = measured.answer(protocol.BatchDone)
+                measured.ask(last, Ready)
+                last = protocol.Keep(calls=planned.kept)
+            answer = measured.ask(last, protocol.BatchDone)
             took_us = (time.perf_counter() - begun) * 1e6
         self.samples.busy_us += took_us
         self.queued_us = max(self.queued_us, answer.queued_us)

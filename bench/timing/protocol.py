@@ -138,6 +138,14 @@ class Checked(Message):
     probed: tuple[ProbeReading, ...] = ()
 
 
+class ShareMemory(Message):
+    """Make a small block of memory that a process without any kernel is to map: whether that can be done at all."""
+
+    ask: Literal["share"] = "share"
+    device: DeviceKind
+    fd: int
+
+
 class CloseCase(Message):
     ask: Literal["close"] = "close"
 
@@ -150,7 +158,7 @@ class CaseChecked(Message):
     """What drawing, poisoning and comparing took of the device."""
 
 
-ToVerifier = PrepareCase | PlanCalls | CheckCalls | CloseCase
+ToVerifier = PrepareCase | PlanCalls | CheckCalls | ShareMemory | CloseCase
 VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field(discriminator="ask")])
 
 

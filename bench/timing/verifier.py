@@ -22,7 +22,7 @@ from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker import Doing, Leader, Message
+from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing.pool import Order, Pool
 from kernelgate.bench.timing.protocol import (
@@ -31,11 +31,13 @@ from kernelgate.bench.timing.protocol import (
     CasePrepared,
     CheckCalls,
     Checked,
+    Memory,
     NamedInput,
     PlanCalls,
     Planned,
     PrepareCase,
     ProbeReading,
+    ShareMemory,
     ToVerifier,
 )
 from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
@@ -258,6 +260,7 @@ class Verifier:
         """`cards`: those that need not be read from their files."""
         self._cards = dict(cards)
         self._case: CaseVerifier | None = None
+        self._tried: memory.Arena | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
     def serve(self, message: ToVerifier, leader: Leader) -> None:
@@ -274,6 +277,9 @@ class Verifier:
             self._case = CaseVerifier(card, message, self._ways.get(key))
             self._ways[key] = self._case.oracle.way
             return self._case.answer()
+        if isinstance(message, ShareMemory):
+            self._tried = memory.create(message.device, memory.ALIGNMENT, message.fd, shared=True)
+            return self._tried.memory
         case = self._case
         if case is None:
             raise KernelgateError("no case is prepared")
@@ -286,6 +292,12 @@ class Verifier:
         if on_gpu:
             torch.cuda.empty_cache()
         return closed
+
+
+def map_memory(shared: Memory) -> Ready:
+    """In a process without any kernel: maps what the verifier has shared. Raises SharingError."""
+    memory.close(memory.open_shared(shared), owner=False)
+    return Ready()
 
 
 def cpu_threads(cores: int) -> int:

@@ -20,8 +20,8 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
-from kernelgate.bench.timing import case_timing, paired, pool, process
-from kernelgate.bench.timing.case_timing import CaseResult, Runner, Team
+from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
+from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE, Turn
 from kernelgate.bench.timing.protocol import (
@@ -34,6 +34,7 @@ from kernelgate.bench.timing.protocol import (
     CheckCalls,
     Checked,
     Finish,
+    Memory,
     OpenCase,
     PlanCalls,
     Planned,
@@ -266,6 +267,33 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     asked = {json.loads(line)["ask"] for line in overheard.sent[process.WORKER] if "ask" in json.loads(line)}
     assert {"prepare", "plan", "check", "close"} <= asked
     assert not pool._LOCAL, "it is freed"
+
+
+def cannot_map(shared: Memory) -> Ready:
+    raise SharingError(f"no peer may map {shared.bytes} bytes")
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_measured_process_that_says_it_cannot_map_memory_is_not_believed(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have the verifier in its own process. A process that no kernel is in is asked; if it cannot either,
+    that is so."""
+    part, refusals = bench.against("pass", ROWS), iter(range(9))
+    opens = worker.Worker._open
+
+    def refuses(self: Any, asked: OpenCase) -> CaseOpened:
+        if next(refusals) == 0:
+            raise SharingError("no peer may map it")
+        return opens(self, asked)
+
+    monkeypatch.setattr(worker.Worker, "_open", refuses)
+    said = "process 1 of 1 says that it cannot map memory, which a process without a kernel can: no peer may map it"
+    with pytest.raises(ProcessError, match=said):
+        bench.run(part, rounds=2)
+    refusals = iter(range(9))
+    monkeypatch.setattr(verifier, "map_memory", cannot_map)
+    assert "verified_in_process" in codes(bench.run(part, rounds=2))
 
 
 @pytest.mark.usefixtures("in_process")
