@@ -78,7 +78,8 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
-        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
+        # They load torch while libraries are compiled.
+        processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         try:
             heads = verbs.libraries(repo, None, None)
         except CompileError as error:
@@ -120,7 +121,7 @@ def _measure(
 
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
-    machine = environment.describe()
+    machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
     touched = [one for one in about if not one.same]
     if not touched:
