@@ -130,8 +130,9 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     chosen = commit.select_cases(touched, environment.kind(machine), None, rules.cases)
     profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
-    # What times and what profiles loads torch while the head is fuzzed.
-    workers.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
+    if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
+        workers.prepare({**process.FIRST, accuracy.WORKER: 1})
+        workers.prepare({process.WORKER: 1}, process.imports(sides[chosen[0].card.name].named))
     out, counters = path.parent / "profile", rules.counters
     with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
