@@ -85,6 +85,8 @@ class Asked(Protocol):
 
     name: str
     sides: tuple[record.Side, ...]
+    returns: bool
+    """Whether some calls of the case return new tensors."""
 
     def ask(self, message: Message, kind: type[A]) -> A: ...
 
@@ -98,7 +100,6 @@ class Runner:
     patience_s: float
     sides: tuple[record.Side, ...] = ()
     returns: bool = False
-    """Whether some calls of the case return new tensors."""
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""

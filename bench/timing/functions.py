@@ -240,6 +240,7 @@ class InProcess:
 
     name = "this process"
     sides: tuple[record.Side, ...] = ("base", "head")
+    returns: bool = True
 
     def __init__(
         self,
