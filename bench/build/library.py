@@ -48,7 +48,10 @@ class Manifest(BaseModel):
     shared_namespace: bool = False
     """Whether another commit's library registers the same names, so that the two cannot share a process."""
     operators: tuple[str, ...] = ()
-    """What importing a package registers with torch, such as "my_ops::scale"."""
+    """What importing a package registers with torch, such as "my_ops::scale"; not what installed packages do."""
+    imports: tuple[str, ...] = ()
+    """The installed modules that importing a package imports, in that order: a process can have them before its turn.
+    Empty where the package sets variables of the environment, which these may read."""
     torch: str | None = None
     """The one version of torch that can load it; None where any from 2.11 on can."""
     sha: str | None

@@ -97,6 +97,8 @@ class Compiled(Message):
 
     operators: frozenset[str] = frozenset()
     """What the package registered with torch, as "my_ops::scale": sides that share one cannot share a process."""
+    imports: tuple[str, ...] = ()
+    """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
@@ -119,6 +121,7 @@ def build_package(
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sources.items()},
         "card": [card.name, card.sha256],
         "package": spec.name,
+        "manifest": sorted(Manifest.model_fields),
         "targets": targets,
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
@@ -140,6 +143,7 @@ def build_package(
             kind="package",
             namespace=spec.name,
             operators=tuple(sorted(made.operators)),
+            imports=made.imports,
             sha=None,
             targets=targets,
             key=key,
@@ -193,6 +197,7 @@ def compile_package(request: CompileRequest, targets: Sequence[str | None], limi
     finish(request.library / CACHE)
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
+        imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
         kernels=tuple(kernel for report in reports for kernel in report.kernels),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )

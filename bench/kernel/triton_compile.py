@@ -6,16 +6,19 @@ capability? Here tensors are the CPU's and say that they are cuda:0; nothing is 
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial, wraps
+from importlib.machinery import ExtensionFileLoader
 from itertools import chain, count
 from math import prod
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,16 +69,19 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     faulthandler.enable()
     if request.target:
         pretend(archs.target(request.target.removeprefix("sm_")), alias)
-    operators = watch_operators(alias)
+    operators = watch_operators(alias, folder)
     try:
         kernel = loading.load(request.card)
+        before, variables = set(sys.modules), dict(os.environ)
         package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
     except KernelgateError as error:
         why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
         if request.target and (why == str(error) or isinstance(error.__cause__, ImportError | SyntaxError)):
             return Compiled(error=why)
         return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
-    leader.send(Compiled(operators=operators()))
+    # What a package says to others through the environment, it must say before they are imported.
+    imports = brought(before) if variables == dict(os.environ) else ()
+    leader.send(Compiled(operators=operators(), imports=imports))
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
@@ -184,22 +190,50 @@ def call(kernel: Kernel, package: Any, case: CaseAxes) -> None:
             bound.prepared(case, inputs, outputs)()
 
 
-def watch_operators(alias: str) -> Callable[[], frozenset[str]]:
-    """Gives the function that tells what the package has registered since, without the names of overloads, and without
-    what torch registers when parts of it are first imported."""
+def brought(before: Set[str]) -> tuple[str, ...]:
+    """The installed modules that were imported since, in that order."""
+    found = {name: getattr(sys.modules[name], "__spec__", None) for name in list(sys.modules) if name not in before}
+    places = tuple(f"{place}{os.sep}" for place in sys.path if place)
+    return tuple(name for name, spec in found.items() if spec and str(spec.origin).startswith(places))
+
+
+def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
+    """Gives the function that tells what the package in `folder` has registered since, without the names of overloads.
+
+    What torch and installed packages register when they are first imported is not the package's: both sides have it
+    from the same file, so that it is registered once for both.
+    """
 
     def known_names() -> set[str]:
         return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
 
     before, others = known_names(), set[str]()
     define = torch.library.Library.define
+    own, installed = folder.resolve(), [Path(place).resolve() for place in sys.path if place]
 
     def noted(library: Any, schema: str, *args: Any, **kwargs: Any) -> Any:
         if not loading.called_by(alias):
             others.add(f"{library.ns}::{schema.partition('(')[0].partition('.')[0].strip()}")
         return define(library, schema, *args, **kwargs)  # type: ignore[no-untyped-call]
 
+    def watched(load: Callable[..., Any], path_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        def loads(loader: Any, *args: Any, **kwargs: Any) -> Any:
+            path = Path(str(path_of([*args, *kwargs.values()][0]))).resolve()
+            if path.is_relative_to(own) or not any(map(path.is_relative_to, installed)):
+                return load(loader, *args, **kwargs)
+            known = known_names()
+            try:
+                return load(loader, *args, **kwargs)
+            finally:
+                others.update(known_names() - known)
+
+        return loads
+
     torch.library.Library.define = noted  # type: ignore[method-assign, assignment]
+    # The two ways by which compiled operators come into a process: torch.ops.load_library, and a module's import.
+    ctypes.CDLL.__init__ = watched(ctypes.CDLL.__init__, str)  # type: ignore[method-assign]
+    modules: Any = ExtensionFileLoader
+    modules.create_module = watched(modules.create_module, attrgetter("origin"))
     return lambda: frozenset(known_names() - before - others)
 
 

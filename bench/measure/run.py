@@ -164,7 +164,7 @@ def bench(
     fuzz results go into this one; it may be the file at `output`. `workers`: processes that were started before.
     Raises UsageError where that record is of another head, and where there is no case for this machine.
     """
-    machine = environment.describe()
+    machine = environment.describe(workers)
     skeleton = begun(about, machine)
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
     every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)

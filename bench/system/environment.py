@@ -16,16 +16,19 @@ from typing import Any, Literal
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import nvml
-from kernelgate.bench.system.worker import WorkerError, WorkerProcess
+from kernelgate.bench.system.worker import WorkerError, WorkerPool, WorkerProcess
 
 DeviceKind = Literal["cuda", "cpu"]
+DESCRIBES = f"{__name__}:seen_by_torch"
+PATIENCE_S = 180.0
 
 
-def describe(patience_s: float = 180.0) -> record.Environment:
-    """What kernels run on here: the first GPU that torch sees, else the CPU."""
-    with WorkerProcess(f"{__name__}:seen_by_torch") as worker:
+def describe(workers: WorkerPool | None = None) -> record.Environment:
+    """What kernels run on here: the first GPU that torch sees, else the CPU. `workers`: processes that were started
+    before; one of DESCRIBES has the answer by now."""
+    with workers.take(DESCRIBES) if workers else WorkerProcess(DESCRIBES) as worker:
         try:
-            return worker.receive(record.Environment, patience_s)
+            return worker.receive(record.Environment, PATIENCE_S)
         except WorkerError as error:
             raise KernelgateError(f"torch does not start here: {error}") from None
 

@@ -190,6 +190,16 @@ class WorkerProcess:
                 return answer
             self.doing = answer
 
+    def pause(self) -> None:
+        """Until it goes on, nothing of it runs."""
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.killpg(self._process.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def go_on(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGCONT)
+
     def _line(self, deadline: float) -> bytes | None:
         """One line, b"" at the end of the stream, or None at the deadline."""
         while b"\n" not in self._pending:
@@ -264,21 +274,45 @@ class WorkerPool:
     fd: int
     """Of the memory that they share on a CPU."""
     started: list[WorkerProcess] = field(default_factory=list)
-    waiting: dict[str, list[WorkerProcess]] = field(default_factory=dict)
-    """For their first message, by function."""
+    waiting: dict[tuple[str, Message | None], list[WorkerProcess]] = field(default_factory=dict)
+    """By function, and by the message that they have had."""
 
-    def take(self, function: str) -> WorkerProcess:
-        """One that has had no message yet."""
-        self.prepare({function: 1})
-        return self.waiting[function].pop(0)
+    def take(self, function: str, first: Message | None = None) -> WorkerProcess:
+        """One that has had no message, or this one alone."""
+        self.prepare({function: 1}, first)
+        return self.waiting[function, first].pop(0)
 
-    def prepare(self, counts: Mapping[str, int]) -> None:
-        """Starts workers until so many of each function wait."""
+    def prepare(self, counts: Mapping[str, int], first: Message | None = None) -> None:
+        """Starts workers until so many of each function wait that have been told `first`. Those that were told
+        something else end: nobody needs them any more."""
         for function, count in counts.items():
-            waiting = self.waiting.setdefault(function, [])
-            while len(waiting) < count:
-                waiting.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here())))
-                self.started.append(waiting[-1])
+            ready = self.waiting.setdefault((function, first), [])
+            for (of_function, told), workers in self.waiting.items():
+                if of_function == function and told is not None and told != first:
+                    while workers:
+                        workers.pop().__exit__()
+            untold = self.waiting.get((function, None), []) if first else []
+            while len(ready) < count or untold:
+                worker = untold.pop(0) if untold else self._started(function)
+                if first:
+                    worker.send(first)
+                ready.append(worker)
+
+    def _started(self, function: str) -> WorkerProcess:
+        self.started.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here())))
+        return self.started[-1]
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Until the block ends, those that wait take nothing of the machine."""
+        waiting = [one for workers in self.waiting.values() for one in workers]
+        try:
+            for one in waiting:
+                one.pause()
+            yield
+        finally:
+            for one in waiting:
+                one.go_on()
 
     @property
     def pids(self) -> frozenset[int]:

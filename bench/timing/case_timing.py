@@ -6,6 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol, TypeVar
@@ -71,7 +72,12 @@ class LoadError(ProcessError):
 
 
 class NotSharedError(Exception):
-    """The measured process cannot map the verifier's memory."""
+    """A process says that it cannot share memory, or map the verifier's."""
+
+    def __init__(self, text: str, by_verifier: bool) -> None:
+        super().__init__(text)
+        self.by_verifier = by_verifier
+        """A measured process may say anything."""
 
 
 class Asked(Protocol):
@@ -79,6 +85,8 @@ class Asked(Protocol):
 
     name: str
     sides: tuple[record.Side, ...]
+    returns: bool
+    """Whether some calls of the case return new tensors."""
 
     def ask(self, message: Message, kind: type[A]) -> A: ...
 
@@ -91,6 +99,7 @@ class Runner:
     name: str
     patience_s: float
     sides: tuple[record.Side, ...] = ()
+    returns: bool = False
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
@@ -111,7 +120,7 @@ class Runner:
 
     def _error(self, error: WorkerError) -> Exception:
         if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
-            return NotSharedError(str(error))
+            return NotSharedError(str(error), by_verifier=not self.sides)
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
         if self.worker.doing.loading:
             return LoadError(fault)
@@ -126,6 +135,8 @@ class Runner:
 class Team:
     verifier: Asked
     measured: tuple[Asked, ...]
+    quiet: Callable[[], AbstractContextManager[None]] = nullcontext
+    """While it lasts, processes that start beside this team take nothing of the machine."""
 
 
 @dataclass
@@ -214,9 +225,10 @@ def batch(
         )
         update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
         asked = how.model_copy(update=update)
-        begun = time.perf_counter()
-        answer = measured.ask(asked, protocol.BatchDone)
-        took_us = (time.perf_counter() - begun) * 1e6
+        with team.quiet():
+            begun = time.perf_counter()
+            answer = measured.ask(asked, protocol.BatchDone)
+            took_us = (time.perf_counter() - begun) * 1e6
         if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
             raise ProcessError(f"{measured.name} answered a batch with times of other samples")
         case.busy_us += sum(answer.times_us)
@@ -224,7 +236,6 @@ def batch(
             return []
         looked = protocol.CheckCalls(
             sides=tuple(side for side in sides for _ in range(repeats)),
-            copied=answer.copied,
             busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
             samples=len(sides),
         )
@@ -267,6 +278,7 @@ def prepared(
         opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried)
         answer = one.ask(opened, protocol.CaseOpened)
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
+        one.returns = answer.returns
         if answer.returns:
             text = (
                 "calls return new tensors: each allocates its output, so that the sides write to different addresses "

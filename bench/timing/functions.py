@@ -241,6 +241,7 @@ class InProcess:
 
     name = "this process"
     sides: tuple[record.Side, ...] = ("base", "head")
+    returns: bool = True
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides, build_records
+from kernelgate.bench.build.library import Library, Sides, build_records
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
@@ -177,6 +177,7 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
             together=name not in alternating,
             id=f"{card}-{ordinal}".lstrip("-"),
             name=f"process {ordinal} of {plan.processes}{card and f', {card}'}",
+            following=_following(plan, growing.record, part, needed),
         )
         with progress.track(f"bench, {turn.name}", len(cases) * -(-plan.how.rounds // ROUNDS_PER_TURN)) as advance:
             try:
@@ -194,6 +195,16 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
                 growing.note(process.alternating_because(str(error)))
                 done = process.timed(setup, replace(turn, together=False, role="alternating"), advance)
         growing.add(done)
+
+
+def _following(
+    plan: PairedPlan, current: RunRecord, part: CardPlan, needed: frozenset[CaseKey]
+) -> dict[record.Side, Library]:
+    """What the process after this one of `part` loads, should no case be decided by this one."""
+    counts = {one.card.name: _processes_of(current, one) + (one is part) for one in plan.parts}
+    left = [one for one in plan.parts if any(case.key in needed for case in one.recorded)]
+    left = [one for one in left if counts[one.card.name] < plan.processes] or _unwitnessed(plan, current)
+    return min(left, key=lambda one: counts[one.card.name]).sides.named if left else {}
 
 
 def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozenset[CaseKey]:
@@ -225,7 +236,8 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
 
 def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
     """Base and head of each card, each alone in a process; not where outputs were wrong, which decides all."""
-    for part in _unwitnessed(plan, growing.record):
+    left = _unwitnessed(plan, growing.record)
+    for at, part in enumerate(left):
         name = part.card.name
         if _wrong(growing.record, name):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
@@ -233,6 +245,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
         turns = range(_processes_of(growing.record, part, WITNESS), process.WITNESS_TURNS[setup.device])
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
+                last = number + 1 == turns.stop
                 words = ["witness", *([] if len(plan.parts) == 1 else [name]), *([f"{number + 1}"] if number else [])]
                 turn = Turn(
                     card=part.card,
@@ -243,6 +256,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
                     id="-".join(words),
                     name=", ".join(words),
                     together=False,
+                    following={} if last and part is left[-1] else left[at + last].sides.named,
                     known=growing.record,
                 )
                 growing.add(process.timed(setup, turn, advance))

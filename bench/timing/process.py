@@ -13,8 +13,8 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,17 +27,27 @@ from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.environment import DeviceKind
-from kernelgate.bench.system.worker import Ready, WorkerPool, WorkerProcess
+from kernelgate.bench.system.worker import Message, Ready, WorkerPool
 from kernelgate.bench.timing import case_timing, protocol
-from kernelgate.bench.timing.case_timing import Asked, CaseResult, CaseSamples, NotSharedError, Runner, Sample, Team
+from kernelgate.bench.timing.case_timing import (
+    Asked,
+    CaseResult,
+    CaseSamples,
+    NotSharedError,
+    ProcessError,
+    Runner,
+    Sample,
+    Team,
+)
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
+MAPS_MEMORY = "kernelgate.bench.timing.verifier:map_memory"
 FIRST = {VERIFIER: 1, WORKER: 1}
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
 SPARE_CORES = 4
-"""With so many cores, the next processes may start while one is timed."""
+"""With so many cores, the next processes may start while a GPU is timed; else between two batches alone."""
 SPARES = 2
 
 WITNESS_TURNS = {"cuda": 1, "cpu": 3}
@@ -86,20 +96,24 @@ class Setup:
     def device(self) -> DeviceKind:
         return environment.kind(self.environment)
 
-    def worker(self) -> WorkerProcess:
-        """A process that has not loaded anything yet; the next ones start meanwhile where cores are free."""
-        taken = self.workers.take(WORKER)
-        if self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES:
-            self.workers.prepare({WORKER: SPARES})
-        return taken
+    def quiet(self) -> AbstractContextManager[None]:
+        """While it lasts, processes that start take nothing of what is being timed."""
+        spare = self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES
+        return nullcontext() if spare else self.workers.paused()
 
     def teams(self, measured: Sequence[Runner]) -> list[Team]:
         """One, unless each process has a verifier and memory of its own."""
         if self.hosted:
-            return [Team(one, (one,)) for one in measured]
+            return [Team(one, (one,), self.quiet) for one in measured]
         if self.verifier is None:
             self.verifier = Runner(self.workers.take(VERIFIER), "the verifier", self.how.patience_s)
-        return [Team(self.verifier, tuple(measured))]
+        return [Team(self.verifier, tuple(measured), self.quiet)]
+
+
+def imports(libraries: Mapping[record.Side, Library]) -> protocol.ImportAhead:
+    """What a process with these libraries can import before it has them."""
+    names = (name for _, library in sorted(libraries.items()) for name in library.manifest.imports)
+    return protocol.ImportAhead(modules=tuple(dict.fromkeys(names)))
 
 
 @dataclass(frozen=True)
@@ -114,6 +128,8 @@ class Turn:
     id: str
     name: str
     together: bool = True
+    following: Mapping[record.Side, Library] = field(default_factory=dict)
+    """What is most likely loaded next; empty where nothing is."""
     known: RunRecord | None = None
     """For the witness: the paired comparison, which says how long a call takes."""
 
@@ -146,11 +162,14 @@ def alternating_because(reason: str) -> record.Note:
 def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     """Times the cases in fresh processes. Raises ProcessError.
 
-    Where memory cannot be shared, the verifier works in the measured process from now on.
+    Where the verifier cannot share memory, or no process can map it, it works in the measured process from now on.
     """
     try:
         return _timed(setup, turn, advance)
     except NotSharedError as refusal:
+        if not refusal.by_verifier and _maps_memory(setup):
+            text = f"{turn.name} says that it cannot map memory, which a process without a kernel can: {refusal}"
+            raise ProcessError(text) from None
         setup.hosted = True
         done = _timed(setup, turn, advance)
         text = (
@@ -158,6 +177,20 @@ def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
             f"({refusal})"
         )
         return replace(done, notes=(*done.notes, record.Note(code="verified_in_process", text=text)))
+
+
+def _maps_memory(setup: Setup) -> bool:
+    """Whether a fresh process, which no side's code is in, maps memory of the verifier."""
+    verifier = setup.teams(())[0].verifier
+    probe = Runner(setup.workers.take(MAPS_MEMORY), "a process without a kernel", setup.how.patience_s)
+    try:
+        shared = verifier.ask(protocol.ShareMemory(device=setup.device, fd=setup.workers.fd), protocol.Memory)
+        probe.ask(shared, Ready)
+    except NotSharedError:
+        return False
+    finally:
+        probe.worker.__exit__()
+    return True
 
 
 def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
@@ -204,8 +237,11 @@ def _started(
 ) -> list[Runner]:
     """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
     measured = []
-    for sides, name in zip(split, names, strict=True):
-        child = setup.worker()
+    held = [{side: turn.libraries[side] for side in sides} for sides in split]
+    children = [setup.workers.take(WORKER, imports(libraries)) for libraries in held]
+    if turn.following:  # the next processes start meanwhile
+        setup.workers.prepare({WORKER: SPARES}, imports(turn.following))
+    for sides, name, child in zip(split, names, children, strict=True):
         stack.callback(child.__exit__)
         measured.append(Runner(child, name, setup.how.patience_s, tuple(sorted(sides))))
         request = protocol.TimingRequest(
@@ -288,7 +324,7 @@ class Alone:
         self, team: Team, measured: Asked, calls: int, inputs: Literal["next", "again", "new"] = "next"
     ) -> Sample:
         """A batch, whose outputs are compared, too: its time from asking for it to its end."""
-        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs), protocol.Planned)
+        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs, keep=True), protocol.Planned)
         [side] = measured.sides
         made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
         how = protocol.Batch(
@@ -299,12 +335,17 @@ class Alone:
             blind=True,
         )
         measured.ask(how, Ready)
-        begun = time.perf_counter()
-        answer = measured.ask(protocol.Start(), protocol.BatchDone)
-        took_us = (time.perf_counter() - begun) * 1e6
+        with team.quiet():
+            begun = time.perf_counter()
+            last: Message = protocol.Start()
+            if measured.returns and calls:
+                measured.ask(last, Ready)
+                last = protocol.Keep(calls=planned.kept)
+            answer = measured.ask(last, protocol.BatchDone)
+            took_us = (time.perf_counter() - begun) * 1e6
         self.samples.busy_us += took_us
         self.queued_us = max(self.queued_us, answer.queued_us)
-        looked = protocol.CheckCalls(sides=(side,) * calls, copied=answer.copied, busy_us=took_us, samples=1)
+        looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         return Sample(side, took_us, None, probed_us=probed[0].us if probed else None)
 

@@ -98,6 +98,8 @@ class PlanCalls(Message):
     count: int
     inputs: Literal["next", "again", "new"] = "next"
     """`again`: those of the last calls, for another process that has never read them; `new`: all are drawn anew."""
+    keep: bool = False
+    """Say now which calls will be compared: the measured process hears it when it has made them all."""
 
 
 class Planned(Message):
@@ -105,6 +107,7 @@ class Planned(Message):
     slots: tuple[int, ...]
     inputs: tuple[NamedInput, ...] = ()
     """All inputs, where numbers among them were drawn anew."""
+    kept: tuple[int, ...] = ()
 
 
 class CheckCalls(Message):
@@ -113,8 +116,6 @@ class CheckCalls(Message):
     ask: Literal["check"] = "check"
     sides: tuple[record.Side, ...]
     """Of each call; a reference's are not compared."""
-    copied: tuple[int, ...] | None = None
-    """The calls whose outputs lie in their slots; null where all do."""
     busy_us: float
     """What the batch took: checking it must not take much of that."""
     samples: int = 0
@@ -137,6 +138,14 @@ class Checked(Message):
     probed: tuple[ProbeReading, ...] = ()
 
 
+class ShareMemory(Message):
+    """Make a small block of memory that a process without any kernel is to map: whether that can be done at all."""
+
+    ask: Literal["share"] = "share"
+    device: DeviceKind
+    fd: int
+
+
 class CloseCase(Message):
     ask: Literal["close"] = "close"
 
@@ -149,11 +158,17 @@ class CaseChecked(Message):
     """What drawing, poisoning and comparing took of the device."""
 
 
-ToVerifier = PrepareCase | PlanCalls | CheckCalls | CloseCase
+ToVerifier = PrepareCase | PlanCalls | CheckCalls | ShareMemory | CloseCase
 VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field(discriminator="ask")])
 
 
 # A measured process's steps
+
+
+class ImportAhead(Message):
+    """What a measured process imports before it is anybody's: what its sides would import of installed packages."""
+
+    modules: tuple[str, ...] = ()
 
 
 class TimingRequest(Message):
@@ -180,7 +195,7 @@ class OpenCase(Message):
 class CaseOpened(Message):
     """The inputs are mapped."""
 
-    clock_step_us: float
+    clock_step_us: record.NonNegative
     returns: bool = False
     """Whether some calls return new tensors."""
     no_reference: str | None = None
@@ -215,15 +230,20 @@ class Start(Message):
     """Make the calls of the blind batch, now."""
 
 
+class Keep(Message):
+    """The calls are made: put the new tensors that these have returned where the verifier looks."""
+
+    calls: tuple[int, ...]
+
+
 class BatchDone(Message):
-    times_us: tuple[float, ...] = ()
+    times_us: tuple[record.NonNegative, ...] = ()
     """Of each sample, all its calls together; empty where graphs cannot be captured."""
-    started_us: tuple[float, ...] = ()
+    started_us: tuple[record.NonNegative, ...] = ()
     """On a CPU, when each sample began since the first of the case."""
     held: bool = True
     """Whether all was queued before the device began: else it may have waited for the host."""
-    copied: tuple[int, ...] | None = None
-    queued_us: float = 0.0
+    queued_us: record.NonNegative = 0.0
     """What the host needed to queue a blind batch."""
     readings: tuple[Reading, ...] = ()
 
@@ -236,7 +256,7 @@ class Finish(Message):
 
 class CaseDone(Message):
     autotuned: dict[record.Side, str]
-    memory_bytes: dict[record.Side, int] = Field(default_factory=dict)
+    memory_bytes: dict[record.Side, record.Count] = Field(default_factory=dict)
     notes: tuple[record.Note, ...] = ()
 
 

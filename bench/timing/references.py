@@ -295,11 +295,12 @@ class CallTally:
     means: list[float] = field(default_factory=list)
 
     def add(self, error: CallError) -> None:
+        """What is beyond the largest number of a record is as wrong as that."""
         self.compared += 1
         self.failed += error.failed
-        self.maxima.append(error.maximum)
+        self.maxima.append(None if error.maximum is None else min(error.maximum, record.LARGEST))
         if error.mean is not None:
-            self.means.append(error.mean)
+            self.means.append(min(error.mean, record.LARGEST))
 
     def calls(self) -> record.Calls:
         return record.Calls(made=self.made, compared=self.compared, failed=self.failed, repeated=self.repeated)

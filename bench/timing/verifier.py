@@ -22,7 +22,7 @@ from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker import Doing, Leader, Message
+from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing.pool import Order, Pool
 from kernelgate.bench.timing.protocol import (
@@ -31,11 +31,13 @@ from kernelgate.bench.timing.protocol import (
     CasePrepared,
     CheckCalls,
     Checked,
+    Memory,
     NamedInput,
     PlanCalls,
     Planned,
     PrepareCase,
     ProbeReading,
+    ShareMemory,
     ToVerifier,
 )
 from kernelgate.bench.timing.references import CallTally, Oracle, References, Way, synchronize
@@ -67,6 +69,8 @@ class CaseVerifier:
         self.tallies: dict[record.Side, CallTally] = {}
         self.planned: list[tuple[int, int]] = []
         self._again: list[bool] = []
+        self._kept: list[int] | None = None
+        """The calls to be compared, where that was said when they were planned."""
         self._busy_us = self._drawing_us = self._draw_cost_us = self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
@@ -110,7 +114,7 @@ class CaseVerifier:
             for given in self.pool.inputs
         )
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next", keep: bool = False) -> Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
         with self._spending():
             if inputs == "new":
@@ -126,6 +130,7 @@ class CaseVerifier:
                 windows.append(self.order.take())
             slots = list(range(count)) if count <= self.slots else [at % self.slots for at in range(count)]
             self.planned = list(zip(windows, slots, strict=True))
+            self._kept = self._chosen(range(count)) if keep else None
             if self.pool.kernel.in_place:
                 for window, slot in self.planned:
                     self.pool.restore(window, slot)
@@ -134,7 +139,7 @@ class CaseVerifier:
             synchronize(self.device)
         told = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
-        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told)
+        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, kept=tuple(self._kept or ()))
 
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
@@ -173,7 +178,8 @@ class CaseVerifier:
                     tally.made += 1
                     tally.repeated += again
             begun = time.perf_counter()
-            chosen = self._chosen(asked)
+            made = [at for at, side in enumerate(asked.sides) if side != "reference"]
+            chosen = self._chosen(made) if self._kept is None else self._kept
             errors = self.references.compare([self.planned[at] for at in chosen])
             synchronize(self.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
@@ -183,13 +189,11 @@ class CaseVerifier:
             synchronize(self.device)
         return Checked(probed=self._probed(asked.samples))
 
-    def _chosen(self, asked: CheckCalls) -> list[int]:
-        made = [at for at, side in enumerate(asked.sides) if side != "reference"]
-        lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
-        known = self.references.comparable([self.planned[at][0] for at in lying])
-        able = [at for at, is_known in zip(lying, known, strict=True) if is_known]
+    def _chosen(self, made: Sequence[int]) -> list[int]:
+        known = self.references.comparable([self.planned[at][0] for at in made])
+        able = [at for at, is_known in zip(made, known, strict=True) if is_known]
         share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
-        count = max(1, round(share * len(made)))
+        count = max(1, round(share * len(made))) if made else 0
         return sorted(self.rng.sample(able, min(count, len(able))))
 
     def _poison(self, used: int) -> None:
@@ -256,6 +260,7 @@ class Verifier:
         """`cards`: those that need not be read from their files."""
         self._cards = dict(cards)
         self._case: CaseVerifier | None = None
+        self._tried: memory.Arena | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
 
     def serve(self, message: ToVerifier, leader: Leader) -> None:
@@ -272,11 +277,14 @@ class Verifier:
             self._case = CaseVerifier(card, message, self._ways.get(key))
             self._ways[key] = self._case.oracle.way
             return self._case.answer()
+        if isinstance(message, ShareMemory):
+            self._tried = memory.create(message.device, memory.ALIGNMENT, message.fd, shared=True)
+            return self._tried.memory
         case = self._case
         if case is None:
             raise KernelgateError("no case is prepared")
         if isinstance(message, PlanCalls):
-            return case.plan(message.count, message.inputs)
+            return case.plan(message.count, message.inputs, message.keep)
         if isinstance(message, CheckCalls):
             return case.check(message)
         closed, on_gpu = case.close(), case.device == "cuda"
@@ -284,6 +292,12 @@ class Verifier:
         if on_gpu:
             torch.cuda.empty_cache()
         return closed
+
+
+def map_memory(shared: Memory) -> Ready:
+    """In a process without any kernel: maps what the verifier has shared. Raises SharingError."""
+    memory.close(memory.open_shared(shared), owner=False)
+    return Ready()
 
 
 def cpu_threads(cores: int) -> int:

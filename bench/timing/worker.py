@@ -8,9 +8,10 @@ in here, and the record says so.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
-import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,6 +38,8 @@ from kernelgate.bench.timing.protocol import (
     CaseOpened,
     CasePrepared,
     Finish,
+    ImportAhead,
+    Keep,
     NamedInput,
     OpenCase,
     Start,
@@ -45,10 +48,6 @@ from kernelgate.bench.timing.protocol import (
 )
 from kernelgate.bench.timing.timer import Call, Interval, Timer
 from kernelgate.bench.timing.verifier import Verifier, cpu_threads
-
-_urandom = random.SystemRandom()
-COPIED = 4
-"""Of so many calls that return new tensors, one has its outputs copied for the verifier, drawn after the call."""
 
 
 @dataclass
@@ -68,7 +67,6 @@ class OpenedCase:
     probes: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     returned: dict[int, object] = field(default_factory=dict)
     """What calls of this batch returned, until it is copied."""
-    copied: list[int] = field(default_factory=list)
 
     def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
         if sample not in self.probes:
@@ -161,7 +159,6 @@ class Worker:
             self.called.add(new)
         what = f"calling {new} for the first time on" if new else asked.what
         self.leader.send(Doing(doing=f"{what} {case.id}"))
-        case.copied.clear()
         if asked.inputs:
             case.inputs = asked.inputs
             case.given.clear()
@@ -173,7 +170,7 @@ class Worker:
             lying = zip(numbers[-1], sample.windows, sample.slots, strict=True)
             made.append(tuple(self._call(case, sample.side, *one) for one in lying))
         if asked.blind:
-            return self._blind(case, asked, list(zip(made, numbers, strict=True)))
+            return self._blind(case, asked, [call for calls_ in made for call in calls_])
         if asked.graph:
             captured = [self.timer.capture(calls_) for calls_ in made]
             if None in captured:
@@ -189,11 +186,10 @@ class Worker:
             times_us=done.times_us,
             started_us=tuple((start - (case.first_ns or 0)) / 1e3 for start in done.started_ns),
             held=done.held,
-            copied=tuple(case.copied) if case.returning else None,
             readings=tuple(readings),
         )
 
-    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[tuple[Sequence[Call], range]]) -> BatchDone:
+    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[Call]) -> BatchDone:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
         self.leader.send(Ready())
         self.leader.receive(Start)
@@ -202,17 +198,18 @@ class Worker:
         if self.on_gpu:
             gpu.wait(asked.pause_us)
             gpu.probe(before)
-        for calls_, numbers in made:
-            for call in calls_:
-                call()
-            self._copy(case, numbers)
+        for call in made:
+            call()
+        if case.returning and made:
+            self.leader.send(Ready())
+            self._copy(case, self.leader.receive(Keep).calls)
         if self.on_gpu:
             gpu.probe(after)
         queued_us = (timers.now_ns() - begun_ns) / 1e3
         if self.on_gpu:
             torch.cuda.synchronize()
         case.returned.clear()
-        return BatchDone(copied=tuple(case.copied) if case.returning else None, queued_us=queued_us)
+        return BatchDone(queued_us=queued_us)
 
     def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call], numbers: range) -> Interval:
         copies = case.returning and asked.samples[at].side != "reference"
@@ -253,20 +250,15 @@ class Worker:
         return kept
 
     def _copy(self, case: OpenedCase, numbers: Sequence[int]) -> None:
-        """Of calls that return new tensors, copies some results to where the verifier looks, drawn only now."""
+        """Of calls that return new tensors, puts the results where the verifier looks."""
         outs = case.prepared.outputs
-        kept = [number for number in numbers if number in case.returned]
-        chosen = _urandom.sample(kept, -(-len(kept) // COPIED))
-        for number in chosen:
-            made = operands.named(case.returned[number], tuple(outs), "call()")
+        for number in sorted(case.returned.keys() & numbers):
+            made = operands.named(case.returned.pop(number), tuple(outs), "call()")
             for name, target in memory.outputs(case.arena, outs, number).items():
                 if made[name].shape != target.shape or made[name].dtype != target.dtype:
                     shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
                     raise KernelgateError(f"call() returned {name} with {shapes}")
                 target.copy_(made[name])
-        case.copied += chosen if kept else numbers
-        for number in numbers:
-            case.returned.pop(number, None)
 
 
 def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
@@ -286,8 +278,12 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     return None
 
 
-def make_calls(request: TimingRequest, leader: Leader) -> None:
-    """Loads the libraries, then answers the leader, step by step."""
+def make_calls(ahead: ImportAhead, leader: Leader) -> None:
+    """Imports what it is told; then, when its turn comes, loads the libraries, and answers the leader, step by step."""
+    for name in ahead.modules:
+        with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
+            importlib.import_module(name)
+    request = leader.receive(TimingRequest)
     try:
         with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
             if request.device == "cpu":

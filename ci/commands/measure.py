@@ -26,7 +26,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Build
-from kernelgate.bench.system import progress
+from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
@@ -161,7 +161,7 @@ def bench(
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return verdict.undecided(so_far, rules, past(so_far))
 
-    needed = process.FIRST if sides.alone else {**process.FIRST, accuracy.WORKER: 1}
+    needed = {**process.FIRST, environment.DESCRIBES: 1, **({} if sides.alone else {accuracy.WORKER: 1})}
     with ExitStack() as stack:
         workers = stack.enter_context(worker_pool())
         if not sides.head_library and not sides.base_library:  # they load torch while libraries are compiled

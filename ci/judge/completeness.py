@@ -6,7 +6,18 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kernelgate.bench.record import Case, CaseKey, Check, CheckKind, Expected, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import (
+    Calls,
+    Case,
+    CaseKey,
+    Check,
+    CheckKind,
+    Expected,
+    RunRecord,
+    TimedCase,
+    Timing,
+    timed_cases,
+)
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
@@ -17,6 +28,9 @@ SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
 """The code of the note that says why."""
 NO_REFERENCE = "no_reference"
+LEAST_COMPARED: Final = 0.01
+"""Of the calls of a case in a process. A quarter is compared, and where comparing takes long an eighth of that: the
+fewest in any kept record are 2.6%."""
 MAX_NAMED: Final = 3
 """Cases that a sentence names; of more it gives the number."""
 SPARE_CASES: Final = 32
@@ -44,7 +58,7 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     expected = record.expected
     if expected is None:
         return Completeness()
-    contrary = tuple(_of_another_gpu(record, expected, label))
+    contrary = (*_of_another_gpu(record, expected, label), *_contradictions(record))
     if replanned(record, expected):
         return Completeness((REPLANNED,), contrary=contrary)
     by_head, by_machine = tuple(_missing(record, expected)), tuple(_lacked_by_machine(record, expected))
@@ -179,18 +193,47 @@ def _why_not(check: Check | None) -> str:
 
 
 def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]:
-    """The cases that some process timed without comparing outputs of what it timed."""
-    silent = [
-        case.case
-        for case in timed
-        if any(
-            process.samples_us.get(side) and not ((calls := process.timing.calls.get(side)) and calls.compared)
-            for process in case.processes
-            for side in SIDES
-        )
-    ]
+    """The cases that some process timed without comparing outputs of what it timed, or next to none."""
+
+    def with_share(below: float) -> list[Case]:
+        return [case.case for case in timed if any(_share(one.timing) <= below for one in case.processes)]
+
+    silent = with_share(0.0)
     if silent:
         yield ("the outputs of ", *_named(record, silent), " were not compared in every process")
+    few = [case for case in with_share(LEAST_COMPARED) if case not in silent]
+    if few:
+        share = f"{100 * LEAST_COMPARED:g}%"
+        yield ("of the calls of ", *_named(record, few), f" less than {share} were compared: they are not verified")
+
+
+def _share(timing: Timing) -> float:
+    """Of the calls of the side that was compared least."""
+    calls = [timing.calls.get(side, Calls()) for side in SIDES if timing.samples_us.get(side)]
+    return min(((one.compared or 0) / max(1, one.made or one.compared or 1) for one in calls), default=1.0)
+
+
+def _contradictions(record: RunRecord) -> Iterator[Line]:
+    """Numbers of calls that exclude each other: no measurement gives them. The first is enough."""
+    for case in timed_cases(record, correctness.CHECKED):
+        for process in case.processes:
+            if said := next(_impossible(process.timing), None):
+                yield ("it contradicts itself: of ", Code(case.id), f" {said}")
+                return
+
+
+def _impossible(timing: Timing) -> Iterator[str]:
+    known = {side: calls for side, calls in timing.calls.items() if calls.made is not None}
+    for side, calls in known.items():
+        made, timed = calls.made or 0, len(timing.samples_us.get(side, ())) * (timing.inner_repeats or 1)
+        if made < timed:
+            yield f"{timed} calls of the {side} were timed, and {made} were made"
+        if made < (calls.compared or 0):
+            yield f"{calls.compared} calls of the {side} were compared, and {made} were made"
+    if known and sum(one.repeated or 0 for one in known.values()) >= max(
+        1, sum(one.made or 0 for one in known.values())
+    ):
+        yield "every call read inputs that an earlier one had read"
 
 
 def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str], noted: bool) -> Iterator[Line]:

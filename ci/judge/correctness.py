@@ -7,6 +7,7 @@ from typing import Literal
 
 from kernelgate.bench.record import (
     COMPARED,
+    LARGEST,
     CaseKey,
     Check,
     CheckFinding,
@@ -72,8 +73,13 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
         if calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
-            error = "" if errors is None or errors.maximum is None else f" (largest error {errors.maximum:.3g})"
+            error = "" if errors is None or errors.maximum is None else f" (largest error {_size(errors.maximum)})"
             yield f"{of or counted(calls.failed, 'call')} of {where}{error}"
+
+
+def _size(error: float) -> str:
+    """Errors are cut off at the largest number that a record has."""
+    return f"over {LARGEST:.0e}" if error >= LARGEST else f"{error:.3g}"
 
 
 def is_wrong(record: RunRecord) -> bool:

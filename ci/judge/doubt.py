@@ -17,7 +17,7 @@ from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.judge import cards, correctness
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
 from kernelgate.ci.judge.validity import DRIFT, Finding
-from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED, WITNESS
+from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED, VERIFIED_IN_PROCESS, WITNESS
 from kernelgate.ci.policy.policy import Gates
 
 LIKELY_SLOWER: Final = "likely_slower"
@@ -25,7 +25,7 @@ REFUSED: Final = "refused"
 INCOMPLETE: Final = "incomplete"
 UNMEASURED: Final = "not_measured"
 Cause = Literal["head", "machine"]
-OF_MACHINE: Final = frozenset({"throttled", "clock_change", "few_values", "too_few", UNCONFIRMED})
+OF_MACHINE: Final = frozenset({"throttled", "clock_change", "few_values", "too_few", UNCONFIRMED, VERIFIED_IN_PROCESS})
 """Findings that no head causes, or that withhold no more than the name of an improvement."""
 SCATTER: Final = frozenset({"processes_disagree", "lone_process"})
 """Findings of processes that are not alike."""
@@ -34,7 +34,15 @@ WIDER_P: Final = 1e-3
 
 
 LASTING: Final = frozenset(
-    {correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED, "below_floor", "beyond_reference", "few_values"}
+    {
+        correctness.BASE_WRONG,
+        CONTRADICTS,
+        UNCONFIRMED,
+        VERIFIED_IN_PROCESS,
+        "below_floor",
+        "beyond_reference",
+        "few_values",
+    }
 )
 """Findings that come again whenever it is measured."""
 

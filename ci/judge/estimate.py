@@ -13,7 +13,7 @@ from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase,
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
-from kernelgate.ci.judge.cards import HEAD_ALONE, compared
+from kernelgate.ci.judge.cards import HEAD_ALONE, SAME_LIBRARY, compared, same_library
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -31,6 +31,8 @@ BLOCK_CHANGE_PCT: Final = 0.1
 (`alternating`), processes scatter more (measured: 0.02 to 0.18%) ..."""
 BLOCK_BIAS_PCT: Final = 0.3
 """... and have a systematic error that more processes do not reduce. Measured: up to 0.26% for `block`."""
+SURE_ERRORS: Final = 5.0
+"""Standard errors beyond which no chance makes one library differ from itself."""
 LONE_SHARE: Final = 0.25
 """A process is an outlier if the others lie within this share of the whole range."""
 DISAGREE_SHARE: Final = 0.05
@@ -169,7 +171,7 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     device = record.environment.device
     tolerated = witness.tolerance(device)
     cases = [of_paired(case, device, policy, history.spread(device, case.key)) for case in compared(record)]
-    family = sum(bool(case.groups) and case.key in seen for case in cases)
+    family, same = sum(bool(case.groups) and case.key in seen for case in cases), same_library(record)
     found = []
     for case in cases:
         against = [wrong[case.key]] if case.key in wrong else []
@@ -179,8 +181,20 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
             odd = witness.contradiction(pooled, case.paired, alone, policy.certainty.alpha / family, tolerated)
             odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
             against += [odd] if odd else []
+        if case.groups:
+            against += witness.reachable(record, case.pooled().change)
+        if case.groups and case.key.card in same:
+            against += _of_one_library(case.pooled(), policy.gates)
         found.append(replace(case, findings=(*against, *case.findings)))
     return found
+
+
+def _of_one_library(seen: Pooled, gates: Gates) -> list[Finding]:
+    """A change beyond the margin that is far beyond its error: whoever made the record knows more than it says."""
+    if abs(seen.change) <= max(math.log1p(gates.margin_pct / 100), SURE_ERRORS * seen.error):
+        return []
+    change = formatting.percent(percent(seen.change), sign=True)
+    return [Finding(SAME_LIBRARY, f"base and head are one library, which is not {change} from itself", True)]
 
 
 def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSpread | None = None) -> Evidence:

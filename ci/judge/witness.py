@@ -16,7 +16,7 @@ import numpy as np
 from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.change import percent
-from kernelgate.ci.judge import stats
+from kernelgate.ci.judge import cards, stats
 from kernelgate.ci.judge.correctness import checks
 from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
 from kernelgate.ci.judge.validity import Finding
@@ -38,8 +38,11 @@ evidence."""
 PRIOR_TURNS: Final = 4
 ALTERNATING_BIAS_PCT: Final = 0.8
 """Processes that take turns have a systematic error that more of them do not reduce. Measured: up to 0.8%."""
+LEAST_BATCHES: Final = 5
+"""Of a turn; a GPU's have eight."""
 CONTRADICTS = "witness_contradicts"
 UNCONFIRMED = "witness_unconfirmed"
+VERIFIED_IN_PROCESS = "verified_in_process"
 
 
 def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
@@ -55,12 +58,22 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
     return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
 
 
+def reachable(record: RunRecord, change: float) -> list[Finding]:
+    """No gain is believed of a process that held what its outputs are compared with."""
+    if change >= 0 or not cards.notes(record, VERIFIED_IN_PROCESS):
+        return []
+    text = "the outputs were compared in the measured process, where its code can reach: faster is not believed"
+    return [Finding(VERIFIED_IN_PROCESS, text, True)]
+
+
 def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
-    """Of each case that a witness timed, the log ratios of head over base in each turn that has two or more of them."""
+    """Of each case that a witness timed, the log ratios of head over base in each turn that has enough of them."""
     found = {}
     for case in timed_cases(record, WITNESS):
         sides = [(times.get("base", ()), times.get("head", ())) for times in (one.samples_us for one in case.processes)]
-        turns = tuple(np.log(np.array(head) / np.array(base)) for base, head in sides if head and len(base) >= 2)
+        turns = tuple(
+            np.log(np.array(head) / np.array(base)) for base, head in sides if len(base) == len(head) >= LEAST_BATCHES
+        )
         if turns:
             found[case.key] = turns
     return found

@@ -78,7 +78,8 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
-        processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
+        # They load torch while libraries are compiled.
+        processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         try:
             heads = verbs.libraries(repo, None, None)
         except CompileError as error:
@@ -120,7 +121,7 @@ def _measure(
 
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
-    machine = environment.describe()
+    machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
     touched = [one for one in about if not one.same]
     if not touched:
@@ -129,8 +130,9 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     chosen = commit.select_cases(touched, environment.kind(machine), None, rules.cases)
     profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
-    # What times and what profiles loads torch while the head is fuzzed.
-    workers.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
+    if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
+        workers.prepare({**process.FIRST, accuracy.WORKER: 1})
+        workers.prepare({process.WORKER: 1}, process.imports(sides[chosen[0].card.name].named))
     out, counters = path.parent / "profile", rules.counters
     with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)

@@ -23,6 +23,7 @@ from kernelgate.ci.document.model import (
 )
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.correctness import CHECKED
+from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
@@ -80,7 +81,6 @@ def _was_read(telemetry: Telemetry | None) -> bool:
 
 
 FEWER_INPUTS = "fewer_inputs"
-VERIFIED_IN_PROCESS = "verified_in_process"
 PAUSED = "paused"
 OF_ITS_OWN = Note.model_fields["code"].default
 """The code of notes that have none, and are not alike."""

@@ -247,6 +247,20 @@ def cases(**facts: Any) -> Change:
     return lambda content: [case.update(facts) for case in content["cases"]]
 
 
+def calls(made: int, compared: int | None, **more: int) -> dict[str, Any]:
+    return {side: {"made": made, "compared": compared, **more} for side in ("base", "head")}
+
+
+def one_library(content: dict[str, Any]) -> None:
+    for build in content["builds"]:
+        build.update(library_sha256="e" * 64, call_hash="f" * 64)
+
+
+def two_batches(content: dict[str, Any]) -> None:
+    for timing in content["processes"][-1]["timings"]:
+        timing["samples_us"] = {side: times[:2] for side, times in timing["samples_us"].items()}
+
+
 def as_bytes(content: dict[str, Any]) -> None:
     """Arithmetic of 8-bit numbers is twice as fast."""
     for case in content["cases"]:
@@ -297,7 +311,22 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     ),
     "fuzz of fewer results than ran": ("it says that 38 ran, and has 4 results", (fuzz(run=38),)),
     "outputs omitted": ("were not compared in every process", (every(calls={}),)),
-    "outputs not compared": ("were not compared in every", (every(calls={"base": {"made": 9}, "head": {"made": 9}}),)),
+    "outputs not compared": ("were not compared in every", (every(calls=calls(400, None)),)),
+    "one output of 400": ("of the calls of m512, m1024 less than 1% were compared", (every(calls=calls(400, 1)),)),
+    "one call for all samples": (
+        f"{ROUNDS} calls of the base were timed, and 1 were made",
+        (every(calls=calls(1, 1)),),
+    ),
+    "more compared than made": (
+        "500 calls of the base were compared, and 400 were made",
+        (every(calls=calls(400, 500)),),
+    ),
+    "no input that was not read before": (
+        "every call read inputs that an earlier one had read",
+        (every(calls=calls(400, 100, repeated=400)),),
+    ),
+    "one library on both sides": ("base and head are one library, which is not", (one_library,)),
+    "a witness of two batches": ("were not timed by the witness", (two_batches,)),
     "outputs of the base alone": ("were not compared in every process", (every(calls={"base": {"compared": 9}}),)),
     "outputs omitted in one process": (
         "the outputs of m512, m1024 were not compared in every process",

@@ -49,6 +49,11 @@ class ThreadWorker(WorkerProcess):
         self.thread.join(60)
         assert not self.thread.is_alive()
 
+    def pause(self) -> None:
+        """What it imports is here already."""
+
+    go_on = pause
+
     def send(self, message: BaseModel) -> None:
         self.to.put(message.model_dump_json())
 

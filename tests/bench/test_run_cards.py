@@ -75,7 +75,7 @@ class CardRepository:
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> CardRepository:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(environment, "describe", lambda: CPU)
+    monkeypatch.setattr(environment, "describe", lambda *_: CPU)
     monkeypatch.chdir(tmp_path)
     return CardRepository(tmp_path, request.node.name)
 

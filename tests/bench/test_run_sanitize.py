@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
 
     monkeypatch.setattr(sanitize, "check", check)
     monkeypatch.setattr(measuring, "only_gpu", lambda: (8, 9))
-    monkeypatch.setattr(measuring.environment, "describe", lambda: CPU)
+    monkeypatch.setattr(measuring.environment, "describe", lambda *_: CPU)
     return calls
 
 

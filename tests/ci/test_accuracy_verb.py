@@ -41,7 +41,7 @@ BOTH = ("--base-library", "base", "--head-library", "head")
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(environment, "describe", lambda: CPU)
+    monkeypatch.setattr(environment, "describe", lambda *_: CPU)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
     put_workers_in_threads(monkeypatch)

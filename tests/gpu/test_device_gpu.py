@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -154,40 +153,6 @@ def test_comparisons_on_another_stream_and_in_a_graph() -> None:
     by_stream, by_graph = device.read_results(results)
     assert (by_stream.compared, by_graph.compared) == (10_001, 10_001)
     assert by_stream == by_graph
-
-
-def test_speed_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is asserted of it."""
-    total = 2**29
-    source = torch.randn(total, device="cuda")
-    copy = torch.empty_like(source)
-    lines = [f"copy: {rate(lambda: copy.copy_(source), 8 * total):.0f} GB/s"]
-    for dtype in DTYPES:
-        out = source.to(dtype, copy=True)
-        for number in (1, 60, 1000):
-            count = total // number // 8 * 8
-            pairs = addresses(*((out[at * count :], source[at * count :]) for at in range(number)))
-            results = device.new_results(number, "cuda")
-
-            def call(pairs=pairs, count=count, dtype=dtype, results=results) -> None:
-                device.compare(pairs, count, dtype, (ATOL, RTOL), results)
-
-            per_s = rate(call, (4 + out.itemsize) * count * number)
-            lines.append(f"compare {number} x {count} {dtype}: {per_s:.0f} GB/s")
-    with capsys.disabled():
-        print("", *lines, sep="\n")
-
-
-def rate(call: Callable[[], object], moved: int, repeats: int = 20) -> float:
-    """GB/s of calls that move so many bytes each."""
-    call()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(repeats):
-        call()
-    end.record()
-    torch.cuda.synchronize()
-    return moved * repeats / start.elapsed_time(end) / 1e6
 
 
 # Clocks

@@ -28,27 +28,16 @@ READ = {field.name for field in fields(Reading)}
 CPU_TORCH = record.Environment(torch="2.13.0+cpu")
 
 
-def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
-    check = machine.gpu_absent(tmp_path, NoDeviceError("no driver"))
-    assert check.level is Level.WARNING
-    assert check.found == "this machine has no NVIDIA GPU: the CPU kernel will be measured"
-
-
-def test_a_gpu_runner_without_its_gpu_is_not_fit(tmp_path: Path) -> None:
-    check = machine.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
-    assert not checks.fit([check])
-    assert check.fix
-
-
-def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
+def test_what_a_machine_without_a_gpu_is_fit_for_depends_on_what_is_wanted_and_on_what_it_has(tmp_path: Path) -> None:
+    """Nothing of NVIDIA's: the CPU is measured, unless a GPU was wanted. One whose driver is silent: a fault."""
+    silent = NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded")
+    check = machine.gpu_absent(tmp_path, silent)
+    says(check, Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", check.fix)
+    says(machine.gpu_absent(tmp_path, silent, wanted=True), Level.FAILED, "", "")
     for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
         (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
         (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
-    check = machine.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded"))
-    assert check.level is Level.FAILED
-    assert "Driver Not Loaded" in check.found
-    assert check.fix
-    assert "driver" in check.fix
+    says(machine.gpu_absent(tmp_path, silent), Level.FAILED, "Driver Not Loaded", "driver")
 
 
 def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +70,6 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "changes", "level", "found", "fix"),
     [
         ("persistence mode", {"persistence_mode": False}, Level.WARNING, "off", "nvidia-smi -pm 1"),
-        ("persistence mode", {"persistence_mode": None}, Level.PASSED, "not offered", None),
         ("other processes", {"process_ids": (7, 8)}, Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
         (
             "throttling",
@@ -94,7 +82,6 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("temperature", {"temperature_c": 81}, Level.FAILED, "81 °C", "cool down"),
         ("temperature", {"temperature_c": 80}, Level.PASSED, "80 °C", None),
         ("memory errors", {"uncorrected_ecc_errors": 3}, Level.FAILED, "3 uncorrected", "reset"),
-        ("memory errors", {"uncorrected_ecc_errors": None}, Level.PASSED, "not counted", None),
     ],
 )
 def test_what_a_gpu_is_not_fit_for(
@@ -116,7 +103,6 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}), Level.FAILED, "1.0 GiB free in /b", "free"),
         (machine.disk_check({Path("/a"): 2 << 30}), Level.PASSED, "2.0 GiB", None),
         (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
-        (machine.load_check("0.90 1.00 0.5 1/99 1", 4), Level.PASSED, "0.90", None),
         (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
         (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
@@ -126,18 +112,15 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
         (examine.torch_check(CPU_TORCH, False), Level.PASSED, "2.13.0+cpu", None),
         (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
-        (examine.tool_check("ninja", KernelgateError("no"), "x"), Level.WARNING, "no: x", "pip install"),
         (examine.ccache_check(KernelgateError("no")), Level.WARNING, "each compile fails", "apt-get install"),
         (examine.ccache_check(None), Level.PASSED, "builds do without it", None),
         (examine.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
         (examine.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),
         (examine.arch_list_check("8.9;9.0a", "9.0"), Level.PASSED, "sm_90a", None),
-        (examine.arch_list_check("8.0", "8.9"), Level.PASSED, "sm_80", None),
         (examine.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
         (examine.flags_check({"CUDAFLAGS": "-G -g"}), Level.WARNING, "CUDAFLAGS='-G -g': compiled", "unset CUDAFLAGS,"),
         (examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), Level.PASSED, "none is set", None),
         (examine.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
-        (examine.ccache_dir_check(str(Path(__file__).parent / "not" / "yet")), Level.PASSED, "yet", None),
     ],
 )
 def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str | None) -> None:

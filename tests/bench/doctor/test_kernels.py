@@ -52,19 +52,12 @@ def test_a_kernel_that_does_not_compile_is_not_the_machines_fault(repo: Path) ->
     assert "#error broken" in check.found
 
 
-def test_the_smallest_case_of_the_device(repo: Path) -> None:
+def test_a_card_is_tried_on_its_smallest_case_of_the_device_or_on_its_smoke_cases(repo: Path) -> None:
     card = cards.of_checkout(repo)["scale"]
-    smallest = {device: examine.smallest_case(card, device) for device in ("cpu", "cuda")}
-    assert {device: case and case.id for device, case in smallest.items()} == {"cpu": "n32_fp32", "cuda": "n8_fp32"}
-
-
-def test_a_card_that_has_smoke_cases_is_tried_on_those_whatever_the_device(repo: Path) -> None:
-    card = cards.of_checkout(repo)["scale"]
-    smoke: CardFacts = card.model_copy(update={"suites": {**card.suites, "smoke": card.suites["pr"][:1]}})
-    for device in ("cpu", "cuda"):
-        case = examine.smallest_case(smoke, device)
-        assert case is not None
-        assert case.id == "n64_fp32"
+    smoke = card.model_copy(update={"suites": {**card.suites, "smoke": card.suites["pr"][:1]}})
+    for device, smallest in (("cpu", "n32_fp32"), ("cuda", "n8_fp32")):
+        found = [examine.smallest_case(one, device) for one in (card, smoke)]  # type: ignore[arg-type]
+        assert [case and case.id for case in found] == [smallest, "n64_fp32"]
 
 
 @pytest.mark.parametrize(

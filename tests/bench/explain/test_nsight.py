@@ -207,16 +207,5 @@ def launch(name: str, duration_us: float) -> ProfiledKernel:
 def test_of_several_launches_the_longest_speaks_for_the_call() -> None:
     made = nsight.of_call([launch("first", 2.0), launch("longest", 30.0), launch("last", 3.0)])
     assert made == {"duration_us": 30.0, "kernel": "longest", "launches": 3.0, "call_us": 35.0}
-
-
-def test_launches_that_may_not_be_all_are_not_counted() -> None:
-    made = nsight.of_call([launch("one of many", 2.0)] * nsight.MAX_KERNELS)
-    assert made == {"duration_us": 2.0, "kernel": "one of many"}
-
-
-def test_every_figure_has_a_name_and_a_unit() -> None:
-    for metric in (*metrics.METRICS, *metrics.SECTION_METRICS):
-        assert metrics.label(metric.key) == metric.label
-        assert metrics.unit(metric.key) == metric.unit
-    assert metrics.label("stall_barrier") == "barrier"
-    assert metrics.label("something_new") == "something_new"
+    many = nsight.of_call([launch("one of many", 2.0)] * nsight.MAX_KERNELS)
+    assert many == {"duration_us": 2.0, "kernel": "one of many"}, "they may not be all"

@@ -18,6 +18,7 @@ from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.cards import SMALLEST, TOLERANCES
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.operands import TORCH_DTYPES
+from kernelgate.bench.record import LARGEST
 
 FLOATS = [name for name in DTYPES if TORCH_DTYPES[name].is_floating_point]
 INTEGERS = ["int8", "int32", "int64", "uint8"]
@@ -65,7 +66,7 @@ def test_an_output_passes_where_every_element_is_within_its_limit(
     assert found.error_ratio is not None
     assert (found.error_ratio <= 1) == found.passed
     at = found.worst
-    assert float(error[at]) == 0 or float(error[at] / limit[at]) == found.error_ratio
+    assert float(error[at]) == 0 or min(float(error[at] / limit[at]), LARGEST) == found.error_ratio
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -141,6 +142,13 @@ OUT = torch.zeros(2, 3)
 )
 def test_a_card_may_judge_by_itself(answer: Any, expected: Comparison) -> None:
     assert held(Judging(answer), OUT, OUT.double()) == expected
+
+
+@pytest.mark.parametrize("kernel", [Plain((0.0, 0.0)), Judging(torch.tensor([0.5, 1e30]))], ids=["tolerance", "card"])
+def test_errors_are_no_larger_than_a_record_can_hold(kernel: Kernel) -> None:
+    found = held(kernel, torch.tensor([1.0, 1e30]), torch.tensor([1.0, 0.0]).double())
+    assert (found.passed, found.error_ratio, found.worst) == (False, LARGEST, (1,))
+    assert found.max_abs_error in (LARGEST, None)
 
 
 def test_an_oracle_of_another_shape_is_no_comparison() -> None:

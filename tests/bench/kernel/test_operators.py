@@ -11,6 +11,8 @@ import torch
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import card_check, commit, operands
+from kernelgate.bench.kernel.triton_build import Compiled, CompileRequest, compile_package
+from kernelgate.bench.system.supervise import TimeLimits
 from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
@@ -186,3 +188,30 @@ def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
     says = r"^\.ci/kernels/scale\.py:5: build: torch .* cannot load the library: .* undefined symbol: _Z4gonev$"
     with pytest.raises(CardError, match=says):
         built(tree)
+
+
+def test_what_an_installed_package_registers_is_not_the_packages_own(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides have it from one file; what lies in a package's own folder each side has for itself."""
+    write(tree, {"csrc/scale.cpp": SCALE.replace("KERNELGATE_NAMESPACE", "third_party")})
+    compiled = built(tree).path.read_bytes()
+    load = "import pathlib, torch\ntorch.ops.load_library(pathlib.Path(__file__).with_name('kernel.so'))\n"
+    own = 'torch.library.custom_op("my_ops::own", lambda: None, mutates_args=(), schema="() -> ()")\n'
+    installed = write(tmp_path / "installed", {"third_party/__init__.py": load})
+    (installed / "third_party" / "kernel.so").write_bytes(compiled)
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+
+    def compiled_package(name: str, code: str, *carried: str) -> Compiled:
+        library = write(tmp_path / name, {"package/my_kernels/__init__.py": code, "cache/of": ""})
+        for file in carried:
+            (library / "package" / "my_kernels" / file).write_bytes(compiled)
+        asked = CompileRequest(library=library, package="my_kernels", card=tree / ".ci/kernels/scale.py", cases=())
+        return compile_package(asked, (None,), TimeLimits())
+
+    imports = compiled_package("imports", f"import third_party, torch\n{own}")
+    assert (imports.operators, "third_party" in imports.imports) == ({"my_ops::own"}, True)
+    carries = compiled_package("carries", f"{load}{own}", "kernel.so")
+    assert (carries.operators, "my_kernels" in carries.imports) == ({"my_ops::own", "third_party::scale"}, False)
+    sets = compiled_package("sets", "import os\nos.environ['ASKED'] = '1'\nimport third_party")
+    assert sets.imports == (), "it may read what the package sets"

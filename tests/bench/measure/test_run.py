@@ -147,18 +147,9 @@ KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
 
 
 def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
-    manifest = Manifest(
-        card="attention",
-        namespace="n",
-        sha=None,
-        targets=("sm_89",),
-        key="k",
-        seconds=1.0,
-        sha256=sha256,
-        kernels=kernels,
-        facts_missing=missing,
-    )
-    return Library(Path("x"), manifest, cached=True)
+    known = {"card": "attention", "targets": ("sm_89",), "sha": None, "key": "k", "card_sha256": None, "seconds": 1.0}
+    said = {"sha256": sha256, "kernels": kernels, "facts_missing": missing, "warnings": None}
+    return Library(Path("x"), Manifest.model_construct(**known, **said), cached=True)
 
 
 def test_unknown_kernels_are_said() -> None:
@@ -171,18 +162,14 @@ def test_unknown_kernels_are_said() -> None:
         verbs.builds(sides_)
 
 
-def test_the_kernels_go_into_the_builds_of_a_record() -> None:
+def test_the_kernels_go_into_the_builds_of_a_record_that_has_no_other_library() -> None:
     new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
     assert verbs.with_builds((), new) == new
     timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
     old = record.Build(side="base")  # no card, no hash
     assert verbs.with_builds((old, timed), new) == (old, timed.model_copy(update={"kernels": (KERNEL,)}))
-
-
-def test_the_kernels_of_another_library_are_refused() -> None:
-    timed = record.Build(card="attention", side="head", library_sha256="1")
     with pytest.raises(UsageError, match="another library of the head"):
-        verbs.with_builds((timed,), verbs.builds({"attention": Sides(None, library("2", KERNEL))}))
+        verbs.with_builds((timed.model_copy(update={"library_sha256": "1"}),), new)
 
 
 def test_the_table_has_a_row_for_each_side() -> None:
@@ -202,21 +189,13 @@ def of_commit(sha: str | None) -> Library:
     return Library(Path("x"), Manifest.model_construct(sha=sha), cached=True)
 
 
-def test_a_run_in_a_workflow() -> None:
+def test_a_run_says_who_made_it_of_what_and_has_an_id_of_its_own() -> None:
     variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
-    found = verbs.run_identity(None, of_commit("b" * 40), variables)
-    assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
-
-
-@pytest.mark.parametrize(
-    ("ref", "number"), [("refs/pull/12/merge", 12), ("refs/pull/12/head", 12), ("refs/heads/refs/pull/1/x", None)]
-)
-def test_the_pull_request_is_the_one_of_the_ref(ref: str, number: int | None) -> None:
-    assert verbs.run_identity(None, of_commit(None), {"GITHUB_REF": ref}).pull_request == number
-
-
-def test_a_record_says_who_made_it_and_has_an_id_of_its_own() -> None:
-    one, other = (verbs.run_identity(None, of_commit(None), {"GITHUB_EVENT_NAME": "push"}) for _ in range(2))
-    assert (one.producer, one.event) == ("kernelgate", "push")
-    assert one.id
-    assert one.id != other.id
+    variables["GITHUB_EVENT_NAME"] = "push"
+    refs = {"refs/pull/12/merge": 12, "refs/pull/12/head": 12, "refs/heads/refs/pull/1/x": None}
+    made = [verbs.run_identity(None, of_commit("b" * 40), {**variables, "GITHUB_REF": ref}) for ref in refs]
+    assert [one.pull_request for one in made] == [*refs.values()]
+    for one in made:
+        assert (one.base_sha, one.repository, one.run_id, one.run_attempt) == (None, "a/b", 12, 3)
+        assert (one.producer, one.event) == ("kernelgate", "push")
+    assert len({one.id for one in made}) == 3

@@ -13,6 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.system import environment
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import worker
 from tests.bench import driver
 from tests.miniature import SCALE_CARD
@@ -148,7 +149,10 @@ def test_a_fresh_process_describes_this_machine_and_what_is_set(monkeypatch: pyt
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    found = environment.describe()
+    with worker_pool() as workers:
+        workers.prepare({environment.DESCRIBES: 1})  # it may have the answer before anybody asks
+        found = environment.describe(workers)
+        assert len(workers.started) == 1
     assert (found.torch, environment.kind(found)) == (torch.__version__, "cpu")
     assert found.python
     assert found.os

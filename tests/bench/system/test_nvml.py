@@ -27,25 +27,16 @@ def test_a_reading_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = ("ClockInfo", "MaxClockInfo", "Temperature", "PowerUsage", "CurrentClocksThrottleReasons")
     driver.install(monkeypatch, **{f"nvmlDeviceGet{name}": driver.refused for name in functions})
-    with nvml.readings("cuda", None) as read:
-        assert read() == Reading()
-
-
-def test_without_a_driver_readings_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver.install(monkeypatch, nvmlInit=driver.refused)
-    with nvml.readings("cuda", "GPU-1") as read:
-        assert read() == Reading()
+    for driver_is_there in (True, False):
+        with nvml.readings("cuda", None) as read:
+            assert read() == Reading(), driver_is_there
+        driver.install(monkeypatch, nvmlInit=driver.refused)
 
 
 def test_a_gpu_that_the_driver_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetHandleByUUID=driver.refused)
     with pytest.raises(NoDeviceError, match="reports no GPU GPU-1"), nvml.opened("GPU-1"):
         pytest.fail("there is no such GPU")
-
-
-def test_reasons_that_are_new_keep_their_number() -> None:
-    assert nvml.reasons(0) == ()
-    assert nvml.reasons(1 << 3 | 1 << 40) == ("hw_slowdown", f"reason_{1 << 40:#x}")
 
 
 def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
@@ -64,6 +55,7 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
         throttle_shares={"gpu_idle": 1 / 3, "sw_power_cap": 2 / 3},
     )
     assert nvml.telemetry([Reading()]) == record.Telemetry()
+    assert nvml.reasons(1 << 3 | 1 << 40) == ("hw_slowdown", f"reason_{1 << 40:#x}"), "a new one keeps its number"
 
 
 def test_a_cpu_is_read_from_files(tmp_path: Path) -> None:

@@ -15,16 +15,22 @@ from pydantic import BaseModel
 from kernelgate.bench.system import worker
 from kernelgate.bench.system.worker import (
     ROOT,
+    Message,
     Ready,
     WorkerError,
     WorkerFailedError,
     WorkerProcess,
     child_environment,
+    worker_pool,
 )
 from tests.processes import alive
 
 
 class Word(BaseModel):
+    text: str
+
+
+class FrozenWord(Message):
     text: str
 
 
@@ -181,6 +187,34 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
         assert script.receive(Word, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
 
 
+def test_what_waits_has_its_first_message_and_takes_no_time_of_the_machine_while_it_is_paused(child: Path) -> None:
+    """As a process that imports what it will need while another one is timed."""
+    child.write_text(
+        "from tests.bench.system.test_worker import FrozenWord\n"
+        "def run(first: FrozenWord) -> FrozenWord:\n    while True: pass"
+    )
+    one, two = FrozenWord(text="one"), FrozenWord(text="two")
+    with worker_pool() as workers:
+        workers.prepare({SCRIPT: 2})
+        first, second = workers.waiting[SCRIPT, None]
+        workers.prepare({SCRIPT: 1}, one)
+        assert workers.waiting[SCRIPT, one] == [first, second]
+        assert workers.take(SCRIPT, one) is first
+        wait_for(lambda: used_s(second) > 0.5)
+        with workers.paused():
+            before, others = used_s(second), used_s(first)
+            wait_for(lambda: used_s(first) > others + 0.5)
+            assert used_s(second) == before
+        wait_for(lambda: used_s(second) > before)
+        workers.prepare({SCRIPT: 1}, two)
+        assert not alive(second.pid or 0), "nobody needs it any more"
+        (third,) = workers.waiting[SCRIPT, two]
+        third.__exit__()
+        with workers.paused():
+            pass
+        assert alive(first.pid or 0)
+
+
 WITHHELD = "GITHUB_ENV GITHUB_PATH GITHUB_OUTPUT GITHUB_STEP_SUMMARY GITHUB_TOKEN ACTIONS_RUNTIME_TOKEN RUNNER_TEMP"
 WITHHELD += " ACTIONS_RUNNER_HOOK_JOB_COMPLETED KERNELGATE_FAILURE"
 WITHHELD += " GH_TOKEN AWS_SECRET_ACCESS_KEY HF_TOKEN SSH_AUTH_SOCK"
@@ -198,6 +232,12 @@ def named(file: Path) -> str:
     """Code that writes its process's number into a file, which is there only when it is whole."""
     new = f"{file}.new"
     return f"open({new!r}, 'w').write(str(os.getpid())); os.rename({new!r}, {str(file)!r})"
+
+
+def used_s(process: WorkerProcess) -> float:
+    """What it has had of the processors, in steps of 10 ms."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def closed_pipe() -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
@@ -17,7 +18,10 @@ from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan
 from kernelgate.bench.timing.pool import Pool
+from kernelgate.bench.timing.protocol import BatchDone
+from kernelgate.ci.judge import correctness
 from tests import registered
+from tests.bench.in_process import ThreadLeader
 from tests.bench.timing.conftest import CASE, INTO, KERNEL, KindBench, calls, codes, looked_at, roles
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -59,6 +63,40 @@ def test_a_kernel_that_skips_work_when_it_is_timed_is_caught(bench: KindBench, b
     done = bench.time(body, KERNEL.replace(old, new))
     assert looked_at(calls(done)["base"])
     assert calls(done)["head"].failed > 0
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["compared", "witness"])
+def test_nothing_that_a_measured_process_says_keeps_a_call_from_being_compared(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    """Here half of the calls do nothing, and its answers say that the others are all that there is to look at."""
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)  # the witness, too, is asked
+    send = ThreadLeader.send
+
+    def narrowing(self: ThreadLeader, message: BaseModel) -> None:
+        names = {"copied": ()} if isinstance(message, BatchDone) and "copied" in BatchDone.model_fields else {}
+        send(self, message.model_copy(update=names))
+
+    lazy = KERNEL.replace("return x + y", "return x + y if calls[0] % 2 else torch.zeros_like(x)")
+    part = bench.part(bench.card(RETURNS), bench.library(), bench.library(lazy))
+    honest = bench.run(part, rounds=20, witness=True)
+    monkeypatch.setattr(ThreadLeader, "send", narrowing)
+    done = bench.run(part, rounds=20, witness=True)
+    for each in (honest, done):
+        assert calls(each, alone)["base"].failed == 0
+        assert 0 < calls(each, alone)["head"].failed < (calls(each, alone)["head"].compared or 0)
+
+
+@pytest.mark.parametrize("value", ["1e30", "-3e38", "float('inf')"])
+def test_an_error_beyond_all_numbers_is_a_wrong_output_of_the_head_like_any_other(bench: KindBench, value: str) -> None:
+    part = bench.against(f"out.copy_(x + y); out[0, 0] = {value}")
+    done = bench.run(part, rounds=10)
+    assert record.read(bench.path) == done
+    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, calls(done)["head"].compared)
+    assert done.processes[0].timings[0].errors["head"].maximum == (None if "inf" in value else record.LARGEST)
+    said = correctness.wrong_outputs(done)[CaseKey("kind", "m8_n16_fp32")].message
+    assert said.startswith("the head's timed output is wrong in ")
+    assert ("largest error over 1e+21" in said) == ("inf" not in value)
 
 
 def test_without_fresh_inputs_a_kernel_in_place_would_be_wrong(

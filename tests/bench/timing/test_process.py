@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +20,10 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
-from kernelgate.bench.timing import paired, pool, process
-from kernelgate.bench.timing.case_timing import CaseResult, Runner, Team
+from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
+from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
 from kernelgate.bench.timing.pool import Arena, SharingError
-from kernelgate.bench.timing.process import MAX_CPU_CACHE, UNKNOWN_CACHE, Turn
+from kernelgate.bench.timing.process import Turn
 from kernelgate.bench.timing.protocol import (
     Batch,
     BatchDone,
@@ -33,6 +34,7 @@ from kernelgate.bench.timing.protocol import (
     CheckCalls,
     Checked,
     Finish,
+    Memory,
     OpenCase,
     PlanCalls,
     Planned,
@@ -41,9 +43,10 @@ from kernelgate.bench.timing.protocol import (
     Start,
     TimingRequest,
 )
+from tests import registered
 from tests.bench.in_process import ThreadWorker
 from tests.bench.machine import CPU
-from tests.bench.timing.conftest import INTO, KindBench, calls, codes, roles
+from tests.bench.timing.conftest import INTO, KERNEL, KindBench, calls, codes, roles
 from tests.bench.timing.simulated import CASE, SimulatedProcess
 from tests.processes import alive
 
@@ -72,19 +75,9 @@ with open({str(pid)!r}, "w") as file:
     assert roles(done) == ["block"]
 
 
-@pytest.mark.parametrize(
-    ("device", "known", "wanted"),
-    [
-        ("cuda", 50 << 20, 100 << 20),
-        ("cuda", None, 2 * UNKNOWN_CACHE),
-        ("cpu", 4 << 20, 4 << 20),
-        ("cpu", 1 << 30, MAX_CPU_CACHE),
-    ],
-)
-def test_inputs_that_are_read_again_are_not_in_the_cache(
-    device: process.DeviceKind, known: int | None, wanted: int
-) -> None:
-    assert process.cache_bytes(device, known) == wanted
+def test_inputs_that_are_read_again_are_not_in_the_cache() -> None:
+    assert [process.cache_bytes("cuda", known) for known in (50 << 20, None)] == [100 << 20, 2 * process.UNKNOWN_CACHE]
+    assert [process.cache_bytes("cpu", known) for known in (4 << 20, 1 << 30)] == [4 << 20, process.MAX_CPU_CACHE]
 
 
 def test_timings_of_two_processes_that_each_had_a_verifier_become_one() -> None:
@@ -190,6 +183,53 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     assert {frozenset(names) for names in told} == {frozenset({"probed"}), frozenset(Planned.model_fields)}
 
 
+def test_a_process_imports_ahead_what_its_own_sides_will_import_and_no_other_ones(
+    bench: KindBench, overheard: Overheard
+) -> None:
+    """The next ones start while one is timed; the last witness has none after it."""
+    base, head = (
+        registered.build(bench.folder / name, f"{bench.name}_{name}", KERNEL, "kind", imports=(name, "colorsys"))
+        for name in ("chunk", "sndhdr")
+    )
+    done = bench.run(bench.part(bench.card(), base, head), rounds=2, processes=2, witness=True)
+    assert roles(done) == ["paired", "paired", "witness"]
+    told = [json.loads(line)["modules"] for line in overheard.sent[process.WORKER] if '"modules"' in line]
+    both = ["chunk", "colorsys", "sndhdr"]
+    of_turns = [sorted(one) for one in told]
+    assert of_turns[:4] == [both] * 4, "the first two, and two that wait for the witness"
+    assert sorted(of_turns[4:]) == [["chunk", "colorsys"], ["colorsys", "sndhdr"]]
+    assert not [one for one in told if one[-1] == "colorsys" and len(one) == 3], "in the order of the imports"
+
+
+@pytest.mark.parametrize(("device", "cores", "paused"), [("cpu", 64, True), ("cuda", 2, True), ("cuda", 16, False)])
+def test_what_starts_early_stands_still_while_it_would_disturb_a_batch(
+    device: str, cores: int, paused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doing: list[str] = []
+
+    @contextmanager
+    def pausing() -> Iterator[None]:
+        doing.append("paused")
+        yield
+        doing.append("on")
+
+    monkeypatch.setattr(process.environment, "kind", lambda _: device)
+    monkeypatch.setattr(process.os, "sched_getaffinity", lambda _: range(cores))
+    setup = process.Setup(CPU, process.Measuring(1), SimpleNamespace(paused=pausing))  # type: ignore[arg-type]
+    simulated = SimulatedProcess({"base": 10.0, "head": 10.0})
+    answer = simulated._answer
+
+    def heard(asked: Any) -> Any:
+        doing.append(type(asked).__name__)
+        return answer(asked)
+
+    monkeypatch.setattr(simulated, "_answer", heard)
+    setup.verifier = simulated
+    (team,) = setup.teams((simulated,))
+    case_timing.time_rounds(team, simulated.samples(), 1, lambda: None)
+    assert doing == ["PlanCalls", *(["paused", "Batch", "on"] if paused else ["Batch"]), "CheckCalls"]
+
+
 @pytest.fixture
 def unshared(monkeypatch: pytest.MonkeyPatch) -> None:
     create = pool.create
@@ -217,6 +257,33 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     asked = {json.loads(line)["ask"] for line in overheard.sent[process.WORKER] if "ask" in json.loads(line)}
     assert {"prepare", "plan", "check", "close"} <= asked
     assert not pool._LOCAL, "it is freed"
+
+
+def cannot_map(shared: Memory) -> Ready:
+    raise SharingError(f"no peer may map {shared.bytes} bytes")
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_measured_process_that_says_it_cannot_map_memory_is_not_believed(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have the verifier in its own process. A process that no kernel is in is asked; if it cannot either,
+    that is so."""
+    part, refusals = bench.against("pass", ROWS), iter(range(9))
+    opens = worker.Worker._open
+
+    def refuses(self: Any, asked: OpenCase) -> CaseOpened:
+        if next(refusals) == 0:
+            raise SharingError("no peer may map it")
+        return opens(self, asked)
+
+    monkeypatch.setattr(worker.Worker, "_open", refuses)
+    said = "process 1 of 1 says that it cannot map memory, which a process without a kernel can: no peer may map it"
+    with pytest.raises(ProcessError, match=said):
+        bench.run(part, rounds=2)
+    refusals = iter(range(9))
+    monkeypatch.setattr(verifier, "map_memory", cannot_map)
+    assert "verified_in_process" in codes(bench.run(part, rounds=2))
 
 
 @pytest.mark.usefixtures("in_process")

@@ -166,13 +166,21 @@ def test_what_the_reference_gave_is_not_compared(case: VerifiedCase) -> None:
     assert set(case.verifier.close().calls) == {"head"}
 
 
-def test_of_calls_that_return_tensors_those_are_compared_that_were_copied(tmp_path: Path, looked_at: list[int]) -> None:
+def test_what_is_kept_of_a_batch_is_drawn_from_all_its_calls_and_is_what_is_compared(
+    tmp_path: Path, looked_at: list[int]
+) -> None:
+    """Of the witness, whose measured process hears of it once it has made them."""
     with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        planned = case.plan(20)
-        for number in (3, 17):
-            case.work(case.given(planned.windows[number]), case.outs(planned.slots[number]), 0)
-        assert case.check(("head",) * 20, copied=(3, 17)) == 0
-        assert looked_at == [planned.slots[3], planned.slots[17]]
+        kept = set()
+        for _ in range(6):
+            looked_at.clear()
+            planned = case.plan(20, "new", keep=True)
+            case.check(("head",) * 20)
+            assert looked_at == [planned.slots[number] for number in planned.kept]
+            assert len(planned.kept) == 5
+            kept.update(planned.kept)
+        assert len(kept) > 10
+        assert case.plan(20).kept == case.plan(0, keep=True).kept == ()
 
 
 def test_where_comparing_takes_long_fewer_calls_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,8 @@ class VerifiedCase:
         """By the oracle in float64."""
         return compare.expected(self.kernel, self.axes, self.given(window, slot), self.names)
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
-        planned = self.verifier.plan(count, inputs)
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next", keep: bool = False) -> Planned:
+        planned = self.verifier.plan(count, inputs, keep)
         if planned.inputs:
             self.prepared = self.prepared.model_copy(update={"inputs": planned.inputs})
         return planned

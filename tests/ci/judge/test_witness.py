@@ -185,17 +185,26 @@ def test_what_the_comparison_itself_does_not_show_needs_no_witness(error: float,
     assert (compared.p() < stats.GATES_P) == held_against
 
 
+@pytest.mark.parametrize(("change", "status"), [(-20.0, Status.UNDECIDED), (20.0, Status.REGRESSED)])
+def test_no_gain_is_believed_of_a_process_that_could_reach_what_is_right(change: float, status: Status) -> None:
+    """A loss is, and a gain whose outputs were compared elsewhere."""
+    record = made(change, alone(change))
+    noted = record.model_copy(update={"notes": (Note(code="verified_in_process", text="no peer may map it"),)})
+    assert only(noted).status is status
+    assert only(record).status is (Status.REGRESSED if change > 0 else Status.IMPROVED)
+
+
 # ---- the samples -----------------------------------------------------------------------------------------------------
 
 
 def test_each_turn_of_the_witness_speaks_for_itself() -> None:
-    record = made(0.0, alone(0.0, samples=2), alone(0.0, samples=9), alone(0.0, samples=1))
+    record = made(0.0, alone(0.0, samples=5), alone(0.0, samples=9), alone(0.0, samples=4))
     ((key, turns),) = witness.log_ratios(record).items()
-    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [2, 9])
+    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [5, 9])
 
 
-@pytest.mark.parametrize("samples", [{"head": [1.0] * 9}, {"base": [1.0], "head": [2.0]}])
-def test_a_witness_of_one_side_or_one_sample_says_nothing(samples: dict[str, list[float]]) -> None:
+@pytest.mark.parametrize("samples", [{"head": [1.0] * 9}, {"base": [1.0] * 4, "head": [2.0] * 4}])
+def test_a_witness_of_one_side_or_few_batches_says_nothing(samples: dict[str, list[float]]) -> None:
     record = made(-20.0, process(samples, "witness"))
     assert witness.log_ratios(record) == {}
     assert only(record).status is Status.IMPROVED

@@ -37,7 +37,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     miniature.git(tree, "init", "--quiet", "--initial-branch=main")
     miniature.commit(tree)
     monkeypatch.chdir(tree)
-    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda *_: CPU)
     whole = fuzz.run
     monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW, *words[5:]))
     return tree
