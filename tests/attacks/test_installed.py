@@ -67,7 +67,7 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
     [again] = [job for job in stepping if job["permissions"].get("actions") == "write"]
     assert [list(step) for step in again["steps"]] == [["name", "run", "env"]], "it has no files at all"
     judging = [job for job in stepping if job not in (site, again)]
-    assert len(judging) == 7
+    assert len(judging) == 5
     for job in judging:
         [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
         assert setup["with"] == {"target": "env-judge"}
