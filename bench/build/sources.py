@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -27,6 +27,14 @@ LEFT_OUT = frozenset({".pyc", ".pyo", ".so", ".pyd"})
 """What was compiled from other files is no source, and need not be of this commit."""
 NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 """What the build defines as the namespace; the second is the name that torch's own builds define."""
+CheckOut = Callable[[Iterable[str]], None]
+"""Puts what these paths or patterns name into a tree that is a commit's."""
+Binding = Literal["torch", "pybind"]
+"""How Python calls what was compiled: operators of torch, or a module of pybind11."""
+PYBIND = re.compile(rb"^[ \t]*PYBIND11_MODULE\(\s*(\w+)\s*,", re.MULTILINE)
+PYBIND_TYPE = re.compile(rb"\b(?:py|pybind11)::(?:class_|enum_|exception)\s*<")
+OTHER_BINDINGS = {b"NB_MODULE": "nanobind", b"TVM_FFI_DLL_EXPORT": "TVM-FFI"}
+OTHER_BINDINGS |= dict.fromkeys((b"PyMODINIT_FUNC", b"PyInit_"), "Python's C API")
 REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
 
@@ -53,6 +61,9 @@ class Extension:
             raise TypeError('flags are a list of words, such as ["-O3"]')
         self.sources, self.flags, self.nvcc_flags, self.torch = sources, tuple(flags), tuple(nvcc_flags), torch
 
+    def of_torch(self, version: str) -> Extension:
+        return Extension(*self.sources, flags=self.flags, nvcc_flags=self.nvcc_flags, torch=version)
+
     @property
     def words(self) -> tuple[str, ...]:
         return (*self.sources, *self.flags, *self.nvcc_flags, self.torch or "")
@@ -60,13 +71,24 @@ class Extension:
 
 @dataclass
 class Package:
-    """Python sources, such as Triton kernels: a module or package below the repository's root, or in its src/.
+    """Python sources, such as Triton kernels: a module or package below the repository's root, or in its src/, or a
+    module of one, such as "my_kernels.swiglu".
 
-    It is copied; its Triton kernels are compiled for each target on the machine that builds.
+    The package is copied; its Triton kernels are compiled for each target on the machine that builds.
     """
 
     name: str
     kind: Literal["package"] = "package"
+
+    @property
+    def root(self) -> str:
+        """The package or module that lies in the repository's root or in src/."""
+        return self.name.partition(".")[0]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where it may lie, from the repository's root."""
+        return tuple(f"{folder}{self.root}{end}" for folder in ("", "src/") for end in ("", ".py"))
 
 
 @dataclass(frozen=True)
@@ -76,6 +98,11 @@ class Sources:
     card: str
     spec: Extension
     files: Mapping[str, bytes]
+
+    @cached_property
+    def binding(self) -> Binding:
+        made = any(PYBIND.search(data) for data in self.files.values())
+        return "pybind" if made and not registered(self) else "torch"
 
     @property
     def host_units(self) -> tuple[str, ...]:
@@ -118,11 +145,17 @@ class Sources:
         return replace(self, files={name: data for name, data in self.files.items() if name not in unwanted})
 
 
-def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
-    """A card's sources in a work tree, which errors call `name`, with the headers that they include. Raises BuildError
+def whole(_: Iterable[str]) -> None:
+    """Of a tree in which everything is there."""
+
+
+def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: CheckOut = whole) -> Sources:
+    """A card's sources in a work tree, which errors call `name`, with the headers that they include. `check_out` gets
+    every path before it is looked at: the tree may be a commit's, of which only that is there. Raises BuildError
     where there is nothing to compile, a pattern or an include leads out of the tree, a name is no plain one, or a
     source needs the classic ABI and the card does not say for which torch."""
     files: dict[str, bytes] = {}
+    check_out(spec.sources)
     for pattern in spec.sources:
         try:
             found = _matches(tree, pattern)
@@ -135,28 +168,51 @@ def read_sources(tree: Path, name: str, card: str, spec: Extension) -> Sources:
     folders = _include_folders(spec)
     waiting = list(files)
     while waiting:  # the repository's own headers that the files include, and those that these include
-        includer = waiting.pop()
-        for header in _included_names(includer, files[includer], folders):
+        pairs = ((name, one) for one in waiting for name in _included_names(one, files[one], folders))
+        new = ((header, one) for header, one in pairs if header not in files and header.isprintable())
+        named = {header: includer for header, includer in new if not header.startswith(("../", "/"))}
+        check_out(named)
+        for header, includer in named.items():
             path = tree / header
-            if header in files or header.startswith(("../", "/")) or not path.is_file():
-                continue
-            if not _inside(tree, path):
+            if path.is_file() and not _inside(tree, path):
                 raise BuildError(f"{includer} includes {header}, a link that leads out of the repository")
-            files[header] = path.read_bytes()
-            waiting.append(header)
+        waiting = [header for header in named if (tree / header).is_file()]
+        files |= {header: (tree / header).read_bytes() for header in waiting}
     sources = Sources(card, spec, dict(sorted(files.items())))
     for file in sources.files:
         _check_file(name, sources, file)
     if not sources.host_units and not sources.plain_units:
         raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
+    _check_binding(name, sources)
     return sources
 
 
-def package_sources(tree: Path, name: str) -> dict[str, bytes]:
-    """The files of a package or module: path below the folder that must be on the import path -> contents. Raises
-    NoKernelError where there is none, and BuildError where a file lies outside of the tree or has an odd name."""
-    if not name.isidentifier():
-        raise NoKernelError(f"Package({name!r}): the name of a package or module is one word, such as my_kernels")
+def _check_binding(name: str, sources: Sources) -> None:
+    """Raises BuildError for what could be compiled, and not be loaded."""
+    modules = sorted({one.decode() for data in sources.files.values() for one in PYBIND.findall(data)})
+    if sources.binding == "pybind" and len(modules) > 1:
+        text = f"the sources of the card {sources.card} make several modules ({', '.join(modules)})"
+        raise BuildError(f"{name}: {text}: name those of one")
+    if sources.binding != "torch" or registered(sources):
+        return
+    for word, what in OTHER_BINDINGS.items():
+        if path := next((path for path, data in sources.files.items() if word in data), None):
+            raise BuildError(
+                f"{name}: {path} is bound to Python by {what}, which is not loaded here: register operators with "
+                'TORCH_LIBRARY or PYBIND11_MODULE, or have the project build itself: Command("pip install --no-deps .")'
+            )
+
+
+def package_sources(tree: Path, spec: Package, check_out: CheckOut = whole) -> dict[str, bytes]:
+    """The files of a package, or a module alone: path below the folder that must be on the import path -> contents.
+    `check_out` is as for read_sources. Raises NoKernelError where there is none, and BuildError where a file lies
+    outside of the tree or has an odd name."""
+    name = spec.root
+    if not all(part.isidentifier() for part in spec.name.split(".")):
+        raise NoKernelError(
+            f"Package({spec.name!r}): this is no name of a package or module, such as my_kernels.swiglu"
+        )
+    check_out(spec.places)
     for root in (tree, tree / "src"):
         whole = sorted((root / name).rglob("*"))
         paths = [path for path in whole if _is_source(path.relative_to(root)) and path.is_file()]
@@ -204,6 +260,17 @@ def registered(sources: Sources) -> set[str]:
     return {name.decode() for data in sources.files.values() for name in REGISTERS.findall(data)}
 
 
+def own_module(sources: Sources) -> str | None:
+    """The name of its own that a module of pybind11 has, where the build does not give it one."""
+    named = {one.decode() for data in sources.files.values() for one in PYBIND.findall(data)}
+    return min(named - set(NAMESPACES), default=None)
+
+
+def registers_types(sources: Sources) -> bool:
+    """Whether pybind11 is told of C++ types, of which it knows each once in a process."""
+    return any(PYBIND_TYPE.search(data) for data in sources.files.values())
+
+
 def target_of(unit: str) -> str | None:
     """ "sm_89" for csrc/kernel_sm89.cu; None for a translation unit that every library has."""
     match = TARGET_UNIT.fullmatch(unit)
@@ -243,7 +310,7 @@ def _check_file(name: str, sources: Sources, path: str) -> None:
         said = f"{name}: {path}:{line} includes {header}"
         if header.startswith("/") or all(one.startswith("../") for one in candidates):
             raise BuildError(f"{said}, which lies outside of the repository")
-        if sources.spec.torch is None and CLASSIC.fullmatch(header):
+        if sources.spec.torch is None and sources.binding != "pybind" and CLASSIC.fullmatch(header):
             raise BuildError(
                 f"{said}, but the card {sources.card} is compiled to the stable "
                 "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "

@@ -171,7 +171,7 @@ def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> Ma
     """What does not compile may be the sources' fault; a library that does not load, or is wrong, makes unfit."""
     name = f"kernel {card.name}"
     try:
-        library = commit.build_card(root, "the working tree", card)
+        library = commit.build_card(commit.Tree(root, "the working tree"), card)
     except CannotCompileError as error:
         return warning(name, str(error), "see g++, ninja, nvcc and the variables above")
     except BuildError as error:

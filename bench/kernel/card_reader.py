@@ -176,7 +176,7 @@ class _Reader:
             if name not in self._names("in_place"):
                 shaped = partial(ShapeDraw(case_axes.dtype(case)), *output.shape, dtype=output.dtype)
                 tensors.append(self._shapes_of("outputs", shaped))
-        return None if None in tensors else [tensor for tensor in tensors if tensor]
+        return None if None in tensors else [tensor for tensor in tensors if tensor is not None]
 
     def _inputs(self, case: CaseAxes) -> dict[str, Any]:
         return self.kernel.inputs(case, cast(Any, ShapeDraw(case_axes.dtype(case))))

@@ -183,9 +183,10 @@ def read(
     return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
 
 
-def of_checkout(repo: Path, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
-    """Those of the checkout that the folder is in: in a workflow the default branch's. `tiles` is as for `read`."""
-    return read(git.root(repo) / FOLDER, tiles=tiles)
+def of_checkout(repo: Path, folder: Path | None = None, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
+    """Those in `folder`, else of the checkout that `repo` is in: in a workflow the default branch's. `tiles` is as for
+    `read`."""
+    return read(folder or git.root(repo) / FOLDER, tiles=tiles)
 
 
 def select(
@@ -221,8 +222,7 @@ def sources(known: Cards) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for card in known.cards:
         if isinstance(card.build, Package):
-            inside = card.build.name.replace(".", "/")
-            found[card.name] = (inside, f"src/{inside}")
+            found[card.name] = (card.build.root, f"src/{card.build.root}")
         else:
             ends = (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
             found[card.name] = tuple(filter(None, ends))

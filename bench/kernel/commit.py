@@ -7,13 +7,21 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides
-from kernelgate.bench.build.sources import Extension, Sources, package_sources, read_sources
+from kernelgate.bench.build.sources import (
+    CheckOut,
+    Extension,
+    Sources,
+    package_sources,
+    read_sources,
+    whole,
+)
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import card_check, cards, triton_build
@@ -32,6 +40,21 @@ class HowToBuild:
     forgiving: bool = False
     """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
     only: str | None = None
+    cards: Path | None = None
+    """A folder of cards that stand in place of the commit's own."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    path: Path
+    name: str
+    """As errors call it."""
+    check_out: CheckOut = whole
+    """A commit's tree holds nothing but what was asked for."""
+
+    def own(self, text: str) -> str:
+        """With paths as the repository has them: a commit's tree is gone when somebody reads it."""
+        return text.replace(f"{self.path}/", "")
 
 
 def build_commit(
@@ -40,15 +63,16 @@ def build_commit(
     """The libraries of the commit that `ref` names, compiled unless the cache holds them. `pins`: other commits for its
     submodules, by path; then they are of no commit. Raises CompileError where the sources do not compile, and another
     KernelgateError where that cannot be tried."""
-    sha = git.resolve(repo, ref)
+    sha, how = git.resolve(repo, ref), how or HowToBuild()
     moved = "".join(f" with {path} at {pin[:12]}" for path, pin in (pins or {}).items())
-    with git.worktree(repo, sha, pins=pins) as tree:
-        return _build(tree, f"commit {sha[:12]}{moved}", how or HowToBuild(), None if pins else sha)
+    with git.worktree(repo, sha, () if how.cards else (cards.FOLDER,), pins) as path:
+        tree = Tree(path, f"commit {sha[:12]}{moved}", partial(git.check_out, git.root(repo), sha, path, pins=pins))
+        return _build(tree, how, None if pins else sha)
 
 
 def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
     """The libraries of a work tree as it stands; a library's sha is HEAD's where its sources are those of HEAD."""
-    return _build(tree, str(tree), how or HowToBuild(), None)
+    return _build(Tree(tree, str(tree)), how or HowToBuild(), None)
 
 
 def export(built: Libraries, folder: Path) -> Libraries:
@@ -65,69 +89,65 @@ def export(built: Libraries, folder: Path) -> Libraries:
     return Libraries(copies, built.absent)
 
 
-def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries:
+def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
+    folder = how.cards or tree.path / cards.FOLDER
     try:
-        found = cards.read(tree / cards.FOLDER)
+        found = cards.read(folder)
     except KernelgateError as error:  # a card that ends the process that reads it, or never returns
         if not how.forgiving:
-            raise KernelgateError(_in_tree(str(error), tree)) from None
-        listed = sorted((tree / cards.FOLDER).glob("[!_]*.py"))
-        return Libraries({}, {path.stem: _in_tree(str(error), tree) for path in listed})
+            raise KernelgateError(tree.own(str(error))) from None
+        return Libraries({}, {path.stem: tree.own(str(error)) for path in sorted(folder.glob("[!_]*.py"))})
     if how.forgiving:
-        absent = {Path(mistake.file).stem: _in_tree(str(mistake), tree) for mistake in found.mistakes}
+        absent = {Path(mistake.file).stem: tree.own(str(mistake)) for mistake in found.mistakes}
         built: dict[str, Library] = {}
         for card in found.cards:
             if how.only in (None, card.name):
                 try:
-                    built[card.name] = build_card(tree, name, card, how, sha)
+                    built[card.name] = build_card(tree, card, how, sha)
                 except BuildError as error:
-                    absent[card.name] = _in_tree(str(error), tree)
+                    absent[card.name] = tree.own(str(error))
         return Libraries(built, absent)
     try:
         if not found.without_mistakes().cards:
-            raise NoKernelError(f"{name} has no card in {cards.FOLDER}/: there is no kernel to compile (docs/cards.md)")
-        return Libraries({card.name: build_card(tree, name, card, how, sha) for card in found.cards})
+            lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
+            raise NoKernelError(f"{lacks}: there is no kernel to compile (docs/cards.md)")
+        return Libraries({card.name: build_card(tree, card, how, sha) for card in found.cards})
     except CardError as error:
-        raise CardError(_in_tree(error.file, tree), error.line, error.member, _in_tree(error.text, tree)) from None
+        raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None
 
 
-def build_card(
-    tree: Path, name: str, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None
-) -> Library:
-    """One card's library. `name`: what errors call the tree; `sha`: its commit, else HEAD where the sources are its.
+def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None) -> Library:
+    """One card's library. `sha`: its commit, else HEAD where the sources are its.
 
     Raises CardError where the card names sources that are not there, or does not fit its library; else as build_commit.
     """
-    how, spec, own = how or HowToBuild(), card.build, f"{cards.FOLDER}/{card.name}.py"
+    how, spec = how or HowToBuild(), card.build
+    own = () if how.cards else (f"{cards.FOLDER}/{card.name}.py",)
 
-    def sources(of: Path) -> Mapping[str, bytes]:
+    def sources(of: Path, check_out: CheckOut) -> Mapping[str, bytes]:
         if isinstance(spec, Extension):
-            return read_sources(of, name, card.name, spec).files
-        return package_sources(of, spec.name)
+            return read_sources(of, tree.name, card.name, spec, check_out).files
+        return package_sources(of, spec, check_out)
 
-    def alike(head: Path) -> bool:
-        return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and sources(head) == found
+    def alike(head: Path, check_out: CheckOut) -> bool:
+        check_out(own)
+        same_card = all(hashlib.sha256((head / one).read_bytes()).hexdigest() == card.sha256 for one in own)
+        return same_card and sources(head, check_out) == found
 
     try:
-        found = sources(tree)
+        found = sources(tree.path, tree.check_out)
     except BuildError as error:
         line = line_of(ast.parse(card.file.read_bytes()), "build")
         raise CardError(str(card.file), line, "build", str(error)) from None
     if isinstance(spec, Extension):
-        sha = sha or git.unchanged_head(tree, [*spec.sources, *found, own], alike)
+        sha = sha or git.unchanged_head(tree.path, [*spec.sources, *found, *own], alike)
         library = builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
     else:
-        places = [f"{root}{spec.name}{end}" for root in ("", "src/") for end in ("", ".py")]
-        sha = sha or git.unchanged_head(tree, [*places, *found, own], alike)
+        sha = sha or git.unchanged_head(tree.path, [*spec.places, *found, *own], alike)
         library = triton_build.build_package(found, card, spec, sha, how.limits)
     library = builder.with_card(library, card.file)
     card_check.check_operators(library, card)
     return library
-
-
-def _in_tree(text: str, tree: Path) -> str:
-    """With paths as the repository has them: a commit's tree is gone when somebody reads it."""
-    return text.replace(f"{tree}/", "")
 
 
 Source = Literal["default branch", "head"]

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from itertools import count
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -153,17 +153,20 @@ _import_module = importlib.import_module
 
 
 def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
-    """The package `name` from `folder`, as that of `side`, which is a word. A second call gives the same module.
+    """The package `name` from `folder`, or the module of one, as that of `side`, which is a word. A second call gives
+    the same module.
 
     `importer`: the `__name__` of a module outside of the package that may import it, too: the side's card. Raises
     PackageImportError, and KernelgateError where the side already has the package from another folder.
     """
-    package = SidePackage(folder.absolute(), name, alias_of(name, side), importer)
+    root, dot, inside = name.partition(".")
+    package = SidePackage(folder.absolute(), root, alias_of(name, side), importer)
+    wanted = f"{package.alias}{dot}{inside}"
     known = _packages.get(package.alias)
     if known is not None and known.folder != package.folder:
-        raise KernelgateError(f"{side} already has the package {name} from {known.folder}; it cannot have {folder} too")
+        raise KernelgateError(f"{side} already has the package {root} from {known.folder}; it cannot have {folder} too")
     if known is not None:
-        return sys.modules[package.alias]
+        return _import_module(wanted)
     builtins.__import__ = _import_for_caller
     importlib.import_module = _import_module_for_caller
     _packages[package.alias] = package
@@ -173,18 +176,37 @@ def load_package(folder: Path, name: str, side: str, importer: str | None = None
         module = sys.modules[package.alias] = importlib.util.module_from_spec(spec)
         if spec.loader is not None:
             spec.loader.exec_module(module)
-        return sys.modules[package.alias]  # a module may put another object in its place
+        return _import_module(wanted)  # a module may have put another object in its place
     except BaseException as error:
         forget(package.alias)
         if not isinstance(error, Exception | SystemExit):
             raise
         text = f"{type(error).__name__}: {error}".strip().split("\n")[0]
-        raise PackageImportError(name, place(error, package.folder), text.replace(package.alias, name)) from error
+        raise PackageImportError(name, place(error, package.folder), text.replace(package.alias, root)) from error
+
+
+_compiled: dict[str, ModuleType] = {}
+
+
+def load_compiled(path: Path, name: str, digest: str) -> ModuleType:
+    """The module `name` that pybind11 made, from a file of this digest: the same for the same file. It is not put into
+    sys.modules, so that each side has its own. Raises KernelgateError where it cannot be loaded here."""
+    if digest not in _compiled:
+        spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+        try:
+            if spec is None or spec.loader is None:
+                raise ImportError("this is no module of Python")
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        except Exception as error:  # pybind11 raises what it likes
+            raise KernelgateError(f"{path} cannot be loaded: {first_line(error)}") from None
+        _compiled[digest] = module
+    return _compiled[digest]
 
 
 def alias_of(name: str, side: str) -> str:
-    """What a side's package is called in sys.modules."""
-    return f"{name}__{side}"
+    """What a side's package is called in sys.modules, also where `name` is a module of it."""
+    return f"{name.partition('.')[0]}__{side}"
 
 
 def called_by(alias: str) -> bool:

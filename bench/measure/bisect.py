@@ -51,12 +51,15 @@ class CommitRange:
     """The repository's commit that each of the submodule's is put into."""
     pins: Mapping[str, str] = field(default_factory=dict)
     """The commits of submodules in which the submodule lies, by their paths."""
+    from_cards: Path | None = None
+    """A folder of cards that stand in place of the commits' own."""
 
     @property
     def last(self) -> int:
         return len(self.shas) - 1
 
     def build(self, place: int, how: HowToBuild | None = None) -> Libraries:
+        how = replace(how or HowToBuild(), cards=self.from_cards)
         if not self.submodule:
             return commit.build_commit(self.repo, self.shas[place], how)
         return commit.build_commit(self.repo, self.commit, how, {**self.pins, self.submodule: self.shas[place]})
@@ -110,12 +113,12 @@ class CommitRange:
         if git.is_shallow(own) and not git.is_ancestor(own, *ends):
             raise UsageError(f"the history of {whole} is not whole: run `git -C {whole} fetch --unshallow`")
         pins = {**self.pins, self.submodule: self.shas[place]} if self.submodule else {}
-        return CommitRange(self.repo, span(own, *ends), whole, self.commit or self.shas[place], pins)
+        return CommitRange(self.repo, span(own, *ends), whole, self.commit or self.shas[place], pins, self.from_cards)
 
 
-def between(repo: Path, good: str, bad: str) -> CommitRange:
+def between(repo: Path, good: str, bad: str, from_cards: Path | None = None) -> CommitRange:
     root = git.root(repo)
-    return CommitRange(root, span(root, good, bad))
+    return CommitRange(root, span(root, good, bad), from_cards=from_cards)
 
 
 def span(repo: Path, good: str, bad: str) -> tuple[str, ...]:
@@ -161,7 +164,7 @@ class BuiltCommits:
         return None
 
     def _brought(self, place: int) -> str:
-        if self.range.submodule or place == self.range.last:
+        if self.range.submodule or self.range.from_cards or place == self.range.last:
             return ""
         own = f"{cards.FOLDER}/{self.card.name}.py"
         found = git.first_parents(self.range.repo, self.shas[place], self.shas[-1], [own])
@@ -313,11 +316,12 @@ def opened(
     how: Measuring,
     lock_clocks: bool,
     output: Callable[[RunRecord], None],
+    from_cards: Path | None = None,
 ) -> Iterator[Workbench]:
     """The workbench for a range, while the device is held. Raises UsageError for a range or case that is none."""
-    whole = between(repo, *ends)
+    whole = between(repo, *ends, from_cards)
     machine = environment.describe()
-    chosen = _case(cards.of_checkout(repo), environment.kind(machine), case)
+    chosen = _case(cards.of_checkout(repo, from_cards), environment.kind(machine), case)
     say(f"seed {how.seed}")
     base, head = whole.shas[0], whole.shas[-1]
     made = RunRecord(
@@ -426,7 +430,12 @@ def _untried(outcome: TrialOutcome) -> str | None:
 
 @contextmanager
 def opened_trial(
-    repo: Path, ends: tuple[str, str], case: str | None, seed: int | None, limit_s: float | None
+    repo: Path,
+    ends: tuple[str, str],
+    case: str | None,
+    seed: int | None,
+    limit_s: float | None,
+    from_cards: Path | None = None,
 ) -> Iterator[TrialBench]:
     """The bench for a range and the trial that is named, else the first that fails at the bad end by itself, while the
     device is held. It passes at the good end. `limit_s`: as long as each card is fuzzed on a GPU.
@@ -434,10 +443,10 @@ def opened_trial(
     Raises UsageError for a range or trial that is none, NothingFailsError where none fails, and KernelgateError where
     the bad end cannot be tried.
     """
-    whole = between(repo, *ends)
+    whole = between(repo, *ends, from_cards)
     machine = environment.describe()
     device = environment.kind(machine)
-    judging = cards.of_checkout(repo).without_mistakes()
+    judging = cards.of_checkout(repo, from_cards).without_mistakes()
     fuzzed = {card.name: card for card in judging.cards if card.fuzz[device]}
     if not fuzzed:
         raise KernelgateError(f"no card has fuzz cases for {'a GPU' if device == 'cuda' else 'a CPU'}")

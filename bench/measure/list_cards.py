@@ -41,17 +41,17 @@ class ListedCards:
         return RIGHT if self.cards else NONE
 
 
-def listed(repo: Path, *, check: bool, say: Callable[[str], None]) -> ListedCards:
-    """The cards of the checkout, told line by line, and checked where that is wanted."""
-    root, found = git.root(repo), cards.of_checkout(repo)
+def listed(repo: Path, *, check: bool, say: Callable[[str], None], folder: Path | None = None) -> ListedCards:
+    """The cards of the checkout, or of `folder`, told line by line, and checked where that is wanted."""
+    root, found = git.root(repo), cards.of_checkout(repo, folder)
     if not found.cards and not found.mistakes:
-        say(f"there are no cards: {cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
+        say(f"there are no cards: {folder or cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
     checked = []
     for card in found.cards:
         for line in described(card, root):
             say(line)
         if check:
-            checked.append(_checked(root, card))
+            checked.append(_checked(root, card, folder))
             for text in checked[-1].mistakes or [f"  right: {checked[-1].right}"]:
                 say(text)
     for mistake in found.mistakes:
@@ -82,14 +82,15 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
 
 
-def _checked(root: Path, card: CardFacts) -> CheckedCard:
+def _checked(root: Path, card: CardFacts, folder: Path | None) -> CheckedCard:
     if util.find_spec("torch") is None:
         right = "it can be read; torch is not installed here, so that nothing more was tried"
         return CheckedCard(card.name, (), right)
     from kernelgate.bench.kernel import card_check, commit
 
+    how = commit.HowToBuild(cards=folder)
     try:
-        library = commit.build_card(root, "the working tree", card)
+        library = commit.build_card(commit.Tree(root, "the working tree"), card, how)
         found = card_check.check(library, card)
         mistakes = [str(one) for one in found.mistakes]
     except CannotCompileError:

@@ -59,22 +59,29 @@ def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild 
 
 
 def sides(
-    repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
+    repo: Path,
+    base: str | None,
+    base_folder: Path | None,
+    head: str | None,
+    head_folder: Path | None,
+    alone: bool,
+    from_cards: Path | None = None,
 ) -> dict[str, Sides]:
+    """`from_cards`: a folder of cards that stand in place of both commits' own."""
     if alone and (base is not None or base_folder is not None):
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
         raise UsageError("--head-library also needs --base-library, --base or --alone")
     _one_of(base, base_folder)
-    heads = libraries(repo, head, head_folder)
+    heads = libraries(repo, head, head_folder, HowToBuild(cards=from_cards))
     if alone:
         return {name: Sides(None, library) for name, library in heads.built.items()}
     ref = git.default_base(repo) if base is None and base_folder is None else base
-    return against(heads, bases(repo, ref, base_folder))
+    return against(heads, bases(repo, ref, base_folder, from_cards))
 
 
-def bases(repo: Path, ref: str | None, folder: Path | None = None) -> Libraries:
-    return libraries(repo, ref, folder, HowToBuild(forgiving=True))
+def bases(repo: Path, ref: str | None, folder: Path | None = None, from_cards: Path | None = None) -> Libraries:
+    return libraries(repo, ref, folder, HowToBuild(forgiving=True, cards=from_cards))
 
 
 def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
@@ -254,7 +261,7 @@ def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: in
         return plain
     rows, columns = tile.sizes(words)
     asked = {"rows": rows, "columns": columns, "stages": stages, "warps": warps}
-    known = cards.of_checkout(repo, [asked]).without_mistakes()
+    known = cards.of_checkout(repo, tiles=[asked]).without_mistakes()
     if len(known.cards) > 1 and card is None:
         raise UsageError(f"there are several cards: name one with --card: {', '.join(known.names)}")
     if not known.cards or (card is not None and card not in known.names):
@@ -375,13 +382,14 @@ def fuzz(
     base: tuple[str | None, Path | None],
     asked: FuzzOptions,
     output: Path | None,
+    from_cards: Path | None = None,
 ) -> tuple[record.Check, ...]:
     """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none.
 
     `heads`, `base`: each a commit or a folder; a head that is neither is the working tree, a base none.
     """
     try:
-        about = _heads(repo, *heads, base)
+        about = _heads(repo, *heads, base, from_cards)
     except NoKernelError as error:
         made = record.RunRecord()
         done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
@@ -416,7 +424,13 @@ def fuzz_all(
 
 
 def soak(
-    repo: Path, ref: str | None, folder: Path | None, seed: int | None, seconds: float, corpus: Path | None
+    repo: Path,
+    ref: str | None,
+    folder: Path | None,
+    seed: int | None,
+    seconds: float,
+    corpus: Path | None,
+    from_cards: Path | None = None,
 ) -> tuple[Soak, ...]:
     """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's.
 
@@ -424,7 +438,7 @@ def soak(
     """
     place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
     files.try_folder(place)
-    about = _heads(repo, ref, folder)
+    about = _heads(repo, ref, folder, from_cards=from_cards)
     machine = environment.describe()
     device = environment.kind(machine)
     fuzzed = [one for one in about if one.card.fuzz[device]]
@@ -441,15 +455,18 @@ def soak(
 
 
 def _heads(
-    repo: Path, ref: str | None, folder: Path | None, base: tuple[str | None, Path | None] = (None, None)
+    repo: Path,
+    ref: str | None,
+    folder: Path | None,
+    base: tuple[str | None, Path | None] = (None, None),
+    from_cards: Path | None = None,
 ) -> tuple[Compared, ...]:
     """The cards and libraries of one commit, beside the base's where one is named. Raises NoKernelError where it has
     none."""
-    heads = libraries(repo, ref, folder)
-    beside = (
-        against(heads, bases(repo, *base)) if any(base) else {n: Sides(None, one) for n, one in heads.built.items()}
-    )
-    about = commit.judged(cards.of_checkout(repo), beside)
+    heads = libraries(repo, ref, folder, HowToBuild(cards=from_cards))
+    alone = {name: Sides(None, one) for name, one in heads.built.items()}
+    beside = against(heads, bases(repo, *base, from_cards)) if any(base) else alone
+    about = commit.judged(cards.of_checkout(repo, from_cards), beside)
     if not about:
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     return about

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
@@ -18,6 +20,8 @@ PATIENCE_S = 600.0
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set while git runs a hook; they would send every call to that hook's repository."""
 
+LINK_MODE = "160000 "
+"""Of a submodule, in git's lists."""
 DEFAULT_BRANCHES = (
     "refs/remotes/origin/HEAD",
     "refs/remotes/origin/main",
@@ -133,10 +137,10 @@ def parent(repo: Path, sha: str) -> str | None:
     return _answer(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
 
 
-def submodules(repo: Path, sha: str, path: str = ".") -> dict[str, str]:
+def submodules(repo: Path, sha: str) -> dict[str, str]:
     """The commit of each submodule of a commit, by its path from the root."""
-    listed = _git(root(repo), "ls-tree", "-r", "-z", sha, "--", path).stdout.split("\0")
-    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
+    listed = _git(root(repo), "ls-tree", "-r", "-z", sha).stdout.split("\0")
+    entries = (line.partition("\t") for line in listed if line.startswith(LINK_MODE))
     return {name: entry.split()[2] for entry, _, name in entries}
 
 
@@ -158,11 +162,14 @@ def subject(repo: Path, sha: str) -> str:
     return checked(repo, "log", "-1", "--format=%s", sha).strip()
 
 
-def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:
+def unchanged_head(
+    tree: Path, paths: Sequence[str], read_alike: Callable[[Path, Callable[[Iterable[str]], None]], bool]
+) -> str | None:
     """HEAD's sha where these paths (or patterns) of the checkout at `tree` are as HEAD has them; else None.
 
     None outside of git, too. Git's word is not enough: it says nothing of what it ignores or was told to assume
-    unchanged, nor of what lies behind a link. So `read_alike` is asked whether a work tree of HEAD reads the same.
+    unchanged, nor of what lies behind a link. So `read_alike` is asked whether a work tree of HEAD reads the same,
+    in which only what it checks out is there.
     """
     root = toplevel(tree)
     if root is None or root != tree.resolve():
@@ -175,50 +182,71 @@ def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path]
     if sha is None or changed or _answer(root, "check-ignore", "--", *asked):
         return None
     try:
-        with worktree(root, sha) as clean:
-            return sha if read_alike(clean) else None
+        with worktree(root, sha, ()) as clean:
+            return sha if read_alike(clean, partial(check_out, root, sha, clean)) else None
     except (KernelgateError, OSError):  # HEAD lacks what was read
         return None
 
 
 @contextmanager
-def worktree(repo: Path, sha: str, path: str = ".", pins: Mapping[str, str] | None = None) -> Iterator[Path]:
-    """A temporary work tree that holds `path` (all of the repository) as of `sha`, removed when the block ends.
+def worktree(
+    repo: Path, sha: str, paths: Iterable[str] = ("**",), pins: Mapping[str, str] | None = None
+) -> Iterator[Path]:
+    """A temporary work tree of `sha`, removed when the block ends, that holds what `paths` name as check_out has it.
 
-    It has an index of its own and is never registered under .git/worktrees: what a killed run leaves behind is a
-    temporary folder, which the next one removes, and neither stale registrations nor a repository that cannot be
-    written to are in the way. A commit that has no such path gives an empty tree. Submodules are in it as far as the
-    checkout has them; those in `pins`, paths from the root, at these commits in place of the commit's own.
+    It is never registered under .git/worktrees: what a killed run leaves behind is a temporary folder, which the next
+    one removes, and neither stale registrations nor a repository that cannot be written to are in the way.
     """
     with lock.temporary_folder("kernelgate-worktree-") as made:
         tree = made / "tree"
-        _check_out(root(repo), sha, path, tree, pins or {})  # paths count from there
+        tree.mkdir()
+        check_out(root(repo), sha, tree, paths, pins)  # paths count from there
         yield tree
 
 
-def _check_out(root: Path, sha: str, path: str, tree: Path, pins: Mapping[str, str]) -> None:
-    tree.mkdir(parents=True, exist_ok=True)
-    if not checked(root, "ls-tree", "--name-only", sha, "--", path):
+def check_out(root: Path, sha: str, tree: Path, paths: Iterable[str], pins: Mapping[str, str] | None = None) -> None:
+    """Puts what these paths name of a commit, and nothing else, into `tree`, beside what is there: files, folders with
+    all that is in them, and patterns as pathlib has them. A path that the commit lacks gives nothing.
+
+    Submodules are followed as far as the checkout has them; those in `pins`, paths from the root, at these commits in
+    place of the commit's own.
+    """
+    wanted = [path for path in dict.fromkeys(paths) if not path.startswith(("/", "../"))]
+    if not wanted:
         return
-    # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
-    words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
+    specs = [f":(glob){path}{end}" for path in wanted for end in ("", "/**")]
     with lock.temporary_folder("kernelgate-index-") as made:
-        checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
-    for submodule, own in submodules(root, sha, path).items():
-        if not (root / submodule / ".git").exists():
+        index = {"GIT_INDEX_FILE": str(made / "index")}
+        checked(root, "read-tree", sha, extra=index)
+        listed = checked(root, "ls-files", "-z", "--stage", "--", *specs, extra=index)
+        files = [line.partition("\t")[2] for line in filter(None, listed.split("\0")) if not line.startswith(LINK_MODE)]
+        words = (f"--work-tree={tree}", "checkout-index", "--force", "--quiet", "-z", "--stdin")
+        checked(root, *words, extra=index, told="\0".join(files))
+    for submodule, own in submodules(root, sha).items():
+        below = f"{submodule}/"
+        inside = [path.removeprefix(below) for path in wanted if path.startswith(below)]
+        inside += ["**" for path in wanted if below.startswith(_plain_folder(path))]
+        if not inside or not (root / submodule / ".git").exists():
             continue
-        commit = pins.get(submodule, own)
+        commit = (pins or {}).get(submodule, own)
         if is_here(root / submodule, commit):
-            below = f"{submodule}/"
-            inside = {one.removeprefix(below): pin for one, pin in pins.items() if one.startswith(below)}
-            _check_out(root / submodule, commit, ".", tree / submodule, inside)
+            (tree / submodule).mkdir(parents=True, exist_ok=True)
+            deeper = {one.removeprefix(below): pin for one, pin in (pins or {}).items() if one.startswith(below)}
+            check_out(root / submodule, commit, tree / submodule, inside, deeper)
         else:
             say(f"the checkout of the submodule {submodule} has no commit {commit[:12]}: it is left out of {sha[:12]}")
 
 
-def checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> str:
-    """What git prints. Raises KernelgateError with all that it said where it fails. `extra`: of its environment."""
-    done = _git(repo, *words, extra=extra)
+def _plain_folder(pattern: str) -> str:
+    """The folder in which all that a pattern matches lies, "" for the root: "csrc/" of "csrc/*.cu" and of "csrc"."""
+    plain = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    return f"{plain}/" if plain == pattern else plain.rpartition("/")[0] + "/" if "/" in plain else ""
+
+
+def checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None, told: str = "") -> str:
+    """What git prints. Raises KernelgateError with all that it said where it fails. `extra`: of its environment;
+    `told`: what it reads."""
+    done = _git(repo, *words, extra=extra, told=told)
     if done.returncode != 0:
         raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {_reason(done)}")
     return done.stdout
@@ -235,7 +263,9 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join(done.stderr.split()) or f"it ended with {done.returncode} and said nothing"
 
 
-def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def _git(
+    repo: Path, *words: str, extra: Mapping[str, str] | None = None, told: str = ""
+) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in MISDIRECTING}
     environment |= {"LC_ALL": "C", **(extra or {})}
     try:
@@ -247,7 +277,7 @@ def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> sub
             encoding="utf-8",
             errors="surrogateescape",  # paths may be any bytes
             check=False,
-            stdin=subprocess.DEVNULL,  # it may ask, and nobody answers
+            input=told,  # it may ask, and nobody answers
             timeout=PATIENCE_S,
         )
     except subprocess.TimeoutExpired as error:

@@ -28,6 +28,7 @@ from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
 from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import from_cards as cards_option
 from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document.answer import shown
 from kernelgate.ci.policy.policy import Policy
@@ -44,6 +45,7 @@ Bench = TypeVar("Bench", Workbench, TrialBench)
 @click.option("--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first.")
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
 @seed_option
+@cards_option
 @answers(BisectAnswer)
 @click.option("--answer", type=PATH, help="A file that gets that JSON object, too.")
 @with_rules()
@@ -56,6 +58,7 @@ def bisect(
     fuzz: bool,
     rounds: int,
     seed: int | None,
+    from_cards: Path | None,
     answer: Path | None,
     rules: Policy,
     output: Path,
@@ -79,10 +82,11 @@ def bisect(
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
-        return done(_built(commits.between(Path.cwd(), *ends)))
+        return done(_built(commits.between(Path.cwd(), *ends, from_cards)))
     if fuzz:
         try:
-            with commits.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
+            limit_s = rules.fuzz.gpu_limit_s
+            with commits.opened_trial(Path.cwd(), ends, case, seed, limit_s, from_cards) as trials:
                 failing = _first_failing(trials)
         except commits.NothingFailsError as error:
             progress.say(f"kernelgate: {error}")
@@ -91,7 +95,7 @@ def bisect(
     files.try_file(output)
     how = commits.measuring(rounds, seed, pause_when_capped=True)
     keep = partial(record.write, path=output)
-    with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
+    with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep, from_cards) as bench:
         found = _searched(bench)
     return done(found, found.exit_code)
 

@@ -59,6 +59,7 @@ class SoakAnswer:
 @click.option(
     "--corpus", type=FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
 )
+@options.from_cards
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=PATH, help="Write the results as a run record.")
 @answers(RunRecord | SoakAnswer, "Print the checks as a run record; with --hours one JSON object, `soaked`.")
@@ -72,6 +73,7 @@ def fuzz(
     time_limit: float | None,
     hours: float | None,
     corpus: Path | None,
+    from_cards: Path | None,
     smallest_first: bool,
     output: Path | None,
 ) -> Answered:
@@ -89,7 +91,7 @@ def fuzz(
         if case_ids or output or time_limit or smallest_first or base or base_library:
             own = "without a base, --case, --output and limits of its own"
             raise UsageError(f"--hours goes {own}: what it finds is in its corpus")
-        soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
+        soaked = measuring.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus, from_cards)
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
         text = "\n".join(one.sentence for one in made)
         return Answered(SoakAnswer(tuple(made)), text, int(any(one.failed for one in made)))
@@ -97,7 +99,7 @@ def fuzz(
         files.try_file(output)
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     asked = measuring.FuzzOptions(seed, case_ids, limits)
-    done = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, output)
+    done = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, output, from_cards)
     told, lines = RunRecord(checks=done), list[str]()
     for check in done:
         lines.append(fuzzer.summary(check))
@@ -168,7 +170,7 @@ def accuracy(
 
     Exit codes: 0 not less accurate, 1 less accurate, 2 nothing could be measured, 3 could not run, 64 usage.
     """
-    judging = cards.of_checkout(Path.cwd())
+    judging = sides.judging()
     measuring.check_cases(judging, suite, case_ids)
     about = commit.judged(judging, sides.built())
     made = measuring.accuracy_alone(about, suite, case_ids, seed)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -17,6 +18,7 @@ from kernelgate.ci.commands import exit_codes, process_setup
 
 SECTIONS = {
     "Start here": {
+        "try": ("local", "Compare any two commits of any clone, with nothing committed."),
         "pr": ("local", "Do locally what a pull request gets: build, fuzz, time, judge, comment."),
         "doctor": ("local", "Say whether this machine is fit to measure, and how to make it so."),
         "cards": ("measure", "List the cards in .ci/kernels, and check them."),
@@ -71,7 +73,7 @@ class Commands(click.Group):
             if cmd_name in section:
                 file, _ = section[cmd_name]
                 module = import_module(f"{__package__}.{file}")
-                command: click.Command = getattr(module, cmd_name)
+                command: click.Command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
                 return command
         return super().get_command(ctx, cmd_name)
 

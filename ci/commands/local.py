@@ -15,10 +15,17 @@ from kernelgate.bench.core import files
 from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
-from kernelgate.ci.commands.options import PATH, Answered, answers
+from kernelgate.bench.system import git
+from kernelgate.ci.commands import options
+from kernelgate.ci.commands.options import PATH, Answered, answers, from_cards
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.pipeline import local
+from kernelgate.ci.pipeline.local import LocalResult
 from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
+
+TRIED = "tried"
+"""In the cache: what `try` leaves."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,12 @@ class PrAnswer:
 
 @click.command()
 @click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
+@from_cards
 @click.option("--out", type=PATH, default=Path("out"), show_default=True, help="For the results.")
-@click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
+@options.preset
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
 @answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
-def pr(base: str | None, out: Path, preset: str, details: bool) -> Answered:
+def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, details: bool) -> Answered:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
     The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
@@ -73,12 +81,47 @@ def pr(base: str | None, out: Path, preset: str, details: bool) -> Answered:
     Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
     than the policy allows; 3 it could not be judged (why), 64 usage.
     """
-    result = local.run(Path.cwd(), base, out, policy.load(None, preset))
+    result = local.run(local.Compare(Path.cwd(), base, cards=from_cards), out, _rules(preset))
+    return _answered(result, out, details, int(result.decision.blocks))
+
+
+@click.command("try")
+@click.argument("base")
+@click.argument("head")
+@from_cards
+@click.option("--out", type=PATH, help="For the results. Default: a folder of the cache, which is printed.")
+@options.preset
+@click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
+@answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
+def try_(base: str, head: str, from_cards: Path | None, out: Path | None, preset: str, details: bool) -> Answered:
+    """Say whether commit HEAD is faster or slower than commit BASE, and right: what a pull request of HEAD would get.
+
+    Works on any clone, from any folder of it, with nothing committed and nothing changed in it: --cards names a folder
+    of cards, and of both commits only the files that they name are read. Runs on the GPU where there is one, else on
+    the CPU.
+
+    Exit codes: 0 improved, 1 regressed, wrong, or it does not compile, 2 no gate acts, 3 it could not be judged (why),
+    64 usage.
+    """
+    repo = git.root(Path.cwd())
+    names = [repo.name, *(git.resolve(repo, ref)[:9] for ref in (base, head))]
+    place = out or entries.cache_folder() / TRIED / "-".join(names)
+    result = local.run(local.Compare(repo, base, head, from_cards), place, _rules(preset))
+    return _answered(result, place, details, result.exit_code)
+
+
+def _rules(preset: str) -> Policy:
+    """Of the checkout, from whichever of its folders the command was called."""
+    file = git.root(Path.cwd()) / policy.POLICY_FILE
+    return policy.load(file if file.exists() else None, preset)
+
+
+def _answered(result: LocalResult, out: Path, details: bool, code: int) -> Answered:
     made = tuple(str(out / name) for name in local.written(out))
     click.echo(f"Written: {', '.join(made)}", err=True)
     decided, why = result.decision, render.plain_line(result.report.headline)
     told = PrAnswer(decided.blocks, decided.conclusion, why, made)
-    return Answered(told, lambda: render.show(result.report, sys.stdout, details), int(decided.blocks))
+    return Answered(told, lambda: render.show(result.report, sys.stdout, details), code)
 
 
 @click.group()

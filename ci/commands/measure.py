@@ -53,6 +53,7 @@ class BuildAnswer:
 
 @click.command()
 @click.option("--ref", help="Compile this commit instead of the working tree.")
+@options.from_cards
 @click.option("-o", "--output", type=FOLDER, help="Put a copy into this folder.")
 @click.option("--time-limit", type=MORE_THAN_0, default=600.0, show_default=True, help="Seconds of a compile, at most.")
 @click.option(
@@ -62,7 +63,7 @@ class BuildAnswer:
     help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
 )
 @answers(BuildAnswer, "Print one JSON object: `libraries`, and what was `left_out`.")
-def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool) -> Answered:
+def build(ref: str | None, from_cards: Path | None, output: Path | None, time_limit: float, is_base: bool) -> Answered:
     """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
@@ -72,7 +73,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     """
     if output:
         files.try_folder(output)
-    how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
+    how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base, cards=from_cards)
     built = measuring.libraries(Path.cwd(), ref, None, how)
     for library in built.built.values():
         progress.say(builder.describe(library))
@@ -85,8 +86,9 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
+@options.from_cards
 @options.json_option(list_cards.ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
-def cards(only_list: bool, as_json: bool) -> int:
+def cards(only_list: bool, from_cards: Path | None, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
     Each mistake names its file, line and member. Checking compiles the kernels, as `kernelgate build` does.
@@ -94,7 +96,8 @@ def cards(only_list: bool, as_json: bool) -> int:
     Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
     """
     said: list[str] = []
-    found = list_cards.listed(Path.cwd(), check=not only_list, say=said.append if as_json else click.echo)
+    say = said.append if as_json else click.echo
+    found = list_cards.listed(Path.cwd(), check=not only_list, say=say, folder=from_cards)
     if as_json:
         click.echo(answer.shown(found))
     return found.exit_code
@@ -147,7 +150,7 @@ def bench(
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
-    judging = kernel_cards.of_checkout(Path.cwd())
+    judging = sides.judging()
     target = next((one.target for one in rules.measure.gpus if one.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     least = rules.processes.minimum
@@ -209,7 +212,7 @@ def profile(
     files.try_folder(out)
     options = nsight.Options(out, only_gpu(), which, rules.profiling.clock_control, kernel=kernel)
     compiled = sides.built()
-    about = commit.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
+    about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)

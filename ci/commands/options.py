@@ -16,6 +16,7 @@ from kernelgate.ci.policy.policy import Policy
 
 if TYPE_CHECKING:
     from kernelgate.bench.build.library import Sides
+    from kernelgate.bench.kernel.cards import Cards
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -24,6 +25,12 @@ Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
 seed = click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+from_cards = click.option(
+    "--cards",
+    "from_cards",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take the cards from this folder, for all commits, instead of .ci/kernels. They decide on this machine alone.",
+)
 preset = click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 
 
@@ -122,12 +129,19 @@ class AskedSides:
     head: str | None
     head_library: Path | None
     alone: bool = False
+    cards: Path | None = None
 
     def built(self) -> dict[str, Sides]:
         """Both libraries of each card."""
         from kernelgate.bench.measure import run as measuring
 
-        return measuring.sides(Path.cwd(), self.base, self.base_library, self.head, self.head_library, self.alone)
+        named = (self.base, self.base_library, self.head, self.head_library)
+        return measuring.sides(Path.cwd(), *named, self.alone, self.cards)
+
+    def judging(self) -> Cards:
+        from kernelgate.bench.kernel import cards
+
+        return cards.of_checkout(Path.cwd(), self.cards)
 
 
 def two_sides(command: Command) -> Command:
@@ -142,8 +156,10 @@ def both_sides(command: Command) -> Command:
     @click.option("--base-library", type=PATH, help="This compiled library is the base.")
     @click.option("--head", help="This commit is the head, instead of the working tree.")
     @click.option("--head-library", type=PATH, help="This compiled library is the head.")
+    @from_cards
     @wraps(command)
-    def of_sides(base: Any, base_library: Any, head: Any, head_library: Any, alone: bool = False, **more: Any) -> Any:
-        return command(sides=AskedSides(base, base_library, head, head_library, alone), **more)
+    def of_sides(alone: bool = False, **more: Any) -> Any:
+        named = {name: more.pop(name) for name in ("base", "base_library", "head", "head_library")}
+        return command(sides=AskedSides(**named, alone=alone, cards=more.pop("from_cards")), **more)
 
     return of_sides

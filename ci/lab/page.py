@@ -258,7 +258,7 @@ def _places(answers: Sequence[TileAnswer]) -> dict[str, Any]:
 def known(root: Path) -> Calculator:
     """What the calculator knows. A card with a mistake costs its tiles, not the page."""
     try:
-        found = cards.of_checkout(root, asked_tiles())
+        found = cards.of_checkout(root, tiles=asked_tiles())
     except KernelgateError as error:
         return Calculator(missing=str(error))
     missing = str(found.mistakes[0]) if found.mistakes else None if found.cards else "this checkout has no card"

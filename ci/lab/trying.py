@@ -367,7 +367,7 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
         witness=False,  # nobody deceives himself: the paired comparison and its certainty decide
     )
     say("building")
-    with worker_pool() as processes, git.worktree(root, asked.base or "", cards.FOLDER) as tree:
+    with worker_pool() as processes, git.worktree(root, asked.base or "", (cards.FOLDER,)) as tree:
         processes.prepare({trials.WORKER: 1})  # it loads torch while libraries are compiled
         sides = verbs.against(verbs.libraries(root, asked.head, None), verbs.bases(root, asked.base))
         if card not in sides:

@@ -1,8 +1,9 @@
-"""`kernelgate pr`: builds base and head, fuzzes, times, judges, and writes the comment, all on this machine."""
+"""`kernelgate pr` and `try`: build base and head, fuzz, time, judge, and write the comment, all on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,7 @@ from kernelgate.bench.core.errors import CardError, CompileError, RecordError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.kernel.commit import Compared
+from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, git
@@ -28,9 +29,10 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import NO_CASES
+from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import Past
-from kernelgate.ci.judge.verdict import judge, undecided
+from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
@@ -60,33 +62,57 @@ class MeasuringRules:
 
 
 @dataclass(frozen=True)
+class Compare:
+    """Two states of the repository that `repo` lies in."""
+
+    repo: Path
+    base: str | None = None
+    """None: the commit where the branch left the default branch."""
+    head: str | None = None
+    """None: the working tree."""
+    cards: Path | None = None
+    """A folder of cards that stand in place of both commits' own, and judge."""
+
+
+@dataclass(frozen=True)
 class LocalResult:
     report: Report
     decision: Decision
     """Of the gate, which does not know the pull request's description here."""
+    verdict: RecordVerdict | None = None
+    """None where the head does not compile."""
+
+    @property
+    def exit_code(self) -> int:
+        """As `kernelgate compare` has it, of a change that is also built and fuzzed."""
+        return 1 if self.decision.blocks or self.verdict is None else exit_code(self.verdict)
 
 
-def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
+def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     """Does everything that a pull request gets, and leaves run.json, comment.md and page.html in `out`.
 
-    The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
     Raises KernelgateError where nothing can be found out about the change.
     """
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
-    sha = git.resolve(repo, base) if base else git.default_base(repo)
+    repo = git.root(asked.repo)
+    sha = git.resolve(repo, asked.base) if asked.base else git.default_base(repo)
+    head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         try:
-            heads = verbs.libraries(repo, None, None)
+            heads = verbs.libraries(repo, head, None, HowToBuild(cards=asked.cards))
         except CompileError as error:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), policy, out)
         except CardError as error:
+            if asked.cards:  # it is no part of the change
+                raise
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-        done = _measure(repo, sha, heads, processes, out / RECORD, rules)
+        with _judged(asked, repo, sha, heads) as about:
+            done = measured(about, processes, out / RECORD, rules)
     record.write(done, out / RECORD)
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
@@ -98,25 +124,25 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
         against = baselines.of_record(held, baseline, done.run.created_at)
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     part = of_record("", done, verdict, against, since)
-    return _written(part, gate.evidence("", done, verdict, policy), policy, out)
+    return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
-    result = _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
+    written = _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
     (out / RECORD).unlink(missing_ok=True)  # of an earlier run, which the comment is not about
-    return result
+    return LocalResult(*written)
 
 
-def _measure(
-    repo: Path, sha: str, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
-) -> RunRecord:
-    """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
-    sides = verbs.against(heads, verbs.bases(repo, sha))
-    with git.worktree(repo, sha, cards.FOLDER) as tree:
-        judging = cards.read(tree / cards.FOLDER)
-        if judging.mistakes:
-            judging = replace(judging, mistakes=())  # its cards that can be used
-        return measured(commit.judged(judging, sides, "default branch"), workers, path, rules)
+@contextmanager
+def _judged(asked: Compare, repo: Path, base: str, heads: Libraries) -> Iterator[tuple[Compared, ...]]:
+    """Every card's libraries with the card that judges: of the folder that was named, else the base's."""
+    sides = verbs.against(heads, verbs.bases(repo, base, None, asked.cards))
+    if asked.cards:
+        yield commit.judged(cards.read(asked.cards), sides)
+        return
+    with git.worktree(repo, base, (cards.FOLDER,)) as tree:
+        judging = replace(cards.read(tree / cards.FOLDER), mistakes=())  # its cards that can be used
+        yield commit.judged(judging, sides, "default branch")
 
 
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
@@ -220,9 +246,9 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
     return min(found, key=lambda one: one[:2])[1:] if found else None
 
 
-def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:
+def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> tuple[Report, Decision]:
     decision = gate.decide([evidence], hold=policy.gates.doubt == "hold")
     report = build([part], decision, policy)
     files.write(out / COMMENT, render.comment(report))
     files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))
-    return LocalResult(report, decision)
+    return report, decision

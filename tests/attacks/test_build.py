@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.sources import Extension, package_sources, read_sources
+from kernelgate.bench.build.sources import Extension, Package, package_sources, read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git
@@ -31,13 +31,13 @@ def test_a_link_out_of_a_package(tmp_path: Path, root: str, link: str) -> None:
     (tree / f"{root}{name}").unlink(missing_ok=True)
     (tree / f"{root}{name}").symlink_to(outside / to)
     with pytest.raises(BuildError, match=r"kernels.* is a link that leads out of the repository"):
-        package_sources(tree, "kernels")
+        package_sources(tree, Package("kernels"))
 
 
 def test_a_link_within_a_package_is_followed(tmp_path: Path) -> None:
     tree = write(tmp_path, {"kernels/a.py": "a"})
     (tree / "kernels" / "b.py").symlink_to("a.py")
-    assert package_sources(tree, "kernels") == {"kernels/a.py": b"a", "kernels/b.py": b"a"}
+    assert package_sources(tree, Package("kernels")) == {"kernels/a.py": b"a", "kernels/b.py": b"a"}
 
 
 @pytest.mark.parametrize("name", ["a\nb.py", "\udcff.py", "\x1b[2J.py"], ids=["newline", "no UTF-8", "escape"])
@@ -45,7 +45,7 @@ def test_a_file_of_a_package_with_an_odd_name(tmp_path: Path, name: str) -> None
     write(tmp_path, {"kernels/__init__.py": ""})
     (tmp_path / "kernels" / name).touch()
     with pytest.raises(BuildError) as caught:
-        package_sources(tmp_path, "kernels")
+        package_sources(tmp_path, Package("kernels"))
     assert str(caught.value) == f"the file {'kernels/' + name!r} needs another name, of letters and digits"
 
 

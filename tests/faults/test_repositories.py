@@ -43,7 +43,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str | None]:
         digest = commits.hashlib.sha256(file.read_bytes()).hexdigest()
         card: Any = SimpleNamespace(name="scale", file=file, sha256=digest, build=Extension("csrc/scale*"))
         try:
-            commits.build_card(tree, "here", card)
+            commits.build_card(commits.Tree(tree, "here"), card)
         except ReachedBuildError as reached:
             sha: str | None = reached.args[0]
             return sha
@@ -215,6 +215,9 @@ def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
     head = git(repo, "rev-parse", "HEAD")
     blob = git(repo, "rev-parse", "HEAD:csrc/scale.cpp")
     (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(KernelgateError, match=r"`git .*checkout .*failed in") as raised, subject.worktree(repo, head):
+    with (
+        pytest.raises(KernelgateError, match=r"`git .*checkout-index .*failed in") as raised,
+        subject.worktree(repo, head),
+    ):
         pytest.fail("there is nothing to hold")
     assert "\n" not in str(raised.value)

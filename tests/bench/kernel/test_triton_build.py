@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.sources import package_sources
+from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
 from kernelgate.bench.kernel.cards import CardFacts
@@ -64,7 +64,7 @@ FAULTS = {
 
 def library(folder: Path, tree: Path = PROBED, name: str = "my_kernels") -> Path:
     """A library folder with a package's sources."""
-    for path, data in package_sources(tree, name).items():
+    for path, data in package_sources(tree, Package(name)).items():
         (folder / "package" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "package" / path).write_bytes(data)
     return folder

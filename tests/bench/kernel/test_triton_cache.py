@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.sources import package_sources
+from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import NoKernelError
 from kernelgate.bench.kernel import triton_build
 from kernelgate.bench.kernel.triton_build import PackageKernel
@@ -33,16 +33,16 @@ def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
         tmp_path, *(f"{root}ops/{path}" for path in ("__pycache__/a.pyc", "old.pyc", "_C.so", ".hidden", ".git/x.py"))
     )
     write(tmp_path, "other.py", "tests/ops/__init__.py", f"{root}ops_more/__init__.py")
-    assert package_sources(tmp_path, "ops") == {path: (root + path).encode() for path in sorted(kept)}
+    assert package_sources(tmp_path, Package("ops")) == {path: (root + path).encode() for path in sorted(kept)}
 
 
 def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(NoKernelError) as caught:
-        package_sources(tmp_path, "ops")
+        package_sources(tmp_path, Package("ops"))
     places = "ops/ with Python files, ops.py, src/ops/ and src/ops.py"
     assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
-    with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): the name of a package or module is one word"):
-        package_sources(tmp_path, "a/../b")
+    with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): this is no name of a package or module"):
+        package_sources(tmp_path, Package("a/../b"))
 
 
 # The cache ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ IN_SUBMODULE = "deps/middle/inner/csrc/a"
 
 def unchanged(tree: Path, paths: Sequence[str]) -> str | None:
     """What git alone says."""
-    return subject.unchanged_head(tree, paths, lambda _: True)
+    return subject.unchanged_head(tree, paths, lambda *_: True)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_worktree_holds_the_commit_and_leaves_the_checkout_alone(repo: Path) -> 
     (repo / "csrc" / "b").write_text("staged", encoding="utf-8")
     git(repo, "add", "csrc/b")
     before = git(repo, "status", "--porcelain", "--branch"), git(repo, "rev-parse", "HEAD"), git(repo, "diff", "HEAD")
-    with subject.worktree(repo, first, "csrc") as tree:
+    with subject.worktree(repo, first, ("csrc",)) as tree:
         assert {path.name: path.read_text(encoding="utf-8") for path in (tree / "csrc").iterdir()} == {"a": "1"}
     assert not tree.exists()
     after = git(repo, "status", "--porcelain", "--branch"), git(repo, "rev-parse", "HEAD"), git(repo, "diff", "HEAD")
@@ -119,7 +119,7 @@ def test_worktree_holds_the_commit_and_leaves_the_checkout_alone(repo: Path) -> 
 
 
 def test_worktree_is_removed_when_the_block_fails(repo: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), subject.worktree(repo, git(repo, "rev-parse", "HEAD"), "csrc") as tree:
+    with pytest.raises(KeyboardInterrupt), subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)) as tree:
         raise KeyboardInterrupt
     assert not tree.parent.exists()
 
@@ -129,7 +129,7 @@ def test_worktree_needs_no_clean_repository(repo: Path, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "stale"))
     (tmp_path / "stale" / ".git").unlink()
     (repo / ".git" / "index.lock").touch()
-    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), "csrc") as tree:
+    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)) as tree:
         assert (tree / "csrc" / "a").exists()
 
 
@@ -138,7 +138,7 @@ def test_worktree_runs_no_hook(repo: Path) -> None:
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {repo}/hooked\n", encoding="utf-8")
     hook.chmod(0o755)
-    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), "csrc"):
+    with subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)):
         assert not (repo / "hooked").exists()
 
 
@@ -149,13 +149,13 @@ def test_worktree_of_a_sparse_checkout(repo: Path) -> None:
     git(repo, "sparse-checkout", "set", "docs")
     assert not (repo / "csrc").exists()
     for path in ("csrc", "."):
-        with subject.worktree(repo, sha, path) as tree:
+        with subject.worktree(repo, sha, (path,)) as tree:
             assert (tree / "csrc" / "a").exists()
 
 
 def test_worktree_of_a_linked_worktree(repo: Path, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
-    with subject.worktree(tmp_path / "linked", subject.resolve(tmp_path / "linked", "HEAD"), "csrc") as tree:
+    with subject.worktree(tmp_path / "linked", subject.resolve(tmp_path / "linked", "HEAD"), ("csrc",)) as tree:
         assert (tree / "csrc" / "a").exists()
 
 
@@ -164,14 +164,14 @@ def test_worktree_inside_a_hook_of_another_repository(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other.git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other-index"))
-    with subject.worktree(repo, subject.resolve(repo, "HEAD"), "csrc") as tree:
+    with subject.worktree(repo, subject.resolve(repo, "HEAD"), ("csrc",)) as tree:
         assert (tree / "csrc" / "a").exists()
 
 
 def test_worktree_of_a_commit_without_the_folder(repo: Path) -> None:
     git(repo, "rm", "-r", "--quiet", "csrc")
     for path in ("csrc", "."):  # of an empty commit
-        with subject.worktree(repo, commit(repo), path) as tree:
+        with subject.worktree(repo, commit(repo), (path,)) as tree:
             assert not list(tree.iterdir())
 
 
@@ -211,7 +211,7 @@ def test_worktree_with_submodules(outer: Path, capfd: pytest.CaptureFixture[str]
         assert files(tree) == {".gitmodules", "own", "deps/middle/.gitmodules", "deps/middle/own", IN_SUBMODULE}
         assert (tree / IN_SUBMODULE).read_text(encoding="utf-8") == "1"
         assert (tree / "deps/middle/own").read_text(encoding="utf-8") == "middle"
-    with subject.worktree(outer, sha, "own") as tree:
+    with subject.worktree(outer, sha, ("own",)) as tree:
         assert files(tree) == {"own"}
     git(outer, "update-index", "--cacheinfo", f"160000,{'1' * 40},deps/middle")
     git(outer, "commit", "--quiet", "--message=of a submodule's commit that is not here")

@@ -1,0 +1,119 @@
+"""`kernelgate try` on repositories that know nothing of kernelgate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.commands import cli
+from tests.bench.machine import CPU
+from tests.miniature import SCALE, SCALE_CARD, commit, git, repository
+
+HEADER = '#include "../shared/factor.h"\n'
+CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
+WRONG = SCALE.replace("factor * static_cast", "1.5 * factor * static_cast")
+BROKEN = SCALE.replace("for (", "fro (")
+
+
+@pytest.fixture(autouse=True)
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A detached clone without .ci and .gitignore, of which a file cannot be read; the shell is in a folder of it. Its
+    commits: the first, one that touches no source, wrong, broken."""
+    files = {"csrc/scale.cpp": HEADER + SCALE, "shared/factor.h": "#pragma once\n", "data/large": "x", "docs/a": "a"}
+    repo = repository(tmp_path / "clone", files)
+    commit(repo, {"docs/a": "b"})
+    for source in (WRONG, BROKEN):
+        commit(repo, {"csrc/scale.cpp": HEADER + source})
+    git(repo, "checkout", "--quiet", "--detach", "HEAD")
+    blob = git(repo, "rev-parse", "HEAD:data/large")
+    (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    monkeypatch.chdir(repo / "docs")
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
+    return repo
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> str:
+    (tmp_path / "cards").mkdir()
+    (tmp_path / "cards/scale.py").write_text(CPU_CARD, encoding="utf-8")
+    return str(tmp_path / "cards")
+
+
+def everything(repo: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(repo)): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+
+
+def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
+    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
+    before = everything(clone)
+    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 2
+    same = capsys.readouterr()
+    assert "base and head compile to the same library" in same.out
+    names = "-".join(["clone", *(git(clone, "rev-parse", ref)[:9] for ref in ("HEAD~3", "HEAD~2"))])
+    place = tmp_path / "cache/tried" / names
+    written = ", ".join(str(place / name) for name in ("run.json", "comment.md", "page.html"))
+    assert same.err.splitlines()[-1] == f"Written: {written}"
+    assert cli.run(["try", "HEAD~3", "HEAD~1", "--cards", cards]) == 1
+    assert capsys.readouterr().out.startswith("### 🛑 Blocks: wrong result in ")
+    assert cli.run(["try", "HEAD~3", "HEAD", "--cards", cards]) == 1
+    assert capsys.readouterr().out.startswith("### 🔧 Blocks: does not compile")
+    assert everything(clone) == before
+
+
+@pytest.mark.slow
+def test_what_is_faster_is_said_to_be(
+    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twice = SCALE.replace("  for (", "  for (int again = 0; again < 3; ++again)\n  for (")
+    slow = commit(clone, {"csrc/scale.cpp": twice.replace("= factor", "= *const_cast<volatile double*>(&factor)")})
+    fast = commit(clone, {"csrc/scale.cpp": SCALE})
+    Path(cards, "scale.py").write_text(CPU_CARD.replace("N=64", "N=2**20"), encoding="utf-8")
+    out = tmp_path / "here"
+    assert cli.run(["try", slow, fast, "--cards", cards, "--out", str(out)]) == 0
+    assert "faster" in capsys.readouterr().out.splitlines()[0]
+    assert record.read(out / "run.json").run.head_sha == fast
+
+
+def test_a_card_that_cannot_be_used_is_no_fault_of_the_head(cards: str, capsys: pytest.CaptureFixture[str]) -> None:
+    card = Path(cards, "scale.py")
+    card.write_text(CPU_CARD.replace("csrc/scale*", "csrc/scalar*"), encoding="utf-8")
+    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 1
+    said = capsys.readouterr()
+    assert "has no sources at csrc/scalar*" in said.err
+    assert said.out == ""
+    card.unlink()
+    assert cli.run(["try", "HEAD~3", "HEAD~2", "--cards", cards]) == 2
+    assert f"{cards} holds no card" in capsys.readouterr().err
+    assert cli.run(["try", "HEAD~3", "HEAD~2"]) == 2
+    assert "has no card in .ci/kernels/" in capsys.readouterr().err
+
+
+def test_a_shallow_clone_needs_both_commits_and_nothing_else(
+    cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = repository(tmp_path / "whole", {"csrc/scale.cpp": SCALE})
+    first = git(whole, "rev-parse", "HEAD")
+    commit(whole, {"a": "1"})
+    commit(whole, {"a": "2"})
+    git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{whole}", "shallow")
+    monkeypatch.chdir(tmp_path / "shallow")
+    assert cli.run(["try", "HEAD~1", "HEAD", "--cards", cards]) == 2
+    assert "compile to the same library" in capsys.readouterr().out
+    assert cli.run(["try", first, "HEAD", "--cards", cards]) == 3
+    assert f"is a shallow clone without '{first}': run `git fetch --unshallow`" in capsys.readouterr().err
+
+
+def test_the_other_commands_take_the_cards_of_a_folder_too(
+    clone: Path, cards: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["cards", "--list", "--cards", cards]) == 0
+    assert f"scale (Scale), {cards}/scale.py" in capsys.readouterr().out
+    assert cli.run(["build", "--ref", "HEAD~3", "--cards", cards]) == 0
+    assert cli.run(["fuzz", "--ref", "HEAD~1", "--cards", cards]) == 1
+    assert cli.run(["bisect", "--build", "HEAD~3", "HEAD", "--cards", cards]) == 0
+    broken = git(clone, "rev-parse", "HEAD")
+    assert broken[:9] in capsys.readouterr().out
