@@ -21,7 +21,7 @@ from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, CompilerOut
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
-from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, target_of
+from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_types, target_of
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, OutputError, UsageError
@@ -48,6 +48,8 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     """
     tools = toolchain.find()
     wanted, installed = sources.spec.torch, tools.torch.version
+    if sources.binding == "pybind" and wanted is None:  # it is of one torch, whatever the card says
+        sources = replace(sources, spec=sources.spec.of_torch(installed))
     if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
         raise CannotCompileError(
             f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
@@ -133,8 +135,9 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     code = machine_code.facts(work / LIBRARY) if how.targets else on_cpu_alone
     return Manifest(
         card=how.sources.card,
+        binding=how.sources.binding,
         namespace=namespace_of(how),
-        shared_namespace=bool(literal_namespace(how.sources) or how.fixed_namespace),
+        shared_namespace=_shares_names(how),
         torch=how.sources.spec.torch and how.toolchain.torch.version,
         sha=None,
         targets=tuple(map(sm, how.targets)),
@@ -146,6 +149,13 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         warnings=warnings,
         sources=files_by_target(how.sources, how.targets),
     )
+
+
+def _shares_names(how: Recipe) -> bool:
+    """Whether a library of other sources registers the same names in a process."""
+    if how.sources.binding == "pybind":
+        return registers_types(how.sources)
+    return bool(literal_namespace(how.sources) or how.fixed_namespace)
 
 
 def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.machine_code import with_occupancy
+from kernelgate.bench.build.sources import Binding
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
 
@@ -43,8 +44,10 @@ class Manifest(BaseModel):
     card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
     """The name of the card that it is of, and of a file."""
     kind: Literal["extension", "package"] = "extension"
+    binding: Binding = "torch"
+    """How an extension is called."""
     namespace: str
-    """Of the operators in torch.ops; of a package its name."""
+    """Of the operators in torch.ops; of a module of pybind11, and of a package, its name."""
     shared_namespace: bool = False
     """Whether another commit's library registers the same names, so that the two cannot share a process."""
     operators: tuple[str, ...] = ()
@@ -130,6 +133,9 @@ class Sides:
         if new.kind == "package":
             both = sorted(set(old.operators) & set(new.operators))
             return f"both register the operator {', '.join(both)}" if both else None
+        if new.binding == "pybind":
+            shared = old.shared_namespace and new.shared_namespace
+            return "both tell pybind11 of C++ types, of which it knows each once in a process" if shared else None
         return f"both register their operators as torch.ops.{new.namespace}" if old.namespace == new.namespace else None
 
 

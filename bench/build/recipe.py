@@ -20,6 +20,7 @@ from kernelgate.bench.build.sources import (
     Extension,
     Sources,
     literal_namespace,
+    own_module,
     registered,
 )
 from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
@@ -118,8 +119,9 @@ class Recipe:
 
 
 def namespace_of(recipe: Recipe) -> str:
-    """Where torch.ops will have the operators: sources that can register them where the build asks for it do so."""
-    literal = literal_namespace(recipe.sources)
+    """Where torch.ops will have the operators: sources that can register them where the build asks for it do so. Of
+    pybind11 the module's name."""
+    literal = literal_namespace(recipe.sources) or own_module(recipe.sources)
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 

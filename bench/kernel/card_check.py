@@ -161,12 +161,12 @@ def examine(trial: CardTrial) -> CardTried:
     """Tries the cases on the CPU, in a process of its own."""
     case = trial.cases[0]
     try:
-        schemas: Mapping[str, Sequence[Any]] = _schemas(trial) if trial.what == "operators" else {}
+        recorder = _recorder(trial) if trial.what == "operators" else None
         kernel = load(trial.card)
         if trial.what != "oracle":
-            return CardTried(not_run=_tried(trial, kernel, CaseAxes(case), schemas))
+            return CardTried(not_run=_tried(trial, kernel, CaseAxes(case), recorder))
         for case in trial.cases:
-            _tried(trial, kernel, CaseAxes(case), schemas)
+            _tried(trial, kernel, CaseAxes(case), recorder)
     except CardError as error:
         text = error.text.removeprefix("TypeError: ")
         if trial.what != "operators":
@@ -175,7 +175,7 @@ def examine(trial: CardTrial) -> CardTried:
     return CardTried()
 
 
-def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, schemas: Mapping[str, Sequence[Any]]) -> str:
+def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, recorder: _Recorder | _Functions | None) -> str:
     """Why the kernel was not run, where it was to be. Raises CardError."""
     from kernelgate.bench.kernel import compare, operands
     from kernelgate.bench.kernel.operands import Draw
@@ -185,9 +185,9 @@ def _tried(trial: CardTrial, kernel: Kernel, case: CaseAxes, schemas: Mapping[st
         given = operands.inputs(kernel, case, Draw(case, "cpu", 0, distribution))
     with trying(path, "outputs"):
         shapes = operands.output_shapes(kernel, case, given)
-    if trial.what == "operators":
+    if recorder:
         with trying(path, "call"):
-            _record_call(kernel, case, given, shapes, schemas)
+            _record_call(kernel, case, given, shapes, recorder)
         return ""
     with trying(path, "oracle"):
         right = compare.expected(kernel, case, given, tuple(shapes))
@@ -278,14 +278,27 @@ def _raw(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8)
 
 
-def _schemas(trial: CardTrial) -> Mapping[str, Sequence[Any]]:
+def _recorder(trial: CardTrial) -> _Recorder | _Functions:
+    """What stands for the library's operators. Raises CardError where there are none."""
+    from kernelgate.bench.kernel import operands
+
+    library = trial.library.read()
+    if library.manifest.binding == "torch":
+        return _Recorder(_schemas(trial, library))
+    try:
+        return _Functions(operands.load(library))
+    except KernelgateError as error:
+        raise CardError(str(trial.card), None, "build", str(error)) from None
+
+
+def _schemas(trial: CardTrial, library: Library) -> Mapping[str, Sequence[Any]]:
     """The schemas of the library's operators, overloads together. Raises CardError where there are none."""
     import torch
 
     def registered() -> set[str]:
         return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
 
-    library, before = trial.library.read(), registered()
+    before = registered()
     try:
         torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError) as error:
@@ -302,15 +315,17 @@ def _schemas(trial: CardTrial) -> Mapping[str, Sequence[Any]]:
 
 
 def _record_call(
-    kernel: Kernel, case: CaseAxes, given: Inputs, shapes: Shapes, schemas: Mapping[str, Sequence[Any]]
+    kernel: Kernel, case: CaseAxes, given: Inputs, shapes: Shapes, recorder: _Recorder | _Functions
 ) -> None:
     """Raises an error where the card's call does not fit."""
     from kernelgate.bench.kernel import operands
     from kernelgate.bench.kernel.operands import Bound
 
     outs = operands.empty_outputs(kernel, shapes, "cpu")
-    recorder = _Recorder(schemas, {**given, **outs}[next(iter(shapes))])
-    Bound(kernel, recorder).prepared(case, given, outs)()
+    if isinstance(recorder, _Recorder):
+        recorder.result = {**given, **outs}[next(iter(shapes))]
+    with suppress(_CalledError):
+        Bound(kernel, recorder).prepared(case, given, outs)()
     if not recorder.called:
         raise KernelgateError(f"call() called no operator of the library, which registers: {recorder.names}")
 
@@ -318,9 +333,9 @@ def _record_call(
 class _Recorder:
     """Stands for torch.ops.<namespace>: has torch hold each call against the schemas, and computes nothing."""
 
-    def __init__(self, schemas: Mapping[str, Sequence[Any]], result: Any) -> None:
+    def __init__(self, schemas: Mapping[str, Sequence[Any]]) -> None:
         self._schemas = {name.partition("::")[2]: (name, overloads) for name, overloads in schemas.items()}
-        self._result = result
+        self.result: Any = None
         self.called = False
         self.names = ", ".join(self._schemas)
 
@@ -348,4 +363,26 @@ class _Recorder:
             raise TypeError(f"{name}.{next(iter(overloads))} does not take what {name}.{chosen} takes")
         self.called = True
         count = len(overloads[chosen].returns)
-        return None if count == 0 else self._result if count == 1 else (self._result,) * count
+        return None if count == 0 else self.result if count == 1 else (self.result,) * count
+
+
+class _CalledError(Exception):
+    """A function was called: of what it would have returned nothing is known, so the card's call ends there."""
+
+
+class _Functions:
+    """Stands for a module of pybind11: has the names of its functions, whose arguments nobody knows before a call."""
+
+    def __init__(self, module: Any) -> None:
+        self._known = [name for name in dir(module) if not name.startswith("_")]
+        self.called = False
+        self.names = ", ".join(self._known) or "nothing"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._known:
+            raise AttributeError(f"the module has no {name}; it has {self.names}")
+        return self._call
+
+    def _call(self, *_: Any, **__: Any) -> Any:
+        self.called = True
+        raise _CalledError

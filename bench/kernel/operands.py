@@ -18,7 +18,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, asked_for, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
-from kernelgate.bench.kernel.loading import load_package
+from kernelgate.bench.kernel.loading import load_compiled, load_package
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
 TINY = 2.0**-12
@@ -312,7 +312,7 @@ def bind(library: Library, judge: Kernel, side: str) -> Bound:
 
 
 def load(library: Library, side: str = "head", card: str | None = None) -> Any:
-    """The operators of an extension, or the package. Raises KernelgateError where that cannot be loaded here.
+    """An extension's operators or module, or the package. Raises KernelgateError where that cannot be loaded here.
 
     `card`: the module of the commit's card, whose own imports of the package mean this one.
     """
@@ -324,6 +324,8 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
         )
     if manifest.kind == "package":
         return load_package(library.path, manifest.namespace, side, card)
+    if manifest.binding == "pybind":
+        return load_compiled(library.path, manifest.namespace, manifest.sha256)
     if manifest.sha256 not in _LOADED:
         try:
             torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
