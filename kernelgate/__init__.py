@@ -7,13 +7,13 @@ checkout `bench` and `ci` are links to the folders at the top of the repository;
 
 from typing import TYPE_CHECKING, Any
 
-from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.build.sources import Command, Extension, Package
 from kernelgate.bench.kernel.card import Kernel, Output, between
 
 if TYPE_CHECKING:
     from kernelgate.ci.pipeline.paired import paired as paired
 
-__all__ = ["Extension", "Kernel", "Output", "Package", "between", "paired"]
+__all__ = ["Command", "Extension", "Kernel", "Output", "Package", "between", "paired"]
 
 
 def __getattr__(name: str) -> Any:

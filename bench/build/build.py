@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import time
@@ -34,6 +35,9 @@ MAX_SHOWN = 400
 """Lines of compilers' output that are shown; all are in the log, …"""
 MAX_LOG = 64 << 20
 """… of at most so many characters."""
+CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10)/cuda/[^>"\n]+)', re.MULTILINE)
+CUDA_TORCH = "c10/cuda/impl/cuda_cmake_macros.h"
+"""What those headers include, and a torch that is built for the CPU lacks."""
 TREE = "tree"
 """In the folder where a library is made: the sources, and what compilers make of them."""
 SOURCE_TIME_S = 946_684_800
@@ -55,6 +59,7 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
             f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
             "here: install that version, or name the one that will load the library in the card"
         )
+    _check_cuda_headers(sources, tools)
     chosen = _targets(sources, tools)
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
@@ -96,6 +101,18 @@ def export(built: Library, folder: Path) -> Library:
         files.write(card_in(folder, built.manifest), built.card.read_bytes())
     files.write(folder / MANIFEST, built.manifest.model_dump_json(indent=2) + "\n")
     return replace(built, folder=folder, card_file=None)
+
+
+def _check_cuda_headers(sources: Sources, tools: Toolchain) -> None:
+    """Raises CannotCompileError where sources include headers that a torch for the CPU does not have whole."""
+    if (tools.torch.include / CUDA_TORCH).is_file():
+        return
+    for path, data in sources.files.items():
+        if found := CUDA_HEADER.search(data):
+            raise CannotCompileError(
+                f"{path} includes {found[1].decode()}, and the torch that is installed here, {tools.torch.version}, is "
+                "built for the CPU: build where a torch with CUDA is installed"
+            )
 
 
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:

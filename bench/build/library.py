@@ -45,7 +45,7 @@ class Manifest(BaseModel):
     """The name of the card that it is of, and of a file."""
     kind: Literal["extension", "package"] = "extension"
     binding: Binding = "torch"
-    """How an extension is called."""
+    """How an extension is called; of what the project built itself "installed"."""
     namespace: str
     """Of the operators in torch.ops; of a module of pybind11, and of a package, its name."""
     shared_namespace: bool = False
@@ -130,6 +130,8 @@ class Sides:
         if self.base is None or self.base.same_as(self.head):
             return None
         old, new = self.base.manifest, self.head.manifest
+        if new.binding == "installed":
+            return "each is what the project built itself, under one name"
         if new.kind == "package":
             both = sorted(set(old.operators) & set(new.operators))
             return f"both register the operator {', '.join(both)}" if both else None

@@ -29,8 +29,8 @@ NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 """What the build defines as the namespace; the second is the name that torch's own builds define."""
 CheckOut = Callable[[Iterable[str]], None]
 """Puts what these paths or patterns name into a tree that is a commit's."""
-Binding = Literal["torch", "pybind"]
-"""How Python calls what was compiled: operators of torch, or a module of pybind11."""
+Binding = Literal["torch", "pybind", "installed"]
+"""How Python calls what was compiled: torch's operators, a module of pybind11, or what a project's own build left."""
 PYBIND = re.compile(rb"^[ \t]*PYBIND11_MODULE\(\s*(\w+)\s*,", re.MULTILINE)
 PYBIND_TYPE = re.compile(rb"\b(?:py|pybind11)::(?:class_|enum_|exception)\s*<")
 OTHER_BINDINGS = {b"NB_MODULE": "nanobind", b"TVM_FFI_DLL_EXPORT": "TVM-FFI"}
@@ -89,6 +89,29 @@ class Package:
     def places(self) -> tuple[str, ...]:
         """Where it may lie, from the repository's root."""
         return tuple(f"{folder}{self.root}{end}" for folder in ("", "src/") for end in ("", ".py"))
+
+
+@dataclass(init=False)
+class Command:
+    """The project's own build, such as "pip install --no-deps .", for what the others cannot describe.
+
+    A shell runs it in a copy of `sources` (paths and patterns; without any, of the repository). It leaves the package
+    in the folder $KERNELGATE_OUT, as `pip install` does by itself. Base and head run in processes that take turns.
+    """
+
+    line: str
+    package: str
+    sources: tuple[str, ...]
+    kind: Literal["command"] = "command"
+
+    def __init__(self, line: str, package: str, sources: Sequence[str] = ()) -> None:
+        if isinstance(sources, str):
+            raise TypeError('sources are a list of paths, such as ["setup.py", "csrc"]')
+        self.line, self.package, self.sources = line, package, tuple(sources)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.line, self.package, *self.sources)
 
 
 @dataclass(frozen=True)

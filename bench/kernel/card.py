@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.build.sources import Command, Extension, Package
 from kernelgate.bench.kernel.axes import AxisValue
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Kernel:
     or one drawn from `fuzz`, which also has the axis `distribution`.
     """
 
-    build: Extension | Package
+    build: Extension | Package | Command
     cases: Sequence[Mapping[str, AxisValue]] = ()
     """What is timed on a GPU; the first is the target case, for which the kernel is tuned."""
     cpu_cases: Sequence[Mapping[str, AxisValue]] = ()

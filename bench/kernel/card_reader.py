@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.build.sources import Command, Extension, Package
 from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials, import_stubs
@@ -306,10 +306,12 @@ class _Reader:
 
     def _build(self) -> Any:
         build: Any = getattr(self.kernel, "build", None)
-        text = 'the card has no build: write Extension("csrc/name*") or Package("name")'
-        self._must(isinstance(build, Extension | Package), "build", text)
+        text = (
+            'the card has no build: write Extension("csrc/name*"), Package("name") or Command("pip install …", "name")'
+        )
+        self._must(isinstance(build, Extension | Package | Command), "build", text)
         text = "Extension() names no sources: write Extension('csrc/name*')"
-        self._must(isinstance(build, Package) or bool(build.sources), "build", text)
+        self._must(not isinstance(build, Extension) or bool(build.sources), "build", text)
         for word in (build.name,) if isinstance(build, Package) else build.words:
             self._word("build", word)
         return build

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field
 
 from kernelgate.bench import record
-from kernelgate.bench.build.sources import Extension, Package
+from kernelgate.bench.build.sources import Command, Extension, Package
 from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, one_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import AxisValue
@@ -59,7 +59,7 @@ class CardFacts(Message):
     label: str
     file: Path
     sha256: str
-    build: Annotated[Extension | Package, Field(discriminator="kind")]
+    build: Annotated[Extension | Package | Command, Field(discriminator="kind")]
     suites: dict[str, tuple[CaseFacts, ...]]
     """By name; "pr" is what a GPU times by default, "cpu" what a CPU does."""
     sanitize: tuple[CaseFacts, ...]
@@ -224,8 +224,8 @@ def sources(known: Cards) -> dict[str, tuple[str, ...]]:
         if isinstance(card.build, Package):
             found[card.name] = (card.build.root, f"src/{card.build.root}")
         else:
-            ends = (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
-            found[card.name] = tuple(filter(None, ends))
+            ends = [re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources]
+            found[card.name] = tuple(filter(None, ends)) if all(ends) else ("",)
     return found
 
 

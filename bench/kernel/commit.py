@@ -13,9 +13,11 @@ from typing import Any, Literal, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
+from kernelgate.bench.build.command import command_sources, run_command
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides
 from kernelgate.bench.build.sources import (
     CheckOut,
+    Command,
     Extension,
     Sources,
     package_sources,
@@ -127,6 +129,8 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
     def sources(of: Path, check_out: CheckOut) -> Mapping[str, bytes]:
         if isinstance(spec, Extension):
             return read_sources(of, tree.name, card.name, spec, check_out).files
+        if isinstance(spec, Command):
+            return command_sources(of, spec, check_out)
         return package_sources(of, spec, check_out)
 
     def alike(head: Path, check_out: CheckOut) -> bool:
@@ -142,6 +146,9 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
     if isinstance(spec, Extension):
         sha = sha or git.unchanged_head(tree.path, [*spec.sources, *found, *own], alike)
         library = builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
+    elif isinstance(spec, Command):
+        sha = sha or git.unchanged_head(tree.path, [*(spec.sources or ["."]), *own], alike)
+        library = run_command(tree.path, found, card.name, spec, sha, how.limits)
     else:
         sha = sha or git.unchanged_head(tree.path, [*spec.places, *found, *own], alike)
         library = triton_build.build_package(found, card, spec, sha, how.limits)

@@ -189,10 +189,11 @@ _compiled: dict[str, ModuleType] = {}
 
 
 def load_compiled(path: Path, name: str, digest: str) -> ModuleType:
-    """The module `name` that pybind11 made, from a file of this digest: the same for the same file. It is not put into
-    sys.modules, so that each side has its own. Raises KernelgateError where it cannot be loaded here."""
+    """The module `name` that pybind11 made, from a file of this digest: the same for the same file. Raises
+    KernelgateError where it cannot be loaded here."""
     if digest not in _compiled:
-        spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+        own = f"kernelgate_{digest[:12]}.{name}"  # pybind11 answers with the module that it made under a name before
+        spec = importlib.util.spec_from_file_location(own, path, loader=ExtensionFileLoader(own, str(path)))
         try:
             if spec is None or spec.loader is None:
                 raise ImportError("this is no module of Python")
@@ -202,6 +203,23 @@ def load_compiled(path: Path, name: str, digest: str) -> ModuleType:
             raise KernelgateError(f"{path} cannot be loaded: {first_line(error)}") from None
         _compiled[digest] = module
     return _compiled[digest]
+
+
+def load_installed(folder: Path, name: str) -> ModuleType:
+    """The module `name` from what a project's own build left, under its own name: this process is for one side alone.
+    Raises PackageImportError, and KernelgateError where the process has the module from elsewhere."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True  # the folder is a library's, whose files are counted
+    try:
+        module = importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        text = f"{type(error).__name__}: {first_line(error)}"
+        raise PackageImportError(name, place(error, folder), text) from error
+    found = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    if not Path(found).is_relative_to(folder):
+        raise KernelgateError(f"this process has {name} from {found} already, so that it cannot have {folder}'s, too")
+    return module
 
 
 def alias_of(name: str, side: str) -> str:

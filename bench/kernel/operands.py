@@ -18,7 +18,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, asked_for, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
-from kernelgate.bench.kernel.loading import load_compiled, load_package
+from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
 TINY = 2.0**-12
@@ -322,6 +322,8 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
             f"{library.path} was compiled for torch {manifest.torch} alone, and torch {torch.__version__} is installed "
             "here: install that one, or port the sources to the stable ABI (docs/cards.md)"
         )
+    if manifest.binding == "installed":
+        return load_installed(library.path, manifest.namespace)
     if manifest.kind == "package":
         return load_package(library.path, manifest.namespace, side, card)
     if manifest.binding == "pybind":

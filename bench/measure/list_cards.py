@@ -9,7 +9,7 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.build.sources import Extension
+from kernelgate.bench.build.sources import Command, Extension
 from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, CardMistake
@@ -69,6 +69,8 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     yield f"{card.name} ({card.label}), {_below(str(card.file), root)}"
     if isinstance(card.build, Extension):
         yield f"  build: Extension, {', '.join(card.build.sources)}"
+    elif isinstance(card.build, Command):
+        yield f"  build: Command, {card.build.line}, for {card.build.package}"
     else:
         yield f"  build: Package, {card.build.name}"
     for name, suite in card.suites.items():

@@ -137,6 +137,13 @@ def parent(repo: Path, sha: str) -> str | None:
     return _answer(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
 
 
+def files(tree: Path) -> tuple[str, ...]:
+    """The files of a work tree, but those that git ignores; of a folder that is no checkout all."""
+    if toplevel(tree) != tree.resolve():
+        return tuple(sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.is_dir()))
+    return _listed(checked(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard"))
+
+
 def submodules(repo: Path, sha: str) -> dict[str, str]:
     """The commit of each submodule of a commit, by its path from the root."""
     listed = _git(root(repo), "ls-tree", "-r", "-z", sha).stdout.split("\0")

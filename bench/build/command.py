@@ -1,0 +1,156 @@
+"""A project's own build: a command that is run in a copy of the sources, and leaves what Python imports in a folder.
+
+The last resort, for what no card can describe. Its libraries register what they like under names of their own, so each
+side is imported in processes of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from posixpath import normpath
+
+from kernelgate.bench.build import archs, cache, toolchain
+from kernelgate.bench.build.archs import ARCH_LIST
+from kernelgate.bench.build.compiler_output import LOCATED, MAX_LINE
+from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
+from kernelgate.bench.build.recipe import COMPILER_VARIABLES
+from kernelgate.bench.build.sources import CheckOut, Command
+from kernelgate.bench.build.toolchain import Toolchain
+from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError
+from kernelgate.bench.system import git, supervise
+from kernelgate.bench.system.progress import say, track
+from kernelgate.bench.system.supervise import TimeLimits
+
+OUT = "KERNELGATE_OUT"
+"""The variable that names the folder in which the command leaves what is imported."""
+TREE, TOOLS = "tree", "tools"
+CUDA_ROOT = "CUDA_HOME"
+"""Where torch's own builds look for nvcc."""
+PIP = """\
+#!/bin/sh
+# pip of the Python that measures, which installs into the folder of this side, against that Python's own torch.
+command="$1"
+[ $# -gt 0 ] && shift
+[ "$command" = install ] && set -- --no-build-isolation --target "${out}" "$@"
+exec {python} -m pip "$command" "$@"
+"""
+SHOWN = 40
+"""Of a command that failed, its last lines."""
+
+
+def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str, bytes]:
+    """The files that the command is run on, by their paths. Raises BuildError where there are none."""
+    check_out(spec.sources or ("**",))
+    named = {found for pattern in spec.sources for found in tree.glob(pattern)} or {tree}
+    every = [tree / path for path in git.files(tree)]
+    listed = [path for path in every if path.is_file() and not named.isdisjoint((path, *path.parents))]
+    outside = next((path for path in listed if not path.resolve().is_relative_to(tree.resolve())), None)
+    if outside is not None:
+        raise BuildError(f"{outside.relative_to(tree)} is a link that leads out of the repository")
+    if not listed:
+        raise BuildError(f"{', '.join(spec.sources) or 'the repository'} holds nothing for the command to build from")
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in listed}
+
+
+def run_command(
+    tree: Path, files: Mapping[str, bytes], card: str, spec: Command, sha: str | None, limits: TimeLimits
+) -> Library:
+    """What the command makes of these files of the tree, unless the cache holds it. Raises CompileError where it fails
+    or leaves no package, and CannotCompileError where that says nothing of the sources."""
+    tools = toolchain.find()
+    asked = ";".join(".".join(map(str, target[:2])) for target in archs.asked() or archs.at_hand())
+    decisive = {
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
+        "card": [card, spec.line, spec.package],
+        "python": [sys.version, tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version],
+        "targets": asked,
+        "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
+    }
+    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+
+    def make(work: Path) -> Manifest:
+        begun = time.monotonic()
+        for name in files:
+            (work / TREE / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tree / name, work / TREE / name)  # with its mode: a script may be run
+        for part in (PACKAGE, CACHE):
+            (work / part).mkdir()
+        _run(work, files, card, spec, _environment(work, tools, asked), limits)
+        return Manifest(
+            card=card,
+            kind="package",
+            binding="installed",
+            namespace=spec.package,
+            sha=None,
+            targets=(),
+            key=key,
+            seconds=time.monotonic() - begun,
+            sha256=content_digest(work, "package"),
+            kernels=(),
+            facts_missing="the project's own build does not say what it compiled",
+        )
+
+    return cache.cached(key, make).of_commit(sha)
+
+
+def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:
+    out = str((work / PACKAGE).absolute())
+    (work / TOOLS).mkdir()
+    pip = work / TOOLS / "pip"
+    pip.write_text(PIP.format(python=shlex.quote(sys.executable), out=OUT), encoding="utf-8")
+    pip.chmod(0o755)
+    folders = (str((work / TOOLS).absolute()), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    made = {"PATH": os.pathsep.join(folders), OUT: out, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    given = {ARCH_LIST: targets, **({CUDA_ROOT: str(tools.cuda.nvcc.parent.parent)} if tools.cuda else {})}
+    return {**given, **os.environ, **made, "LC_ALL": "C.UTF-8"}
+
+
+def _run(
+    work: Path, files: Collection[str], card: str, spec: Command, env: Mapping[str, str], limits: TimeLimits
+) -> None:
+    log, begun, last = cache.log_of(work), time.monotonic(), deque[str](maxlen=SHOWN)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    errors: list[str] = []
+    with log.open("w", encoding="utf-8") as file, track(f"{card}: {spec.line}", 1, alike=False, limit_s=limits.total_s):
+
+        def on_line(line: str) -> None:
+            print(line, file=file)
+            found = LOCATED.match(line.strip())
+            errors.extend([found[0]] if found and normpath(found["file"]) in files else [])
+            last.extend([line[:MAX_LINE]] if line.strip() else [])
+
+        def on_silence(seconds: float) -> None:
+            say(f"still running {spec.line}: silent for {seconds:.0f} s")
+
+        try:
+            shell = ["/bin/sh", "-c", spec.line]
+            code = supervise.run(shell, cwd=work / TREE, env=env, limits=limits, on_line=on_line, on_silence=on_silence)
+        except TimeoutError as overdue:
+            raise CannotCompileError(f"`{spec.line}` was ended after {limits.total_s:g} s; {overdue}") from None
+    say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
+    if code != 0:
+        said = next(iter((*errors, *reversed(last))), "it printed nothing")
+        raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))
+    if (wrong := _lacking(work / PACKAGE, spec)) is not None:
+        text = f"`{spec.line}` left {wrong}"
+        raise CompileError(card, None, text, log, (text,))
+
+
+def _lacking(out: Path, spec: Command) -> str | None:
+    """What was left where the package cannot be imported from the folder; None where it can."""
+    root = spec.package.partition(".")[0]
+    left = sorted(path.name for path in out.iterdir())
+    if (out / root).is_dir() or any(name.startswith(f"{root}.") and name.endswith((".py", ".so")) for name in left):
+        return None
+    if any(name.startswith("__editable__") or name.endswith((".pth", ".egg-link")) for name in left):
+        return "a link to its sources, which are gone afterwards: install without -e"
+    return f"no {root} in ${OUT}, where there is {', '.join(left) or 'nothing'}"

@@ -1,0 +1,153 @@
+"""How projects bind their kernels to Python: each kind is built and called, or refused before anything is compiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelgate.bench.build import build as builder
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
+from kernelgate.bench.kernel import commit as commits
+from kernelgate.bench.kernel import operands
+from tests.miniature import SCALE_CARD, commit, git, repository
+
+PYBIND = """\
+#include <pybind11/pybind11.h>
+
+static void scale(uintptr_t out, uintptr_t x, double factor, long count) {
+  for (long i = 0; i < count; ++i) ((float*)out)[i] = factor * ((float*)x)[i];
+}
+
+PYBIND11_MODULE(their_own_name, m) { m.def("scale", &scale); }
+"""
+BY_ADDRESS = "ops.scale(out.data_ptr(), x.data_ptr(), factor, x.numel())"
+PYBIND_CARD = SCALE_CARD.replace("ops.scale(out, x, factor)", BY_ADDRESS)
+SETUP = 'from setuptools import setup\nsetup(name="theirs", version="1", packages=["theirs"])\n'
+PACKAGE = "def scale(out, x, factor):\n    out.copy_(factor * x)\n"
+PROJECT = {"setup.py": SETUP, "theirs/__init__.py": PACKAGE, "docs/a": "a"}
+
+
+def with_build(build: str, card: str = SCALE_CARD) -> str:
+    return card.replace('Extension("csrc/scale*")', build).replace("import Extension", "import Command, Extension")
+
+
+def cards(tmp_path: Path, text: str) -> commits.HowToBuild:
+    (tmp_path / "cards").mkdir(exist_ok=True)
+    (tmp_path / "cards/scale.py").write_text(text, encoding="utf-8")
+    return commits.HowToBuild(cards=tmp_path / "cards")
+
+
+def scaled(ops: object) -> float:
+    x, out = torch.ones(3), torch.zeros(3)
+    ops.scale(out.data_ptr(), x.data_ptr(), 2.0, 3)  # type: ignore[attr-defined]
+    return float(out.sum())
+
+
+def test_both_sides_of_a_module_of_one_name_share_a_process(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": PYBIND})
+    commit(repo, {"csrc/scale.cpp": PYBIND.replace("= factor", "= 10 * factor")})
+    how = cards(tmp_path, PYBIND_CARD)
+    base, head = (commits.build_commit(repo, ref, how).built["scale"] for ref in ("HEAD~1", "HEAD"))
+    assert (head.manifest.binding, head.manifest.namespace) == ("pybind", "their_own_name")
+    assert head.manifest.torch is not None, "what is bound so is of one torch"
+    assert Sides(base, head).clash is None
+    assert [scaled(operands.load(library)) for library in (base, head, base)] == [6.0, 60.0, 6.0]
+    assert "their_own_name" not in sys.modules
+    with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales; it has scale"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
+
+
+def test_types_that_pybind11_knows_once_in_a_process_keep_the_sides_apart(tmp_path: Path) -> None:
+    how = cards(tmp_path, PYBIND_CARD)
+    typed = PYBIND.replace("{ m.def", '{ pybind11::class_<Plan>(m, "Plan"); m.def').replace(
+        "static void", "struct Plan {};\nstatic void"
+    )
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": typed})
+    base = commits.build_commit(repo, "HEAD", how).built["scale"]
+    other = replace(base, manifest=base.manifest.model_copy(update={"key": "0" * 32, "sha256": "0" * 64}))
+    assert Sides(base, other).clash == "both tell pybind11 of C++ types, of which it knows each once in a process"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("PyMODINIT_FUNC PyInit_scale(void);\n", "bound to Python by Python's C API, which is not loaded here"),
+        ("NB_MODULE(scale, m) {}\n", "bound to Python by nanobind, which is not loaded here"),
+        ("TVM_FFI_DLL_EXPORT_TYPED_FUNC(f, g);\n", "bound to Python by TVM-FFI, which is not loaded here"),
+        ("PYBIND11_MODULE(a, m) {}\nPYBIND11_MODULE(b, m) {}\n", r"make several modules \(a, b\): name those of one"),
+    ],
+)
+def test_what_cannot_be_loaded_is_said_before_it_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.setattr(builder, "build", lambda *_, **__: pytest.fail("it is compiled"))
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": source})
+    with pytest.raises(CardError, match=said):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD))
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this torch has them")
+def test_headers_that_a_torch_for_the_cpu_lacks_are_no_fault_of_the_sources(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": "#include <c10/cuda/CUDAGuard.h>\n" + PYBIND})
+    with pytest.raises(CannotCompileError, match=r"csrc/scale\.cpp includes c10/cuda/CUDAGuard\.h, and the torch that"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD))
+
+
+# A project's own build
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return repository(tmp_path / "project", PROJECT)
+
+
+@pytest.fixture
+def _clean_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    sys.modules.pop("theirs", None)
+
+
+def built(project: Path, tmp_path: Path, build: str, ref: str = "HEAD") -> Library:
+    return commits.build_commit(project, ref, cards(tmp_path, with_build(build))).built["scale"]
+
+
+@pytest.mark.usefixtures("_clean_imports")
+def test_a_project_builds_itself_once_and_each_side_has_a_process(project: Path, tmp_path: Path) -> None:
+    pip = 'Command("pip install --no-deps .", "theirs", ["setup.py", "theirs"])'
+    base = built(project, tmp_path, pip)
+    commit(project, {"docs/a": "b"})
+    same = built(project, tmp_path, pip)
+    assert (base.cached, same.cached) == (False, True), "the commit touches nothing that it is built from"
+    commit(project, {"theirs/__init__.py": PACKAGE.replace("factor * x", "10 * factor * x")})
+    head = built(project, tmp_path, pip)
+    assert Sides(base, same).clash is None
+    assert Sides(base, head).clash == "each is what the project built itself, under one name"
+    x, out = torch.ones(3), torch.zeros(3)
+    operands.load(head).scale(out, x, 2.0)
+    assert float(out.sum()) == 60.0
+    with pytest.raises(KernelgateError, match=r"this process has theirs from .* already"):
+        operands.load(base)
+    assert git(project, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("exit 3", r"scale does not compile: `exit 3` ended with 3: it printed nothing"),
+        ("echo one; echo setup.py:1: error: no; echo two; false", r"ended with 1: setup\.py:1: error: no \(all of it"),
+        ("mkdir $KERNELGATE_OUT/other", r"left no theirs in \$KERNELGATE_OUT, where there is other"),
+        ("touch $KERNELGATE_OUT/__editable__.theirs.pth", "left a link to its sources, .*: install without -e"),
+    ],
+)
+def test_a_build_that_fails_or_leaves_nothing(project: Path, tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(CompileError, match=said):
+        built(project, tmp_path, f'Command("{line}", "theirs")')
+    right = built(project, tmp_path, 'Command("cp -r theirs $KERNELGATE_OUT", "theirs")')
+    assert (right.path / "theirs/__init__.py").is_file()
