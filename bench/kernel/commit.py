@@ -14,11 +14,13 @@ from typing import Any, Literal, cast
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.command import command_sources, run_command
+from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides
 from kernelgate.bench.build.sources import (
     CheckOut,
     Command,
     Extension,
+    Package,
     Sources,
     package_sources,
     read_sources,
@@ -237,6 +239,16 @@ def _alone(name: str, sides: Sides) -> tuple[record.Note, ...]:
 
 def own_card(library: Library) -> CardFacts | None:
     return None if library.card is None else cards.read(library.card.parent).without_mistakes()[library.manifest.card]
+
+
+def followed_paths(library: Library, own: CardFacts) -> set[str]:
+    """Where files of a package may lie that decide what the call runs, and the cards; nothing of other libraries."""
+    if not isinstance(own.build, Package):
+        return set()
+    every = (path for path in library.path.rglob("*") if path.is_file())
+    files = {path.relative_to(library.path).as_posix(): path.read_bytes() for path in every}
+    whole = followed(files, own.build, own.file.read_bytes()).whole
+    return {f"{cards.FOLDER}/", *whole, *(f"src/{name}" for name in whole)}
 
 
 def lacking(own: CardFacts | None, judge: CardFacts) -> tuple[str, ...]:

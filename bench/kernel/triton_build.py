@@ -21,6 +21,7 @@ from pydantic import Field
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build import cache as build_cache
+from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.sources import Package
@@ -118,7 +119,7 @@ def build_package(
     asked = (archs.asked() or archs.at_hand()) if triton else ()
     targets = tuple(map(archs.sm, sorted({(target[0], target[1]) for target in asked})))
     decisive = {  # the card decides for which cases kernels are compiled
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in sources.items()},
+        "files": followed(sources, spec, card.file.read_bytes()).digests(sources),
         "card": [card.name, card.sha256],
         "package": spec.name,
         "manifest": sorted(Manifest.model_fields),

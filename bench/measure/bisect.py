@@ -183,10 +183,10 @@ class BuiltCommits:
 
     def paths(self) -> list[str]:
         """Beginnings of all paths that it is built from."""
-        paths = set(cards.paths(Cards(self.card.file.parent, (self.card,))))
+        paths = set() if self.libraries else set(cards.paths(Cards(self.card.file.parent, (self.card,))))
         for library in self.libraries.values():
-            own = commit.own_card(library)
-            paths |= set(cards.paths(Cards(own.file.parent, (own,)))) if own else set()
+            own = commit.own_card(library) or self.card
+            paths |= commit.followed_paths(library, own) or set(cards.paths(Cards(own.file.parent, (own,))))
             paths |= {file for files in library.manifest.sources.values() for file in files}
         return sorted(paths)
 

@@ -1,0 +1,211 @@
+"""Which files of a package decide what a card's call runs: found by its imports, which are read and not run.
+
+What a called module imports counts whole. What a package's `__init__` imports besides runs on the way, and could change
+something only by what stands at its top: of such a module all but the bodies of its functions counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kernelgate.bench.build.sources import Package
+
+COMPUTED = frozenset({"import_module", "__import__", "iter_modules", "walk_packages"})
+"""What imports modules by names that are no words of the source."""
+OF_ITSELF = frozenset({"__package__", "__name__", "__path__"})
+
+
+@dataclass(frozen=True)
+class Followed:
+    whole: frozenset[str]
+    """The files that count whole; also all that are no Python."""
+    tops: frozenset[str] = frozenset()
+    """Those that count without the bodies of their functions."""
+
+    def digests(self, files: Mapping[str, bytes]) -> dict[str, str]:
+        """What decides, by file."""
+        parts = {name: files[name] for name in self.whole} | {name: _top(files[name]) for name in self.tops}
+        return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(parts.items())}
+
+
+def followed(files: Mapping[str, bytes], spec: Package, card: bytes) -> Followed:
+    """`files`: of the package, by their paths below the folder that is imported from. All of them where the card, or
+    what it leads to, finds modules in a way that cannot be read."""
+    everything = Followed(frozenset(files))
+    try:
+        walk = _Walk({name: data for name, data in files.items() if name.endswith(".py")}, spec.root)
+        for start in _starts(ast.parse(card), spec):
+            walk.reach(*start)
+        beside = walk.beside()
+    except (_UnreadableError, SyntaxError, ValueError, RecursionError):
+        return everything
+    others = frozenset(name for name in files if not name.endswith(".py"))
+    whole = frozenset(walk.modules[one].path for one in walk.whole | walk.parents)
+    tops = frozenset(walk.modules[one].path for one in beside)
+    return Followed(whole | others, tops - whole)
+
+
+class _UnreadableError(Exception):
+    pass
+
+
+@dataclass
+class _Module:
+    name: str
+    path: str
+    source: bytes
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.endswith("/__init__.py")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source)
+
+    @cached_property
+    def imports(self) -> list[tuple[str, str | None, str | None]]:
+        """Module, the name that is taken from it, and what that is called here; without names the module itself."""
+        found: list[tuple[str, str | None, str | None]] = []
+        package = self.name if self.is_package else self.name.rpartition(".")[0]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [(alias.name, None, None) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                found += [(base, alias.name, alias.asname or alias.name) for alias in node.names]
+        return found
+
+    def computed(self, root: str) -> Iterator[str]:
+        """Beginnings of the names of modules of the package that it imports by computed names."""
+        nodes = list(ast.walk(self.tree))
+        variables = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names = variables | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        names |= {name for _, name, _ in self.imports if name}
+        if not names & COMPUTED:
+            return
+        later = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
+        said = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in later)
+        words = [node.value for node in said if isinstance(node.value, str)]
+        if variables & OF_ITSELF or any(word.startswith(".") for word in words):
+            yield self.name if self.is_package else self.name.rpartition(".")[0]
+        yield from (word for word in words if word == root or word.startswith(f"{root}."))
+
+
+@dataclass
+class _Walk:
+    files: Mapping[str, bytes]
+    root: str
+    whole: set[str] = field(default_factory=set)
+    parents: set[str] = field(default_factory=set)
+
+    @cached_property
+    def modules(self) -> dict[str, _Module]:
+        made = {}
+        for path, data in self.files.items():
+            name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            made[name] = _Module(name, path, data)
+        return made
+
+    def reach(self, base: str, name: str | None) -> None:
+        """`import base`, or `from base import name`; `name` may be a chain of attributes."""
+        if base.partition(".")[0] != self.root:
+            return
+        for part in name.split(".") if name else ():
+            inner, module = f"{base}.{part}", self.modules.get(base)
+            named = module.imports if module is not None and module.is_package else []
+            sources = [(source, taken) for source, taken, called in named if called == part and taken]
+            for source, taken in sources:  # also where a module has that name: what is imported takes its place
+                if (source, taken) != (base, part):
+                    self._parents(inner)
+                    self.reach(source, taken)
+            if not any(one == inner or one.startswith(f"{inner}.") for one in self.modules):
+                if not sources:
+                    self._add(base)
+                return
+            base = inner
+        module = self.modules.get(base)
+        if module is not None and module.is_package and name is not None:
+            self._parents(f"{base}.")  # of the package itself nothing is known to be used
+        else:
+            self._add(base)
+
+    def _add(self, name: str) -> None:
+        self._parents(name)
+        if name in self.whole or name not in self.modules:
+            return
+        self.whole.add(name)
+        for source, taken, _ in self.modules[name].imports:
+            self.reach(source, None if taken == "*" else taken)
+        for beginning in self.modules[name].computed(self.root):
+            for one in self._beginning(beginning):
+                self._add(one)
+
+    def _parents(self, name: str) -> None:
+        parts = name.split(".")[:-1]
+        self.parents |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)} & self.modules.keys()
+
+    def _beginning(self, beginning: str) -> list[str]:
+        return [name for name in self.modules if name.startswith(beginning)]
+
+    def beside(self) -> set[str]:
+        """What the packages on the way import besides, and what that imports."""
+        waiting, found = [*self.parents], set[str]()
+        while waiting:
+            module = self.modules[waiting.pop()]
+            names = {one for source, taken, _ in module.imports for one in (source, f"{source}.{taken}")}
+            names |= {one for beginning in module.computed(self.root) for one in self._beginning(beginning)}
+            names |= {".".join(one.split(".")[:end]) for one in names for end in range(1, one.count(".") + 1)}
+            new = names & self.modules.keys() - found
+            found |= new
+            waiting += new
+        return found - self.whole - self.parents
+
+
+def _starts(card: ast.Module, spec: Package) -> Iterator[tuple[str, str | None]]:
+    """What the card imports of the package, and what its call takes from the one that it is handed."""
+    own = _Module("", "card.py", b"")
+    own.tree = card
+    yield from ((source, taken) for source, taken, _ in own.imports)
+    calls = [node for node in ast.walk(card) if isinstance(node, ast.FunctionDef) and node.name == "call"]
+    if not calls or len(calls[0].args.args) < 2:
+        raise _UnreadableError
+    handed = calls[0].args.args[1].arg
+    chains: set[str] = set()
+    used = 0
+    for node in ast.walk(calls[0]):
+        used += isinstance(node, ast.Name) and node.id == handed
+        if isinstance(node, ast.Attribute) and (chain := _chain(node, handed)):
+            chains.add(chain)
+    counted = sum(isinstance(node, ast.Attribute) and _is(node.value, handed) for node in ast.walk(calls[0]))
+    if used != counted:  # it is handed on, and may be asked for anything
+        raise _UnreadableError
+    yield spec.name, ""
+    yield from ((spec.name, chain) for chain in sorted(chains))
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _chain(node: ast.AST, handed: str) -> str:
+    """ "swiglu.forward" of `package.swiglu.forward`; else empty."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join(reversed(names)) if _is(node, handed) else ""
+
+
+def _top(source: bytes) -> bytes:
+    """A module without the bodies of its functions, and without comments."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+    return ast.dump(tree).encode()
