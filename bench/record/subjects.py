@@ -70,6 +70,9 @@ class Run(Model):
     repository: str | None = None
     pull_request: Whole | None = None
     event: str | None = None
+    """What started it, such as "pull_request"; "try" where two commits of a clone were named."""
+    cards: str | None = None
+    """The folder, on the machine that measured, of the cards that stood in place of the commits' own."""
     base_sha: str | None = None
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""

@@ -38,6 +38,7 @@ from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick, of_record
+from kernelgate.ci.report.links import TRY
 from kernelgate.ci.report.page import write as write_page
 
 RECORD = "run.json"
@@ -113,6 +114,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
         with _judged(asked, repo, sha, heads) as about:
             done = measured(about, processes, out / RECORD, rules)
+    done = done.model_copy(update={"run": done.run.model_copy(update=_called(asked))})
     record.write(done, out / RECORD)
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
@@ -125,6 +127,12 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     part = of_record("", done, verdict, against, since)
     return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
+
+
+def _called(asked: Compare) -> dict[str, str]:
+    """What the record says of how it was made, so that commands to repeat it are whole."""
+    cards = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    return {"event": TRY, **cards} if asked.head else cards
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:

@@ -16,6 +16,7 @@ from kernelgate.ci.judge.correctness import fuzz_failures, wrong_outputs
 from kernelgate.ci.judge.shared_axes import shared
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport
+from kernelgate.ci.report.links import same_here
 
 MAX_FAILURES = 20
 """Failing cases listed; the record holds them all."""
@@ -207,7 +208,7 @@ def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
     """The one command that runs a fuzz case again, or a smaller one that fails like it: made here, since a command in a
     record could be anybody's."""
     id_ = argument(record, card, result.smallest or result.id)
-    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_)
+    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_, *same_here(record.run, "--ref"))
 
 
 def _case(record: RunRecord, card: str, result: FuzzResult) -> Line:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Line, Link, Piece
 from kernelgate.ci.report.gpu import GpuReport
 
@@ -32,6 +33,23 @@ class Links:
 
 
 NO_LINKS = Links()
+TRY = "try"
+"""The event of a record of `kernelgate try`."""
+
+
+def same_here(run: Run, head: str) -> tuple[str, ...]:
+    """What a command needs besides, to see the same on this machine; `head`: its option that names the head."""
+    sha = run.head_sha if run.event == TRY and run.head_sha and formatting.is_commit(run.head_sha) else None
+    return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()))
+
+
+def whole_again(run: Run) -> str:
+    """The command that does all of it again, on this machine."""
+    base = [run.base_sha[:12]] if run.base_sha and formatting.is_commit(run.base_sha) else []
+    cards = ("--cards", run.cards) if run.cards else ()
+    if run.event == TRY and run.head_sha and base:
+        return shell("kernelgate", TRY, *base, run.head_sha[:12], *cards)
+    return shell("kernelgate", "pr", *(word for sha in base for word in ("--base", sha)), *cards)
 
 
 def docs(text: str, place: str) -> Link:

@@ -27,6 +27,7 @@ from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
 from kernelgate.ci.report import remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
+from kernelgate.ci.report.links import same_here, whole_again
 
 # The device, and what was not as usual --------------------------------------------------------------------------------
 
@@ -209,13 +210,18 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases:
-        bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
+        bench = [
+            "kernelgate",
+            "bench",
+            *(word for sha in known for word in ("--base", sha)),
+            *same_here(record.run, "--head"),
+        ]
         worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
         lines += [f"{_on_case(bench, worst)} -o run.json"]
         lines += [shell("kernelgate", "compare", "run.json")]
     if record.fuzz and record.fuzz.seed is not None:
-        lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
-    lines.append(shell("kernelgate", "pr", *(word for sha in known for word in ("--base", sha))))
+        lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed), *same_here(record.run, "--ref")))
+    lines.append(whole_again(record.run))
     return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
 
 
@@ -224,6 +230,7 @@ def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
     base = record.run.base_sha
     alone = all(one.side == "head" for one in record.profile)
     sides = ["--base", base[:12]] if base and formatting.is_commit(base) else ["--alone"] if alone else []
+    sides += same_here(record.run, "--head")
     return _on_case(["kernelgate", "profile", *more, *sides], argument(record, key.card, key.id))
 
 

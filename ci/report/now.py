@@ -14,7 +14,7 @@ from kernelgate.ci.judge.correctness import wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, docs
+from kernelgate.ci.report.links import Links, docs, same_here
 
 NOW = Strong("Now:")
 PROFILE: Line = (
@@ -222,5 +222,9 @@ def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
     if places.on_github:
         return (Code(" ".join(("/kernelgate bench", *named))),)
     base = gpu.run.base_sha
-    words = [*(("--base", base[:7]) if base else ()), *(word for case in named for word in ("--case", case))]
+    words = [
+        *(("--base", base[:7]) if base else ()),
+        *same_here(gpu.run, "--head"),
+        *(word for case in named for word in ("--case", case)),
+    ]
     return (Code(shell("kernelgate", "bench", *words, "-o", "run.json"), most=correctness.MAX_COMMAND),)

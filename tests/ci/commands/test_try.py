@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,13 @@ def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
     written = ", ".join(str(place / name) for name in ("run.json", "comment.md", "page.html"))
     assert same.err.splitlines()[-1] == f"Written: {written}"
     assert cli.run(["try", "HEAD~3", "HEAD~1", "--cards", cards]) == 1
-    assert capsys.readouterr().out.startswith("### 🛑 Blocks: wrong result in ")
+    wrong = capsys.readouterr().out
+    assert wrong.startswith("### 🛑 Blocks: wrong result in ")
+    [repeat] = re.findall(r"\*\*Now:\*\* repeat it with `kernelgate ([^`]+)`", wrong)
+    assert cli.run(shlex.split(repeat)) == 1, "the one command that it names finds it again"
+    whole = f"kernelgate try {git(clone, 'rev-parse', 'HEAD~3')[:12]} {git(clone, 'rev-parse', 'HEAD~1')[:12]}"
+    assert f"{whole} --cards {cards}" in wrong
+    capsys.readouterr()
     assert cli.run(["try", "HEAD~3", "HEAD", "--cards", cards]) == 1
     assert capsys.readouterr().out.startswith("### 🔧 Blocks: does not compile")
     assert everything(clone) == before
