@@ -22,7 +22,7 @@ from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, CompilerOut
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
-from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_types, target_of
+from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_once, target_of
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, OutputError, UsageError
@@ -60,6 +60,8 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
             "here: install that version, or name the one that will load the library in the card"
         )
     _check_cuda_headers(sources, tools)
+    if sources.binding == "tvm_ffi" and tools.tvm_ffi is None:
+        raise CannotCompileError(f"{sources.card} is bound by TVM-FFI, which is missing: pip install apache-tvm-ffi")
     chosen = _targets(sources, tools)
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     how = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
@@ -170,8 +172,8 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
 
 def _shares_names(how: Recipe) -> bool:
     """Whether a library of other sources registers the same names in a process."""
-    if how.sources.binding == "pybind":
-        return registers_types(how.sources)
+    if how.sources.binding != "torch":
+        return registers_once(how.sources)
     return bool(literal_namespace(how.sources) or how.fixed_namespace)
 
 

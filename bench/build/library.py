@@ -30,6 +30,8 @@ PACKAGE = "package"
 CACHE = "cache"
 SOURCES = "sources"
 """Of an extension: the files that it was compiled from, for people to be shown lines of them."""
+REGISTRIES = {"pybind": "pybind11 of C++ types", "tvm_ffi": "TVM-FFI of names"}
+"""What sources may register that both sides cannot, by their binding."""
 PIN = "@sha256:"
 """Between a folder of libraries and the digest that it must have."""
 ABSENT = "absent.json"
@@ -135,9 +137,9 @@ class Sides:
         if new.kind == "package":
             both = sorted(set(old.operators) & set(new.operators))
             return f"both register the operator {', '.join(both)}" if both else None
-        if new.binding == "pybind":
+        if new.binding in REGISTRIES:
             shared = old.shared_namespace and new.shared_namespace
-            return "both tell pybind11 of C++ types, of which it knows each once in a process" if shared else None
+            return f"both tell {REGISTRIES[new.binding]}, of which it knows each once in a process" if shared else None
         return f"both register their operators as torch.ops.{new.namespace}" if old.namespace == new.namespace else None
 
 

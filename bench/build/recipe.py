@@ -81,6 +81,8 @@ class Recipe:
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
         }
+        if self.sources.binding == "tvm_ffi" and self.toolchain.tvm_ffi:
+            parts["tvm_ffi"] = self.toolchain.tvm_ffi.version
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -137,6 +139,9 @@ def _ninja_file(recipe: Recipe, namespace: str) -> str:
     if spec.torch:
         include += ["-isystem", str(torch.include / "torch/csrc/api/include"), "-isystem", str(torch.python_include)]
     link = [str(toolchain.gxx), "-o", "$out", "$in", f"-L{torch.lib}"]
+    if sources.binding == "tvm_ffi" and (ffi := toolchain.tvm_ffi):
+        include += ["-isystem", str(ffi.include)]
+        link += [f"-L{ffi.lib}", "-Xlinker", "--no-as-needed", "-ltvm_ffi", "-Xlinker", "--as-needed"]
     # Python's own symbols come from the interpreter that loads the library.
     link += [*LINK_FLAGS[:1], *LINK_FLAGS[2:], *CLASSIC_LINK_FLAGS] if spec.torch else LINK_FLAGS
     ccache = [str(toolchain.ccache)] if toolchain.ccache else []

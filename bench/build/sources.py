@@ -29,11 +29,14 @@ NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 """What the build defines as the namespace; the second is the name that torch's own builds define."""
 CheckOut = Callable[[Iterable[str]], None]
 """Puts what these paths or patterns name into a tree that is a commit's."""
-Binding = Literal["torch", "pybind", "installed"]
-"""How Python calls what was compiled: torch's operators, a module of pybind11, or what a project's own build left."""
+Binding = Literal["torch", "pybind", "tvm_ffi", "installed"]
+"""How Python calls what was compiled: torch's operators, a module of pybind11, functions of TVM-FFI, or what the
+project's own build left."""
 PYBIND = re.compile(rb"^[ \t]*PYBIND11_MODULE\(\s*(\w+)\s*,", re.MULTILINE)
 PYBIND_TYPE = re.compile(rb"\b(?:py|pybind11)::(?:class_|enum_|exception)\s*<")
-OTHER_BINDINGS = {b"NB_MODULE": "nanobind", b"TVM_FFI_DLL_EXPORT": "TVM-FFI"}
+TVM_FFI = re.compile(rb"\bTVM_FFI_DLL_EXPORT_TYPED_FUNC\(")
+TVM_FFI_NAMES = re.compile(rb"\b(?:GlobalDef|ObjectDef)\b")
+OTHER_BINDINGS = {b"NB_MODULE": "nanobind"}
 OTHER_BINDINGS |= dict.fromkeys((b"PyMODINIT_FUNC", b"PyInit_"), "Python's C API")
 REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
@@ -124,8 +127,9 @@ class Sources:
 
     @cached_property
     def binding(self) -> Binding:
-        made = any(PYBIND.search(data) for data in self.files.values())
-        return "pybind" if made and not registered(self) else "torch"
+        found: dict[Binding, re.Pattern[bytes]] = {"pybind": PYBIND, "tvm_ffi": TVM_FFI}
+        others = (name for name, made in found.items() if any(map(made.search, self.files.values())))
+        return "torch" if registered(self) else next(others, "torch")
 
     @property
     def host_units(self) -> tuple[str, ...]:
@@ -289,9 +293,10 @@ def own_module(sources: Sources) -> str | None:
     return min(named - set(NAMESPACES), default=None)
 
 
-def registers_types(sources: Sources) -> bool:
-    """Whether pybind11 is told of C++ types, of which it knows each once in a process."""
-    return any(PYBIND_TYPE.search(data) for data in sources.files.values())
+def registers_once(sources: Sources) -> bool:
+    """Whether pybind11 is told of C++ types, or TVM-FFI of names, of which it knows each once in a process."""
+    once = PYBIND_TYPE if sources.binding == "pybind" else TVM_FFI_NAMES
+    return any(map(once.search, sources.files.values()))
 
 
 def target_of(unit: str) -> str | None:

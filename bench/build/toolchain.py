@@ -43,6 +43,14 @@ class Cuda:
 
 
 @dataclass(frozen=True)
+class TvmFfi:
+    include: Path
+    lib: Path
+    """Holds libtvm_ffi.so."""
+    version: str
+
+
+@dataclass(frozen=True)
 class Toolchain:
     gxx: Path
     gxx_version: str
@@ -52,6 +60,8 @@ class Toolchain:
     cuda: Cuda | None
     cuda_missing: str
     """What this machine lacks to compile for a GPU; empty where `cuda` is there."""
+    tvm_ffi: TvmFfi | None = None
+    """For sources that export functions through it; None where it is not installed."""
 
 
 NVCC_HOST = Path("host", "g++")
@@ -78,7 +88,7 @@ def find() -> Toolchain:
     if ninja is None:
         raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
     cuda, missing = _find_cuda()
-    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), _find_torch(), cuda, missing)
+    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), _find_torch(), cuda, missing, _find_tvm_ffi())
 
 
 def linked(toolchain: Toolchain) -> Toolchain:
@@ -89,7 +99,8 @@ def linked(toolchain: Toolchain) -> Toolchain:
     if cuda:
         nvcc = links / "cuda/bin" / cuda.nvcc.name
         cuda = Cuda(nvcc, links / "cuda/include", links / "cuda/lib", cuda.version)
-    return replace(toolchain, torch=torch, cuda=cuda)
+    ffi = toolchain.tvm_ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", toolchain.tvm_ffi.version)
+    return replace(toolchain, torch=torch, cuda=cuda, tvm_ffi=ffi)
 
 
 def anywhere(toolchain: Toolchain) -> Toolchain:
@@ -103,6 +114,8 @@ def link(toolchain: Toolchain, folder: Path) -> None:
     links = {"torch/include": torch.include, "torch/lib": torch.lib, "python/include": torch.python_include}
     if cuda:
         links |= {"cuda/bin": cuda.nvcc.parent, "cuda/include": cuda.include, "cuda/lib": cuda.lib}
+    if ffi := toolchain.tvm_ffi:
+        links |= {"tvm_ffi/include": ffi.include, "tvm_ffi/lib": ffi.lib}
     for name, path in links.items():
         (folder / LINKS / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / LINKS / name).symlink_to(path.absolute())
@@ -121,6 +134,14 @@ def _find_torch() -> Torch:
         raise CannotCompileError(f"{missing}; pip install torch")
     root = Path(spec.origin).parent
     return Torch(root / "include", root / "lib", metadata.version("torch"), Path(sysconfig.get_paths()["include"]))
+
+
+def _find_tvm_ffi() -> TvmFfi | None:
+    spec = util.find_spec("tvm_ffi")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    return TvmFfi(root / "include", root / "lib", metadata.version("apache-tvm-ffi"))
 
 
 def _find_cuda() -> tuple[Cuda | None, str]:

@@ -371,15 +371,15 @@ class _CalledError(Exception):
 
 
 class _Functions:
-    """Stands for a module of pybind11: has the names of its functions, whose arguments nobody knows before a call."""
+    """Stands for a module of pybind11 or TVM-FFI: has its functions, whose arguments nobody knows before a call."""
 
     def __init__(self, module: Any) -> None:
-        self._known = [name for name in dir(module) if not name.startswith("_")]
+        self._module = module
         self.called = False
-        self.names = ", ".join(self._known) or "nothing"
+        self.names = ", ".join(name for name in dir(module) if not name.startswith("_")) or "nothing"
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._known:
+        if not hasattr(self._module, name):
             raise AttributeError(f"the module has no {name}; it has {self.names}")
         return self._call
 

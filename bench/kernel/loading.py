@@ -22,6 +22,7 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from itertools import count
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import AxisError, Kernel
@@ -203,6 +204,14 @@ def load_compiled(path: Path, name: str, digest: str) -> ModuleType:
             raise KernelgateError(f"{path} cannot be loaded: {first_line(error)}") from None
         _compiled[digest] = module
     return _compiled[digest]
+
+
+def load_tvm_ffi(path: Path) -> Any:
+    """The functions that a file exports through TVM-FFI. Raises KernelgateError where it cannot be loaded here."""
+    try:
+        return importlib.import_module("tvm_ffi").load_module(str(path))
+    except Exception as error:  # TVM-FFI raises what it likes
+        raise KernelgateError(f"{path} cannot be loaded: {first_line(error)}") from None
 
 
 def load_installed(folder: Path, name: str) -> ModuleType:

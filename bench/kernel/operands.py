@@ -18,7 +18,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, asked_for, by_name, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
-from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package
+from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package, load_tvm_ffi
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
 TINY = 2.0**-12
@@ -326,6 +326,8 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
         return load_installed(library.path, manifest.namespace)
     if manifest.kind == "package":
         return load_package(library.path, manifest.namespace, side, card)
+    if manifest.binding == "tvm_ffi":
+        return load_tvm_ffi(library.path)
     if manifest.binding == "pybind":
         return load_compiled(library.path, manifest.namespace, manifest.sha256)
     if manifest.sha256 not in _LOADED:

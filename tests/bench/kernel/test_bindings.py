@@ -79,7 +79,6 @@ def test_types_that_pybind11_knows_once_in_a_process_keep_the_sides_apart(tmp_pa
     [
         ("PyMODINIT_FUNC PyInit_scale(void);\n", "bound to Python by Python's C API, which is not loaded here"),
         ("NB_MODULE(scale, m) {}\n", "bound to Python by nanobind, which is not loaded here"),
-        ("TVM_FFI_DLL_EXPORT_TYPED_FUNC(f, g);\n", "bound to Python by TVM-FFI, which is not loaded here"),
         ("PYBIND11_MODULE(a, m) {}\nPYBIND11_MODULE(b, m) {}\n", r"make several modules \(a, b\): name those of one"),
     ],
 )
@@ -97,6 +96,43 @@ def test_headers_that_a_torch_for_the_cpu_lacks_are_no_fault_of_the_sources(tmp_
     repo = repository(tmp_path / "repo", {"csrc/scale.cpp": "#include <c10/cuda/CUDAGuard.h>\n" + PYBIND})
     with pytest.raises(CannotCompileError, match=r"csrc/scale\.cpp includes c10/cuda/CUDAGuard\.h, and the torch that"):
         commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD))
+
+
+TVM_FFI = """\
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+void scale(tvm::ffi::TensorView out, tvm::ffi::TensorView x, double factor) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    static_cast<float*>(out.data_ptr())[i] = factor * static_cast<const float*>(x.data_ptr())[i];
+  }
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(scale, scale);
+"""
+
+
+def test_functions_of_tvm_ffi_are_called_and_of_both_sides_in_one_process(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": TVM_FFI})
+    commit(repo, {"csrc/scale.cpp": TVM_FFI.replace("= factor", "= 10 * factor")})
+    how = cards(tmp_path, SCALE_CARD)
+    base, head = (commits.build_commit(repo, ref, how).built["scale"] for ref in ("HEAD~1", "HEAD"))
+    assert (head.manifest.binding, head.manifest.torch, Sides(base, head).clash) == ("tvm_ffi", None, None)
+    found = []
+    for library in (base, head, base):
+        x, out = torch.ones(3), torch.zeros(3)
+        operands.load(library).scale(out, x, 2.0)
+        found.append(float(out.sum()))
+    assert found == [6.0, 60.0, 6.0]
+    with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, SCALE_CARD.replace("ops.scale(", "ops.scales(")))
+
+
+def test_tvm_ffi_that_is_missing_is_named_before_the_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelgate.bench.build.toolchain._find_tvm_ffi", lambda: None)
+    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": TVM_FFI})
+    with pytest.raises(CannotCompileError, match="bound by TVM-FFI, which is missing: pip install apache-tvm-ffi"):
+        commits.build_commit(repo, "HEAD", cards(tmp_path, SCALE_CARD))
 
 
 # A project's own build
