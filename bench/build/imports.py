@@ -27,8 +27,10 @@ class Followed:
     """Those that count without the bodies of their functions."""
 
     def digests(self, files: Mapping[str, bytes]) -> dict[str, str]:
-        """What decides, by file."""
-        parts = {name: files[name] for name in self.whole} | {name: _top(files[name]) for name in self.tops}
+        """What decides, by file: of Python neither comments nor layout."""
+        parts = {name: _code(name, files[name]) for name in self.whole} | {
+            name: _top(files[name]) for name in self.tops
+        }
         return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(parts.items())}
 
 
@@ -200,6 +202,14 @@ def _chain(node: ast.AST, handed: str) -> str:
         names.append(node.attr)
         node = node.value
     return ".".join(reversed(names)) if _is(node, handed) else ""
+
+
+def _code(name: str, source: bytes) -> bytes:
+    """A file without comments, where it is Python that can be read."""
+    try:
+        return ast.dump(ast.parse(source)).encode() if name.endswith(".py") else source
+    except (SyntaxError, ValueError, RecursionError):
+        return source
 
 
 def _top(source: bytes) -> bytes:

@@ -38,10 +38,8 @@ def test_what_a_call_leads_to_counts_whole(name: str, call: str) -> None:
     before = decisive(name, call)
     assert decisive(name, call, late="factor = 3\n") != before
     assert decisive(name, call, shared=FILES["ops/shared.py"].replace("* x", "* x * 1")) != before
-    assert (
-        decisive(name, call, norm__impl=FILES["ops/norm/impl.py"] + "# a comment moves lines, which profiles name\n")
-        != before
-    )
+    assert decisive(name, call, norm__impl="# a comment\n" + FILES["ops/norm/impl.py"]) == before
+    assert decisive(name, call, norm__impl="# no Python(\n(" + FILES["ops/norm/impl.py"]) != before
 
 
 def test_what_runs_on_the_way_counts_by_its_top_alone() -> None:
