@@ -43,6 +43,8 @@ command="$1"
 [ "$command" = install ] && set -- --no-build-isolation --target "${out}" "$@"
 exec {python} -m pip "$command" "$@"
 """
+NOT_FOUND = (126, 127)
+"""The shell's exit codes for a program that is not there, or cannot be run."""
 SHOWN = 40
 """Of a command that failed, its last lines."""
 
@@ -50,7 +52,7 @@ SHOWN = 40
 def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str, bytes]:
     """The files that the command is run on, by their paths. Raises BuildError where there are none."""
     check_out(spec.sources or ("**",))
-    named = {found for pattern in spec.sources for found in tree.glob(pattern)} or {tree}
+    named = {found for pattern in spec.sources for found in tree.glob(pattern)} if spec.sources else {tree}
     every = [tree / path for path in git.files(tree)]
     listed = [path for path in every if path.is_file() and not named.isdisjoint((path, *path.parents))]
     outside = next((path for path in listed if not path.resolve().is_relative_to(tree.resolve())), None)
@@ -139,6 +141,8 @@ def _run(
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:
         said = next(iter((*errors, *reversed(last))), "it printed nothing")
+        if code in NOT_FOUND or said.endswith("No module named pip"):
+            raise CannotCompileError(f"`{spec.line}` cannot be run here: {said}; install it beside {sys.executable}")
         raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))
     if (wrong := _lacking(work / PACKAGE, spec)) is not None:
         text = f"`{spec.line}` left {wrong}"

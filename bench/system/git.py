@@ -218,7 +218,7 @@ def check_out(root: Path, sha: str, tree: Path, paths: Iterable[str], pins: Mapp
     Submodules are followed as far as the checkout has them; those in `pins`, paths from the root, at these commits in
     place of the commit's own.
     """
-    wanted = [path for path in dict.fromkeys(paths) if not path.startswith(("/", "../"))]
+    wanted = [path.rstrip("/") for path in dict.fromkeys(paths) if not path.startswith(("/", "../"))]
     if not wanted:
         return
     specs = [f":(glob){path}{end}" for path in wanted for end in ("", "/**")]

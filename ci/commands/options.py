@@ -28,7 +28,7 @@ seed = click.option("--seed", type=click.IntRange(min=0), help="The random seed.
 from_cards = click.option(
     "--cards",
     "from_cards",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     help="Take the cards from this folder, for all commits, instead of .ci/kernels. They decide on this machine alone.",
 )
 preset = click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")

@@ -187,3 +187,17 @@ def test_a_build_that_fails_or_leaves_nothing(project: Path, tmp_path: Path, lin
         built(project, tmp_path, f'Command("{line}", "theirs")')
     right = built(project, tmp_path, 'Command("cp -r theirs $KERNELGATE_OUT", "theirs")')
     assert (right.path / "theirs/__init__.py").is_file()
+
+
+def test_a_program_that_is_missing_is_no_fault_of_the_sources(project: Path, tmp_path: Path) -> None:
+    with pytest.raises(CannotCompileError, match=r"`no-such-tool \.` cannot be run here: .*not found; install it"):
+        built(project, tmp_path, 'Command("no-such-tool .", "theirs")')
+
+
+@pytest.mark.parametrize("of_commit", [True, False])
+def test_a_project_without_the_named_files_is_not_built_of_others(
+    project: Path, tmp_path: Path, *, of_commit: bool
+) -> None:
+    how = cards(tmp_path, with_build('Command("cp -r theirs $KERNELGATE_OUT", "theirs", ["their*.toml", "src"])'))
+    with pytest.raises(CardError, match=r"their\*\.toml, src holds nothing for the command to build from"):
+        commits.build_commit(project, "HEAD", how) if of_commit else commits.build_tree(project, how)

@@ -118,6 +118,30 @@ def test_worktree_holds_the_commit_and_leaves_the_checkout_alone(repo: Path) -> 
     assert len(git(repo, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        (("csrc/*.cu",), {"csrc/a.cu"}),
+        (("csrc/",), {"csrc/a.cu", "csrc/a.h", "csrc/deep/b.cu"}),
+        (("csrc/**/*.cu", "include/x.h"), {"csrc/a.cu", "csrc/deep/b.cu", "include/x.h"}),
+        (("missing", "../include/x.h", "/etc/passwd"), set()),
+        ((), set()),
+    ],
+)
+def test_only_what_is_named_is_checked_out(tmp_path: Path, named: tuple[str, ...], found: set[str]) -> None:
+    files = dict.fromkeys(("csrc/a.cu", "csrc/a.h", "csrc/deep/b.cu", "include/x.h", "include/y.h", "lost"), "x")
+    repo = repository(tmp_path / "repo", files | {"lost": "y"})
+    blob = git(repo, "rev-parse", "HEAD:lost")
+    (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with subject.worktree(repo, subject.resolve(repo, "HEAD"), named) as tree:
+        assert {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()} == found
+
+
+def test_of_a_submodule_too_only_what_is_named_is_checked_out(outer: Path) -> None:
+    with subject.worktree(outer, git(outer, "rev-parse", "HEAD"), (IN_SUBMODULE,)) as tree:
+        assert [str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()] == [IN_SUBMODULE]
+
+
 def test_worktree_is_removed_when_the_block_fails(repo: Path) -> None:
     with pytest.raises(KeyboardInterrupt), subject.worktree(repo, git(repo, "rev-parse", "HEAD"), ("csrc",)) as tree:
         raise KeyboardInterrupt
