@@ -155,7 +155,10 @@ def built(project: Path, tmp_path: Path, build: str, ref: str = "HEAD") -> Libra
 
 
 @pytest.mark.usefixtures("_clean_imports")
-def test_a_project_builds_itself_once_and_each_side_has_a_process(project: Path, tmp_path: Path) -> None:
+def test_a_project_builds_itself_once_and_each_side_has_a_process(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
     pip = 'Command("pip install --no-deps .", "theirs", ["setup.py", "theirs"])'
     base = built(project, tmp_path, pip)
     commit(project, {"docs/a": "b"})
