@@ -32,7 +32,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     blob = git(repo, "rev-parse", "HEAD:data/large")
     (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
     monkeypatch.chdir(repo / "docs")
-    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda *_: CPU)
     return repo
 
 
