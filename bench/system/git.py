@@ -132,6 +132,16 @@ def _first_parents(repo: Path, *words: str) -> tuple[str, ...]:
     return tuple(checked(repo, "rev-list", "--first-parent", "--reverse", *words).split())
 
 
+def last_change(repo: Path, patterns: Sequence[str]) -> str | None:
+    """The newest commit of HEAD, by first parents, that changes files which the patterns name; None where none does."""
+    return _answer(repo, "log", "-1", "--first-parent", "--format=%H", "HEAD", "--", *_below(patterns)) or None
+
+
+def is_changed(repo: Path, patterns: Sequence[str]) -> bool:
+    """Whether files that the patterns name differ from HEAD's in the working tree, or are not committed."""
+    return bool(checked(repo, "status", "--porcelain", "--untracked-files=all", "--", *_below(patterns)).strip())
+
+
 def parent(repo: Path, sha: str) -> str | None:
     """The first parent; None of a root."""
     return _answer(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")

@@ -75,8 +75,9 @@ class PrAnswer:
 def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, details: bool) -> Answered:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
-    The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
-    page.html in the output folder.
+    The head is the working tree; where no kernel differs in it, the last commit that changed one is compared with its
+    parent. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and page.html in the output
+    folder.
 
     Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
     than the policy allows; 3 it could not be judged (why), 64 usage.

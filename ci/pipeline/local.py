@@ -98,6 +98,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         files.try_file(out / name)
     repo = git.root(asked.repo)
     sha = git.resolve(repo, asked.base) if asked.base else git.default_base(repo)
+    if asked == Compare(asked.repo) and (past := last_change(repo, sha)):
+        asked, sha = past, past.base or sha
     head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say))
     say("1/3 build")
@@ -133,6 +135,22 @@ def _called(asked: Compare) -> dict[str, str]:
     """What the record says of how it was made, so that commands to repeat it are whole."""
     cards = {"cards": str(asked.cards.absolute())} if asked.cards else {}
     return {"event": TRY, **cards} if asked.head else cards
+
+
+def last_change(repo: Path, base: str) -> Compare | None:
+    """Where the working tree has no change of a kernel: the last commit that had one, against its parent, by the cards
+    of today. None where there is none, or where it began the history."""
+    builds = [card.build for card in cards.of_checkout(repo).cards]
+    sources = [pattern for one in builds for pattern in (one.places if one.kind == "package" else one.sources)]
+    if git.resolve(repo, "HEAD") != base or not sources or git.is_changed(repo, [*sources, cards.FOLDER]):
+        return None
+    sha = git.last_change(repo, sources)
+    before = sha and git.parent(repo, sha)
+    if not sha or not before:
+        return None
+    last = f"the last commit that changed one, {sha[:9]} ({git.subject(repo, sha)}), is compared with its parent"
+    say(f"no kernel differs from the base: {last}")
+    return Compare(repo, before, sha, repo / cards.FOLDER)
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:

@@ -106,6 +106,24 @@ def test_a_base_that_does_not_exist_is_named(clone: Path, capsys: pytest.Capture
     assert not (clone / "out" / local.COMMENT).exists()
 
 
+def test_without_a_change_the_last_commit_that_changed_a_kernel_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a stranger's first command shows what kernelgate does."""
+    tree = miniature.repository(tmp_path / "clone", miniature.SCALE_FILES)
+    first = miniature.git(tree, "rev-parse", "HEAD")
+    assert local.last_change(tree, first) is None, "no commit before it"
+    changed = miniature.commit(tree, {"csrc/scale.cpp": f"// faster\n{miniature.SCALE}"})
+    head = miniature.commit(tree, {"docs/a": "a"})
+    cards = tree / ".ci/kernels"
+    assert local.last_change(tree, head) == local.Compare(tree, first, changed, cards)
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"no kernel differs from the base: the last commit that changed one, {changed[:9]} (" in said
+    assert local.last_change(tree, first) is None, "the branch has changes of its own"
+    (cards / "scale.py").write_text(f"# another\n{miniature.SCALE_CARD}", encoding="utf-8")
+    assert local.last_change(tree, head) is None, "the working tree has a change"
+
+
 def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
     def stored(device: str, case: str) -> record.RunRecord:
         return run_record((runs.case(case, [runs.process({"head": (1.0,)})]),), runs.on(device))
