@@ -60,7 +60,10 @@ def gpu() -> record.Device:
     """What torch says of the current GPU, and what its driver adds where it answers."""
     import torch
 
-    properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return _gpu(torch.cuda.get_device_properties(torch.cuda.current_device()))
+
+
+def _gpu(properties: Any) -> record.Device:
     seen = record.Device(
         name=properties.name,
         compute_capability=f"{properties.major}.{properties.minor}",

@@ -47,6 +47,7 @@ def everything(repo: Path) -> dict[str, bytes]:
     return {str(path.relative_to(repo)): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
     clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_shallow_clone_needs_both_commits_and_nothing_else(
     assert f"is a shallow clone without '{first}': run `git fetch --unshallow`" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_other_commands_take_the_cards_of_a_folder_too(
     clone: Path, cards: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,9 +41,8 @@ def test_a_slower_function_is_slower_and_right(tmp_path: Path, capsys: pytest.Ca
     assert "over 1 process: " in str(found)
     assert torch.get_float32_matmul_precision() == numerics
     # The next processes of the same script are added, and together judged.
-    for _ in range(3):
-        found = kernelgate.paired(once, four_times, x, scale=2.0, rounds=20, into=kept)
-    assert len(record.read(kept).processes) == 4
+    kernelgate.paired(once, four_times, x, scale=2.0, rounds=20, into=kept)
+    assert len(record.read(kept).processes) == 2
     assert cli.run(["compare", str(kept)]) in (1, 3)  # certainly slower, or very likely on a busy machine
     assert "slower" in capsys.readouterr().out
 
