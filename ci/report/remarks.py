@@ -138,7 +138,7 @@ def _of(record: RunRecord, card: str, words: str) -> str:
 
 
 def precision(record: RunRecord) -> tuple[Line, ...]:
-    """A remark where base and head did not share a process: docs/measured-facts.md has what that costs."""
+    """A remark where base and head did not share a process: docs/timing.md has what that costs."""
     roles = {process.role for case in timed_cases(record) for process in case.processes if has_both(process)}
     words = {
         "alternating": "base and head took turns in separate processes",
