@@ -313,7 +313,9 @@ def _merged(timings: Sequence[record.Timing]) -> record.Timing:
 
 @dataclass
 class Alone:
-    """One case of the witness: of each sample, `us` is by this process's clock, `probed_us` by the device's own."""
+    """One case of the witness: of each sample, `us` is by this process's clock, to the end of all that follows from the
+    calls; `probed_us` is the calls alone, by the device's own clock, or on a CPU by this process's where the results of
+    calls are copied after them."""
 
     samples: CaseSamples
     queued_us: float = 0.0
@@ -338,8 +340,10 @@ class Alone:
         with team.quiet():
             begun = time.perf_counter()
             last: Message = protocol.Start()
+            called_us: float | None = None
             if measured.returns and calls:
                 measured.ask(last, Ready)
+                called_us = (time.perf_counter() - begun) * 1e6
                 last = protocol.Keep(calls=planned.kept)
             answer = measured.ask(last, protocol.BatchDone)
             took_us = (time.perf_counter() - begun) * 1e6
@@ -347,10 +351,11 @@ class Alone:
         self.queued_us = max(self.queued_us, answer.queued_us)
         looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
-        return Sample(side, took_us, None, probed_us=probed[0].us if probed else None)
+        return Sample(side, took_us, None, probed_us=probed[0].us if probed else called_us)
 
     def contradiction(self, batch_us: float) -> str | None:
-        """Whether the clocks disagree on one side more than on the other: its library writes where the probes do."""
+        """Whether the clocks disagree on one side more than on the other: its library writes where the probes do, or
+        leaves to the copying of results what its calls should have done."""
         apart = self.samples.known(lambda one: None if one.probed_us is None else one.us - one.probed_us)
         found = case_timing.disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * batch_us)
         if found is None:
@@ -358,7 +363,7 @@ class Alone:
         low, high, least_us, most_us = found
         return (
             f"{self.samples.case.id}: timed alone, a batch of {high} takes {most_us - least_us:.0f} µs longer by the "
-            f"clock of the process that waits for it than by the device's, compared with one of {low}"
+            f"clock of the process that waits for its results than its calls say, compared with one of {low}"
         )
 
 
@@ -379,6 +384,8 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
             sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
             sample.us -= empty_us
+            if setup.device == "cpu" and sample.probed_us is not None:
+                sample.probed_us -= empty_us
             alone.samples.samples.append(sample)
     checked = []
     for team in teams:
@@ -387,7 +394,7 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
         checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))
 
     def call_us(sample: Sample) -> float:
-        """By the device's own clock, the finer one; this process's says whether that can be right."""
+        """The calls alone, by the finer clock; the time to the end of all says whether that can be right."""
         return max((sample.us if sample.probed_us is None else sample.probed_us) / calls, 1e-3)
 
     times_us = alone.samples.by_side(call_us)

@@ -34,6 +34,7 @@ from kernelgate.bench.timing.protocol import (
     CheckCalls,
     Checked,
     Finish,
+    Keep,
     Memory,
     OpenCase,
     PlanCalls,
@@ -389,6 +390,7 @@ class Blind(Runner):
         self.heard, self.clock, self.call_us = heard, clock, call_us
         self.wrong_us = 0.0
         """What its clock hides of a batch."""
+        self.returns, self.copying_us = False, 0.0
 
     def ask(self, asked: Any, kind: Any) -> Any:  # noqa: ARG002
         clock = self.clock
@@ -403,15 +405,20 @@ class Blind(Runner):
             self.heard.append((self.name, clock.calls, asked.pause_us))
             assert asked.blind
             return Ready()
+        if isinstance(asked, Keep):
+            clock.now += self.copying_us / 1e6
+            return BatchDone(queued_us=10.0 * clock.calls)
         if isinstance(asked, Start):
             clock.probed_us = clock.calls * self.call_us
             clock.now += (110 + clock.probed_us + (self.wrong_us if clock.calls > 1 else 0)) / 1e6
+            if self.returns and clock.calls:
+                return Ready()
             return BatchDone(queued_us=10.0 * clock.calls)
         if isinstance(asked, CheckCalls):
             assert (len(asked.sides), asked.samples) == (clock.calls, 1)
             probe = ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
             return Checked(probed=(probe,) if clock.on_gpu else ())
-        answers = {OpenCase: CaseOpened(clock_step_us=0.0), Finish: CaseDone(autotuned={})}
+        answers = {OpenCase: CaseOpened(clock_step_us=0.0, returns=self.returns), Finish: CaseDone(autotuned={})}
         closed = CaseChecked(calls={"base": record.Calls(made=7)}, errors={}, seconds=0.25)
         return answers.get(type(asked), closed)
 
@@ -457,3 +464,13 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     said = alone().contradiction
     assert (said is not None) is on_gpu, "on a CPU there is one clock"
     assert said is None or said.startswith("here: timed alone, a batch of head takes 201 µs longer by the clock")
+    # Results that calls return are copied afterwards: a kernel that is twice as fast is so beside copies of any size …
+    head.wrong_us = 0.0
+    for one in (base, head):
+        one.returns, one.copying_us = True, 4_000.0
+    result = alone()
+    assert {side: round(times[0]) for side, times in result.timing.samples_us.items()} == {"base": 100, "head": 50}
+    assert result.contradiction is None
+    # … and one that leaves its work to the copying is seen to.
+    head.call_us, head.copying_us = 5.0, 5_000.0
+    assert "a batch of head takes 1000 µs longer" in (alone().contradiction or "")
