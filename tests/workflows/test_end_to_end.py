@@ -60,7 +60,9 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     assert {(one.case, one.side, one.report) for one in profiled} == {(case, *one) for one in reports.items()}
     files = {file.name for file in kept["kernelgate-files-l4"].iterdir()}
     assert {"profile.csv", "profile.json", *reports.values()} <= files
-    assert "under the profiler, at equal clocks and with cold caches, +20.9%, and +5.0% as measured" in comment
+    assert (
+        "20.9% slower under the profiler, at equal clocks and with cold caches, but 5.0% slower as measured" in comment
+    )
     assert "| achieved occupancy | 12.0% | 6.2% | −47.8% |" in comment
 
     page = (project.platform.artifacts(report.id)["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
