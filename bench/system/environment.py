@@ -42,10 +42,15 @@ def seen_by_torch() -> record.Environment:
     import torch
 
     pin_numerics()
+    return here("cuda" if torch.cuda.is_available() else "cpu")
 
-    cuda = torch.cuda.is_available()
+
+def here(device: DeviceKind) -> record.Environment:
+    """This machine, with torch's numerics as they are set in this process."""
+    import torch
+
     return record.Environment(
-        device=gpu() if cuda else cpu(Path("/")),
+        device=gpu() if device == "cuda" else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
         triton=package_version("triton"),

@@ -7,7 +7,6 @@ trusts the functions.
 from __future__ import annotations
 
 import os
-import platform
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +60,7 @@ def timed(
     device = next(iter(kernel.tensors.values())).device.type
     if device not in ("cuda", "cpu"):
         raise UsageError(f"the tensors lie on {device}; functions are timed on a GPU (cuda) or on the CPU")
-    machine = here(device)
+    machine = environment.here("cuda" if device == "cuda" else "cpu")
     seed, begun, started = random.SystemRandom().getrandbits(31), time.monotonic(), datetime.now(UTC)
     cache = cache_bytes(environment.kind(machine), machine.device.l2_bytes)
     case = CaseFacts(id=name, axes={}, label=name, flops=None, bytes=None, tolerance=tolerance)
@@ -115,21 +114,6 @@ def _with_call(timing: record.Timing, wrong: bool) -> record.Timing:
     calls = timing.calls.get("head", record.Calls())
     counts = {"made": (calls.made or 0) + 1, "compared": (calls.compared or 0) + 1, "failed": calls.failed + wrong}
     return timing.model_copy(update={"calls": {**timing.calls, "head": calls.model_copy(update=counts)}})
-
-
-def here(device: str) -> record.Environment:
-    """This machine as it is, with torch's numerics as the caller has set them."""
-    seen = environment.gpu() if device == "cuda" else environment.cpu(Path("/"))
-    return record.Environment(
-        device=seen,
-        torch=torch.__version__,
-        cuda=torch.version.cuda,
-        triton=environment.package_version("triton"),
-        python=platform.python_version(),
-        os=f"{platform.system()} {platform.release()}",
-        host=platform.node() or None,
-        numerics=environment.numerics(),
-    )
 
 
 class FunctionCard(Kernel):
