@@ -37,8 +37,6 @@ from kernelgate.bench.timing.worker import Worker
 CARD: Final = "functions"
 CARD_FILE: Final = Path("functions")
 """Under which the verifier has the functions' card, in place of a file."""
-MIN_ROUNDS: Final = 20
-"""Of a process: fewer are not judged."""
 A = TypeVar("A", bound=Message)
 M = TypeVar("M", bound=BaseModel)
 

@@ -19,6 +19,7 @@ from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.formatting import between, durations
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.estimate import MINIMUM_ROUNDS
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 
@@ -71,8 +72,8 @@ def paired(
 
     Raises kernelgate.bench.core.errors.UsageError for functions and arguments that cannot be compared.
     """
-    if rounds < functions.MIN_ROUNDS:
-        raise UsageError(f"rounds={rounds}: a process has {functions.MIN_ROUNDS} rounds at least")
+    if rounds < MINIMUM_ROUNDS:
+        raise UsageError(f"rounds={rounds}: a process has {MINIMUM_ROUNDS} rounds at least")
     path = Path(into) if into is not None else None
     before = record.read(path) if path and path.exists() else None
     made = functions.timed(base, head, args, kwargs, name, rounds, tolerance)
