@@ -60,7 +60,7 @@ def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been
     """On a machine without a GPU; the facts are the compiler's, for each target."""
     folder = repository("swiglu", tmp_path / "swiglu")
     source = folder / "my_kernels" / "swiglu.py"
-    source.write_text(source.read_text(encoding="utf-8") + "# more words\n", encoding="utf-8")
+    source.write_text(source.read_text(encoding="utf-8") + "WORDS = 1\n", encoding="utf-8")
     done = kernelgate(folder, "pr", targets=TARGETS)
     assert done.returncode == 0, done.stderr
     compiled = "compiled for `sm_80, sm_89, sm_90`, and not run"

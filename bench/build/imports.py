@@ -1,14 +1,15 @@
 """Which files of a package decide what a card's call runs: found by its imports, which are read and not run.
 
 What a called module imports counts whole. What a package's `__init__` imports besides runs on the way, and could change
-something only by what stands at its top: of such a module all but the bodies of its functions counts.
+something only by what stands at its top: of such a module all counts but the bodies, parameters and Triton's decorators
+of its functions, and constants that nothing at its top reads.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,7 +25,7 @@ class Followed:
     whole: frozenset[str]
     """The files that count whole; also all that are no Python."""
     tops: frozenset[str] = frozenset()
-    """Those that count without the bodies of their functions."""
+    """Those of which only what an import can do to others counts."""
 
     def digests(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """What decides, by file: of Python neither comments nor layout."""
@@ -213,9 +214,39 @@ def _code(name: str, source: bytes) -> bytes:
 
 
 def _top(source: bytes) -> bytes:
-    """A module without the bodies of its functions, and without comments."""
+    """What importing a module can do to others, without comments."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [ast.Pass()]
-    return ast.dump(tree).encode()
+            node.args = ast.arguments([], [], None, [], node.args.kw_defaults, None, node.args.defaults)
+            node.decorator_list = [one for one in node.decorator_list if not _is_tritons(one)]
+    defined = {one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    constants = {id(one): name for one in tree.body if (name := _constant(one)) and name not in defined}
+    kept = [one for one in tree.body if id(one) not in constants]
+    read: set[str] = set()
+    while new := _loaded(kept) - read:
+        read |= new
+        kept = [one for one in tree.body if id(one) not in constants or constants[id(one)] in read]
+    return ast.dump(ast.Module(kept, [])).encode()
+
+
+def _constant(node: ast.stmt) -> str | None:
+    """The name that it gives a value, where that is all it does: what calls something may do more."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("__"):
+            calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
+            return name if all(map(_is_tritons, calls)) else None
+    return None
+
+
+def _is_tritons(node: ast.AST) -> bool:
+    """Whether this is `triton.…`, `tl.…` or a call of that."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return isinstance(node, ast.Name) and node.id in {"triton", "tl"}
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    every = (one for node in nodes for one in ast.walk(node))
+    return {one.id for one in every if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}

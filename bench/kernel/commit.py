@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
@@ -33,7 +35,11 @@ from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.kernel.loading import line_of
 from kernelgate.bench.system import git
-from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+from kernelgate.bench.system.supervise import LIMITS, TimeLimits, side_by_side
+
+T = TypeVar("T")
+CORES_A_COMPILE = 4
+"""Cards are compiled side by side on so many cores each: a Triton package takes one process or a few, ninja all."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class HowToBuild:
     limits: TimeLimits = LIMITS
     forgiving: bool = False
     """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
-    only: str | None = None
+    only: Collection[str] | None = None
+    """The names of the cards to compile; None: all."""
     cards: Path | None = None
     """A folder of cards that stand in place of the commit's own."""
 
@@ -68,15 +75,42 @@ def build_commit(
     submodules, by path; then they are of no commit. Raises CompileError where the sources do not compile, and another
     KernelgateError where that cannot be tried."""
     sha, how = git.resolve(repo, ref), how or HowToBuild()
-    moved = "".join(f" with {path} at {pin[:12]}" for path, pin in (pins or {}).items())
-    with git.worktree(repo, sha, () if how.cards else (cards.FOLDER,), pins) as path:
-        tree = Tree(path, f"commit {sha[:12]}{moved}", partial(git.check_out, git.root(repo), sha, path, pins=pins))
+    with _tree_of(repo, sha, how.cards, pins) as tree:
         return _build(tree, how, None if pins else sha)
+
+
+@contextmanager
+def _tree_of(repo: Path, sha: str, own_cards: Path | None, pins: Mapping[str, str] | None = None) -> Iterator[Tree]:
+    moved = "".join(f" with {path} at {pin[:12]}" for path, pin in (pins or {}).items())
+    with git.worktree(repo, sha, () if own_cards else (cards.FOLDER,), pins) as path:
+        yield Tree(path, f"commit {sha[:12]}{moved}", partial(git.check_out, git.root(repo), sha, path, pins=pins))
 
 
 def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
     """The libraries of a work tree as it stands; a library's sha is HEAD's where its sources are those of HEAD."""
     return _build(Tree(tree, str(tree)), how or HowToBuild(), None)
+
+
+def fingerprints(repo: Path, ref: str | None, from_cards: Path | None) -> dict[str, str]:
+    """Of each card of a commit, or of the work tree, a hash of the card and of all files that its library is made from;
+    empty where the card names sources that are not there. Nothing is compiled."""
+    if ref is None:
+        return _fingerprints(Tree(git.root(repo), "the working tree"), from_cards)
+    with _tree_of(repo, git.resolve(repo, ref), from_cards) as tree:
+        return _fingerprints(tree, from_cards)
+
+
+def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for card in cards.read(from_cards or tree.path / cards.FOLDER).cards:
+        found[card.name] = ""
+        with suppress(BuildError):
+            files = _sources(tree.path, tree, card, tree.check_out)
+            digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+            if isinstance(card.build, Package):
+                digests = followed(files, card.build, card.file.read_bytes()).digests(files)
+            found[card.name] = hashlib.sha256(json.dumps([card.sha256, sorted(digests.items())]).encode()).hexdigest()
+    return found
 
 
 def export(built: Libraries, folder: Path) -> Libraries:
@@ -103,21 +137,42 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
         return Libraries({}, {path.stem: tree.own(str(error)) for path in sorted(folder.glob("[!_]*.py"))})
     if how.forgiving:
         absent = {Path(mistake.file).stem: tree.own(str(mistake)) for mistake in found.mistakes}
-        built: dict[str, Library] = {}
-        for card in found.cards:
-            if how.only in (None, card.name):
-                try:
-                    built[card.name] = build_card(tree, card, how, sha)
-                except BuildError as error:
-                    absent[card.name] = tree.own(str(error))
-        return Libraries(built, absent)
+
+        def tried(card: CardFacts) -> Library | str:
+            try:
+                return build_card(tree, card, how, sha)
+            except BuildError as error:
+                return tree.own(str(error))
+
+        made = _each(tried, _wanted(found, how))
+        absent |= {name: one for name, one in made.items() if isinstance(one, str)}
+        return Libraries({name: one for name, one in made.items() if not isinstance(one, str)}, absent)
     try:
         if not found.without_mistakes().cards:
             lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
             raise NoKernelError(f"{lacks}: there is no kernel to compile (docs/cards.md)")
-        return Libraries({card.name: build_card(tree, card, how, sha) for card in found.cards})
+        return Libraries(_each(lambda card: build_card(tree, card, how, sha), _wanted(found, how)))
     except CardError as error:
         raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None
+
+
+def _wanted(found: Cards, how: HowToBuild) -> list[CardFacts]:
+    return [card for card in found.cards if how.only is None or card.name in how.only]
+
+
+def _each(make: Callable[[CardFacts], T], listed: Sequence[CardFacts]) -> dict[str, T]:
+    """What is made of each card, by its name: of several at a time, since most of a compile is one process."""
+    made = side_by_side([partial(make, card) for card in listed], (os.cpu_count() or 1) // CORES_A_COMPILE)
+    return dict(zip((card.name for card in listed), made, strict=True))
+
+
+def _sources(of: Path, tree: Tree, card: CardFacts, check_out: CheckOut) -> Mapping[str, bytes]:
+    """The files in `of` that a card's library is made from. Raises BuildError where some that it names are missing."""
+    if isinstance(card.build, Extension):
+        return read_sources(of, tree.name, card.name, card.build, check_out).files
+    if isinstance(card.build, Command):
+        return command_sources(of, card.build, check_out)
+    return package_sources(of, card.build, check_out)
 
 
 def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None) -> Library:
@@ -128,20 +183,13 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
     how, spec = how or HowToBuild(), card.build
     own = () if how.cards else (f"{cards.FOLDER}/{card.name}.py",)
 
-    def sources(of: Path, check_out: CheckOut) -> Mapping[str, bytes]:
-        if isinstance(spec, Extension):
-            return read_sources(of, tree.name, card.name, spec, check_out).files
-        if isinstance(spec, Command):
-            return command_sources(of, spec, check_out)
-        return package_sources(of, spec, check_out)
-
     def alike(head: Path, check_out: CheckOut) -> bool:
         check_out(own)
         same_card = all(hashlib.sha256((head / one).read_bytes()).hexdigest() == card.sha256 for one in own)
-        return same_card and sources(head, check_out) == found
+        return same_card and _sources(head, tree, card, check_out) == found
 
     try:
-        found = sources(tree.path, tree.check_out)
+        found = _sources(tree.path, tree, card, tree.check_out)
     except BuildError as error:
         line = line_of(ast.parse(card.file.read_bytes()), "build")
         raise CardError(str(card.file), line, "build", str(error)) from None

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import metadata
+from itertools import chain, count
 from pathlib import Path
 
 from pydantic import Field
@@ -50,6 +51,10 @@ RISKY = 64
 compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
 
 
+MOST_SHARES = 4
+CORES_A_SHARE = 4
+
+
 class CompileCase(Message):
     """One call whose kernels are compiled."""
 
@@ -78,7 +83,8 @@ class PackageKernel(Message):
     """One Triton kernel, compiled for one target and one kind of arguments."""
 
     name: str
-    """Unique among the timed kernels of a target: the kernel's, with the case where an earlier case has another one."""
+    """The kernel's, with the configuration where there are several; and with the case where an earlier timed case of
+    the target has another kernel of that name."""
     function: str
     """The kernel's own name, which its files have."""
     target: str
@@ -128,13 +134,14 @@ def build_package(
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
     key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+    of = sha[:7] if sha else "the working tree"
 
     def make(work: Path) -> Manifest:
         build_cache.write_all(work / PACKAGE, sources)
         (work / CACHE).mkdir()
         begun, file = time.monotonic(), card.file.absolute()
         request = CompileRequest(library=work.absolute(), package=spec.name, card=file, cases=tuple(cases(card)))
-        made = compile_package(request, targets or (None,), limits)
+        made = compile_package(request, targets or (None,), limits, of)
         for why in dict.fromkeys(made.skipped.values()):
             ids = [id_ for id_, one in made.skipped.items() if one == why]
             say(f"not compiled beforehand: {', '.join(ids[:3])}: {why}")
@@ -168,17 +175,21 @@ def triton_version() -> str | None:
     return f"{triton.version}-{hashlib.sha256(' '.join(hashes).encode()).hexdigest()[:12]}"
 
 
-def compile_package(request: CompileRequest, targets: Sequence[str | None], limits: TimeLimits) -> Compiled:
-    """Fills the cache of a library, by a process for each target. Raises CompileError at a target's first error, and
-    CannotCompileError past the time limit or where a worker is gone."""
+def compile_package(
+    request: CompileRequest, targets: Sequence[str | None], limits: TimeLimits, of: str = "the working tree"
+) -> Compiled:
+    """Fills the cache of a library, by a few processes for each target, which share its cases. Raises CompileError at
+    the first error, and CannotCompileError past the time limit or where a worker is gone. `of`: whose library, for the
+    person who waits."""
     deadline = time.monotonic() + limits.total_s
     reports: list[Compiled] = []
-    told = track(f"compile {request.package}", len(targets), alike=False, limit_s=limits.total_s)
+    shares = _shares(request, targets)
+    told = track(f"compile {request.package} of {of}", len(shares), alike=False, limit_s=limits.total_s)
     with told as advance, ExitStack() as stack:
-        workers = [stack.enter_context(WorkerProcess(WORKER)) for _ in targets]
-        for target, worker in zip(targets, workers, strict=True):
-            worker.send(request.model_copy(update={"target": target}))
-        for at, worker in enumerate(workers):
+        workers = [stack.enter_context(WorkerProcess(WORKER)) for _ in shares]
+        for share, worker in zip(shares, workers, strict=True):
+            worker.send(share)
+        for at, (share, worker) in enumerate(zip(shares, workers, strict=True)):
             while True:
                 try:
                     report = worker.receive(Compiled, max(0.0, deadline - time.monotonic()))
@@ -186,22 +197,51 @@ def compile_package(request: CompileRequest, targets: Sequence[str | None], limi
                     if time.monotonic() >= deadline:
                         text = f"{request.package} took longer to compile than {limits.total_s:g} s"
                         raise CannotCompileError(text) from None
-                    report = _left_out(request, worker, error)
+                    report = _left_out(share, worker, error)
                 if report.error is not None:
                     log, name = build_cache.log_of(request.library), f"the package {request.package}"
                     files.write(log, f"{report.error}\n")
-                    raise CompileError(name, targets[at], report.error, log, (report.error,))
+                    raise CompileError(name, share.target, report.error, log, (report.error,))
                 reports.append(report)
                 if report.done:
                     break
-            advance(", ".join(map(str, targets[at + 1 :])))
+            advance(", ".join(dict.fromkeys(str(one.target) for one in shares[at + 1 :])))
     finish(request.library / CACHE)
+    order = {case.id: at for at, case in enumerate(request.cases)}
+    kernels = sorted((kernel for report in reports for kernel in report.kernels), key=lambda one: order[one.case])
     return Compiled(
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
-        kernels=tuple(kernel for report in reports for kernel in report.kernels),
+        kernels=_named(kernels),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
+
+
+def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[CompileRequest]:
+    """What each process compiles. Each imports the package anew, so that it takes a few cores to be worth it."""
+    most = max(1, min(MOST_SHARES, (os.cpu_count() or 1) // CORES_A_SHARE, len(request.cases)))
+    return [
+        request.model_copy(update={"target": target, "cases": request.cases[at::parts]})
+        for target in targets
+        for parts in (most if target else 1,)
+        for at in range(parts)
+    ]
+
+
+def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:
+    """Each kernel of a target once, of the first timed case that has it, by a name of its own."""
+    made: dict[tuple[str, str], PackageKernel] = {}
+    taken: set[tuple[str, str]] = set()
+    for kernel in sorted(kernels, key=lambda one: not one.timed):
+        if (kernel.target, kernel.entry) in made:
+            continue
+        here = f"{kernel.name} at {kernel.case}"
+        names = chain((kernel.name, here), (f"{here} #{number}" for number in count(2)))
+        name = next(one for one in names if (kernel.target, one) not in taken) if kernel.timed else kernel.name
+        if kernel.timed:
+            taken.add((kernel.target, name))
+        made[kernel.target, kernel.entry] = kernel.model_copy(update={"name": name})
+    return tuple(made.values())
 
 
 def _left_out(request: CompileRequest, worker: WorkerProcess, error: WorkerError) -> Compiled:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial, wraps
 from importlib.machinery import ExtensionFileLoader
-from itertools import chain, count
 from math import prod
 from operator import attrgetter
 from pathlib import Path
@@ -109,7 +108,7 @@ class _Launches:
 
         self._target, self._leader = target, leader
         self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
-        self._told: set[str] = set()  # entries of the cache, and names
+        self._told: set[str] = set()  # entries of the cache
         launch = JITFunction.run
 
         def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
@@ -144,18 +143,13 @@ class _Launches:
         return None
 
     def _tell(self, function: str, compiled: Any) -> None:
-        file, name, case = Path(next(iter(compiled.metadata_group.values()))), function, self._case
+        file, case = Path(next(iter(compiled.metadata_group.values()))), self._case
         entry = file.parent.name
         if entry in self._told:
             return
-        if case.timed:
-            name = f"{function}[{self._config}]" if self._config else function
-            here = f"{name} at {case.id}"
-            names = chain((name, here), (f"{here} #{number}" for number in count(2)))
-            name = next(one for one in names if one not in self._told)
-        self._told |= {entry, name} if case.timed else {entry}
+        self._told.add(entry)
         made = PackageKernel(
-            name=name,
+            name=f"{function}[{self._config}]" if case.timed and self._config else function,
             function=file.name.partition(".")[0],
             target=self._target,
             entry=entry,

@@ -152,7 +152,7 @@ class BuiltCommits:
     def build(self, place: int) -> str | None:
         """Compiles a commit; why it cannot be called, else None. Raises KernelgateError where the disk is full."""
         name = self.card.name
-        built = self.range.build(place, HowToBuild(forgiving=True, only=name))
+        built = self.range.build(place, HowToBuild(forgiving=True, only=(name,)))
         if DISK_FULL in (why := built.absent.get(name, "")):
             raise KernelgateError(f"{why}; free some (kernelgate cache prune), and search again")
         if name not in built.built:

@@ -37,6 +37,7 @@ from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git, lock
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.paired import CardPlan
@@ -72,12 +73,17 @@ def sides(
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
         raise UsageError("--head-library also needs --base-library, --base or --alone")
+    _one_of(head, head_folder)
     _one_of(base, base_folder)
-    heads = libraries(repo, head, head_folder, HowToBuild(cards=from_cards))
+
+    def of_head() -> Libraries:
+        return libraries(repo, head, head_folder, HowToBuild(cards=from_cards))
+
     if alone:
-        return {name: Sides(None, library) for name, library in heads.built.items()}
+        return {name: Sides(None, library) for name, library in of_head().built.items()}
     ref = git.default_base(repo) if base is None and base_folder is None else base
-    return against(heads, bases(repo, ref, base_folder, from_cards))
+    heads, beside = side_by_side([of_head, lambda: bases(repo, ref, base_folder, from_cards)], 2)
+    return against(heads, beside)
 
 
 def bases(repo: Path, ref: str | None, folder: Path | None = None, from_cards: Path | None = None) -> Libraries:

@@ -39,7 +39,8 @@ def track(label: str, total: int, alike: bool = True, limit_s: float | None = No
 
     `alike`: steps take about as long as each other; of others nothing is expected but `limit_s`, where all are ended.
     """
-    shown = _bar(label, total, alike) if sys.stderr.isatty() else _lines(label, total, alike, limit_s)
+    alone = threading.current_thread() is threading.main_thread()  # a terminal has room for one bar
+    shown = _bar(label, total, alike) if alone and sys.stderr.isatty() else _lines(label, total, alike, limit_s)
     with shown as advance:
         yield advance
 

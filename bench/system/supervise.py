@@ -8,16 +8,22 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from kernelgate.bench.system import orphans
+
+T = TypeVar("T")
 
 MAX_LINE = 1 << 16
 """Bytes of a line, about; what is longer comes in pieces."""
 MAX_LAST = 200
 """Characters of the last line that an error quotes."""
+POLL_S = 0.1
+"""Between two looks for what a thread has started, once its result is wanted no more."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +106,25 @@ def run(
     """The exit code of a command, which is followed until it ends."""
     with running(command, cwd=cwd, env=env) as started:
         return started.follow(limits, on_line, on_silence)
+
+
+def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
+    """What the calls return, `most` of them at a time, each in a thread of its own.
+
+    Once one raises, or this thread is interrupted, all that they have started is ended and that error raised.
+    """
+    if len(calls) < 2:
+        return [call() for call in calls]
+    before = orphans.children()
+    with ThreadPoolExecutor(max(1, min(most, len(calls)))) as pool:
+        made = [pool.submit(call) for call in calls]
+        try:
+            done, _ = wait(made, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            return [future.result() for future in made]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while wait(made, POLL_S).not_done:
+                orphans.end_new_children(before)
+            raise

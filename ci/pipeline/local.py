@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Libraries
+from kernelgate.bench.build.library import Sides
 from kernelgate.bench.check import accuracy, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CardError, CompileError, RecordError
+from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, RecordError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import ChosenCase
@@ -23,6 +23,7 @@ from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired, process
 from kernelgate.ci.document import render
@@ -106,16 +107,25 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
+        which = record.Run(base_sha=sha, head_sha=head)
+        touched = affected(repo, sha, head, asked.cards)
+        how = HowToBuild(cards=asked.cards, only=touched.names)
         try:
-            heads = verbs.libraries(repo, head, None, HowToBuild(cards=asked.cards))
+            heads, bases = side_by_side(
+                [
+                    lambda: verbs.libraries(repo, head, None, how),
+                    lambda: verbs.libraries(repo, sha, None, replace(how, forgiving=True)),
+                ],
+                2,
+            )
         except CompileError as error:
-            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), policy, out)
+            return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt, which), policy, out)
         except CardError as error:
             if asked.cards:  # it is no part of the change
                 raise
-            return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-        with _judged(asked, repo, sha, heads) as about:
-            done = measured(about, processes, out / RECORD, rules)
+            return _failed(Failure(Fault.BUILD, str(error), None, (), which), policy, out)
+        with _judged(asked, repo, sha, verbs.against(heads, bases)) as about:
+            done = measured(about, processes, out / RECORD, rules, touched.same)
     done = done.model_copy(update={"run": done.run.model_copy(update=_called(asked))})
     record.write(done, out / RECORD)
     known = rules.past(done)
@@ -159,10 +169,43 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
     return LocalResult(*written)
 
 
+@dataclass(frozen=True)
+class Affected:
+    """The cards whose libraries a change can have changed, and what the record says of the others."""
+
+    names: frozenset[str] | None
+    """None: it is not known, so all of them."""
+    same: tuple[record.Build, ...] = ()
+
+
+def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -> Affected:
+    """Found by what the cards' libraries are made from, so that nothing is compiled that is then not measured. One card
+    is left where none is affected, for a record is about one."""
+    try:
+        before, after = (commit.fingerprints(repo, ref, from_cards) for ref in (base, head))
+    except KernelgateError:  # the build says it in full
+        return Affected(None)
+    absent = {name for name, one in after.items() if from_cards and not one and not before.get(name)}
+    same = sorted(name for name, one in after.items() if one and before.get(name) == one)
+    names = after.keys() - absent - {*same}
+    if not after or (not names and not same):
+        return Affected(None)
+    if absent:
+        say(f"left out, for neither commit has its sources: {', '.join(sorted(absent))}")
+    if not names:
+        names, same = {same[0]}, same[1:]
+    elif same:
+        say(f"not affected by the change: {', '.join(same)}")
+    sides: tuple[record.Side, ...] = ("base", "head")
+    made = (
+        record.Build(card=name, side=side, key=after[name], call_hash=after[name]) for name in same for side in sides
+    )
+    return Affected(frozenset(names), tuple(made))
+
+
 @contextmanager
-def _judged(asked: Compare, repo: Path, base: str, heads: Libraries) -> Iterator[tuple[Compared, ...]]:
+def _judged(asked: Compare, repo: Path, base: str, sides: Mapping[str, Sides]) -> Iterator[tuple[Compared, ...]]:
     """Every card's libraries with the card that judges: of the folder that was named, else the base's."""
-    sides = verbs.against(heads, verbs.bases(repo, base, None, asked.cards))
     if asked.cards:
         yield commit.judged(cards.read(asked.cards), sides)
         return
@@ -171,10 +214,18 @@ def _judged(asked: Compare, repo: Path, base: str, heads: Libraries) -> Iterator
         yield commit.judged(judging, sides, "default branch")
 
 
-def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
-    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
+def measured(
+    about: Sequence[Compared],
+    workers: WorkerPool,
+    path: Path,
+    rules: MeasuringRules,
+    same: tuple[record.Build, ...] = (),
+) -> RunRecord:
+    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed. `same`: the
+    builds of cards that the change does not affect."""
     machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
+    begun = begun.model_copy(update={"builds": (*begun.builds, *same)})
     touched = [one for one in about if not one.same]
     if not touched:
         say("base and head are the same libraries: nothing is measured")

@@ -89,3 +89,40 @@ def test_files_that_are_no_python_count() -> None:
     files = {path: text.encode() for path, text in FILES.items()}
     tuned = files | {"ops/tuned.json": b"{1: 2}"}
     assert followed(files, Package("ops"), card).digests(files) != followed(tuned, Package("ops"), card).digests(tuned)
+
+
+OTHER = """import torch
+import triton
+import triton.language as tl
+SIZE = 1
+@triton.jit
+def kernel(y):
+    pass
+def shown(x):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("shown(x)", "shown(x, y)", False),
+        ("SIZE = 1", "SIZE = 256\nEXACT = tl.constexpr(1.5)", False),
+        ("@triton.jit", "@triton.autotune(configs=[triton.Config({})], key=[])\n@triton.jit", False),
+        ("SIZE = 1", "SIZE = 1\nif SIZE:\n    torch.set_float32_matmul_precision('high')", True),
+        ("SIZE = 1", "SIZE = torch.library.Library('ours', 'DEF')", True),
+        ("def shown", "@torch.library.custom_op('ours::other', mutates_args=())\ndef shown", True),
+        ("SIZE = 1", "torch.backends.cuda.matmul.allow_tf32 = True", True),
+        ("SIZE = 1", "__all__ = ['kernel']", True),
+    ],
+)
+def test_of_what_runs_on_the_way_only_what_it_can_do_to_others_counts(old: str, new: str, counts: bool) -> None:
+    """A project's `__init__` imports all of its kernels: a change of one must not be a change of all."""
+    before = decisive(other=OTHER)
+    assert (decisive(other=OTHER.replace(old, new)) != before) == counts
+    assert decisive(norm__impl=FILES["ops/norm/impl.py"].replace("norm(x)", "norm(x, y=2)")) != decisive()
+
+
+def test_a_constant_that_the_top_reads_counts() -> None:
+    reads = "ON = False\nif ON:\n    import ops.deep\n"
+    assert decisive(other=reads) != decisive(other=reads.replace("False", "True"))

@@ -114,3 +114,24 @@ def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:
     assert "".join(lines) == "x" * 1_000_000 + "after"
     assert lines[-1] == "after"
     assert max(map(len, lines)) <= 4 * supervise.MAX_LINE
+
+
+def test_calls_side_by_side_give_their_results_in_order() -> None:
+    def slow() -> str:
+        time.sleep(0.2)
+        return "first"
+
+    assert supervise.side_by_side([slow, lambda: "second"], 2) == ["first", "second"]
+
+
+def test_an_error_ends_what_the_other_calls_have_started(run: Callable[..., int], tmp_path: Path) -> None:
+    """So that a head that does not compile is told at once, and an interrupt waits for no compiler."""
+
+    def fails() -> int:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        raise ValueError("the head does not compile")
+
+    with pytest.raises(ValueError, match="the head does not compile"):
+        supervise.side_by_side([lambda: run("echo $$ > begun; sleep 1000"), fails], 2)
+    assert not alive(int((tmp_path / "begun").read_text()))

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.kernel import commit as commits
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.commands import cli
+from kernelgate.ci.judge import cards as judge_cards
+from kernelgate.ci.pipeline import local
 from tests.bench.machine import CPU
 from tests.miniature import SCALE, SCALE_CARD, commit, git, repository
 
@@ -71,6 +76,36 @@ def test_any_two_commits_of_a_clone_are_compared_and_nothing_in_it_changes(
     assert cli.run(["try", "HEAD~3", "HEAD", "--cards", cards]) == 1
     assert capsys.readouterr().out.startswith("### 🔧 Blocks: does not compile")
     assert everything(clone) == before
+
+
+def test_only_what_the_change_affects_is_compiled(
+    clone: Path, cards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a folder with cards for a whole project most have nothing to do with a change."""
+    for name in ("other", "absent"):
+        text = CPU_CARD.replace("class Scale(", f"class {name.title()}(").replace("csrc/scale*", f"csrc/{name}.cpp")
+        Path(cards, f"{name}.py").write_text(text, encoding="utf-8")
+    base = commit(clone, {"csrc/other.cpp": HEADER + SCALE, "csrc/scale.cpp": HEADER + SCALE})
+    head = commit(clone, {"csrc/scale.cpp": HEADER + BROKEN})
+    shared = commit(clone, {"csrc/scale.cpp": HEADER + SCALE, "shared/factor.h": "#pragma once\n// another\n"})
+    found = local.affected(clone, base, head, Path(cards))
+    assert found.names == {"scale"}
+    assert judge_cards.same_library(RunRecord(builds=found.same)) == {"other"}
+    said = capsys.readouterr().err
+    assert "not affected by the change: other" in said
+    assert "left out, for neither commit has its sources: absent" in said
+    both = local.affected(clone, base, shared, Path(cards))
+    assert (both.names, both.same) == ({"scale", "other"}, ()), "the header that both include is changed"
+    assert local.affected(clone, base, base, Path(cards)).names == {"other"}, "a record is about one card at least"
+    built: list[HowToBuild] = []
+    build = commits.build_commit
+    monkeypatch.setattr(commits, "build_commit", lambda repo, ref, how: built.append(how) or build(repo, ref, how))
+    capsys.readouterr()
+    assert cli.run(["try", base, head, "--cards", cards]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("### 🔧 Blocks: does not compile")
+    assert f"`{head[:7]}` vs `{base[:7]}`" in out
+    assert [how.only for how in built] == [{"scale"}] * 2
 
 
 @pytest.mark.slow
