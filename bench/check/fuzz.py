@@ -19,7 +19,7 @@ from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProce
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, LAYOUTS, WAY, Trial
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, PLAIN, REPEAT, WAY, Trial
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.worker import WorkerPool
 
@@ -138,7 +138,9 @@ class BaseTrials(ExitStack):
                 self.process.end()
             if outcome.untried:
                 break
-            base = record.BaseTrial(kind=outcome.kind_of_fault, error_ratio=outcome.error_ratio, message=outcome.fault)
+            kind = "refused" if outcome.refused else outcome.kind_of_fault
+            said = outcome.fault or (outcome.note if outcome.refused else None)
+            base = record.BaseTrial(kind=kind, error_ratio=outcome.error_ratio, message=said)
             result = result.model_copy(update={"base": base})
             if result.on_base:
                 break
@@ -307,7 +309,7 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
         axes=dict(trial.axes),
         passed=outcome.fault is None,
         kind="refused" if outcome.refused else outcome.kind_of_fault,
-        timed=trial.case_id in card.timed and trial.way not in LAYOUTS,
+        timed=trial.case_id in card.timed and trial.way in (PLAIN, REPEAT),
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,
         message=outcome.fault,

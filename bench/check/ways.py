@@ -277,7 +277,8 @@ def two_streams(subject: Subject, trial: Trial) -> TrialOutcome:
     """Memory that calls share, such as a workspace, holds what the other stream's call wrote."""
     sides = [[examine.prepared(subject, drawn(subject, trial, seed)) for _ in range(AT_ONCE)] for seed in (0, 1)]
     rights = [side[0].right() for side in sides]
-    examine.called(sides[0][0])
+    examine.called(sides[0][0])  # the first call loads the kernel
+    sides[0][0].refill()  # which may have overwritten its inputs
     streams = [torch.cuda.Stream() for _ in sides]  # type: ignore[no-untyped-call]
     torch.cuda.synchronize()
     returned: list[tuple[ReadyCall, Tensors, object]] = []

@@ -20,16 +20,16 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import DTYPE, AxisValue
 from kernelgate.bench.kernel.card import DISTRIBUTIONS, NONFINITE, DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.worker import Message
 
 DISTRIBUTION = "distribution"
-WAY, PLAIN = "way", "plain"
+WAY, PLAIN, REPEAT = "way", "plain", "repeat"
 SPECIAL_SHARE = 0.5
 """How often a range gives one of its ends, or a power of two or its neighbour."""
 OFFSET = "offset"
-LAYOUTS = (OFFSET, "gaps", "transposed")
 BETWEEN_OTHERS = "between-others"
-_EVERYWHERE = (*LAYOUTS, "repeat", BETWEEN_OTHERS, "shared-inputs", "two-threads")
+_EVERYWHERE = (*LAYOUTS, REPEAT, BETWEEN_OTHERS, "shared-inputs", "two-threads")
 WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
     "cuda": (*_EVERYWHERE, "stream", "graph", "two-streams"),
     "cpu": _EVERYWHERE,

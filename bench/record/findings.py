@@ -144,6 +144,10 @@ ALIKE = 1.01
 """An error is no larger than the base's where it is at most so many times as large: some round anew at each call."""
 
 
+LAYOUTS = ("offset", "gaps", "transposed")
+"""Ways of calling in which a tensor lies in memory as the kernel may not support."""
+
+
 class BaseTrial(Model):
     """What the base did in the same configuration, with the same inputs."""
 
@@ -189,12 +193,13 @@ class FuzzResult(Model):
 
     @property
     def on_base(self) -> bool:
-        """Whether the base does the same, and excuses it: the same kind of fault, with no smaller an error."""
+        """Whether the base does the same, and excuses it: the same kind of fault, with no smaller an error in a usual
+        layout."""
         base = self.base
         if self.timed or base is None or self.kind is None or self.kind != base.kind:
             return False
-        if self.kind in ("refused", "crashed", "hung"):
-            return True
+        if self.kind in ("refused", "crashed", "hung") or self.axes.get("way") in LAYOUTS:
+            return True  # how wrong a layout comes out that neither supports is up to what lies beside it
         if self.kind == "wrong" and self.error_ratio is not None and base.error_ratio is not None:
             return self.error_ratio <= ALIKE * base.error_ratio
         return self.message == base.message

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
+from kernelgate.bench.build.library import Libraries, Sides
 from kernelgate.bench.check import accuracy, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, RecordError
+from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError, RecordError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import ChosenCase
@@ -109,15 +109,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         which = record.Run(base_sha=sha, head_sha=head)
         touched = affected(repo, sha, head, asked.cards)
-        how = HowToBuild(cards=asked.cards, only=touched.names)
         try:
-            heads, bases = side_by_side(
-                [
-                    lambda: verbs.libraries(repo, head, None, how),
-                    lambda: verbs.libraries(repo, sha, None, replace(how, forgiving=True)),
-                ],
-                2,
-            )
+            heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names))
         except CompileError as error:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt, which), policy, out)
         except CardError as error:
@@ -139,6 +132,26 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     part = of_record("", done, verdict, against, since)
     return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
+
+
+def _built(repo: Path, base: str, head: str | None, how: HowToBuild) -> tuple[Libraries, Libraries]:
+    """The libraries of head and base. Raises CompileError and CardError of the head alone: where the base fails by the
+    same error, it is CannotCompileError, for the change is not to blame."""
+
+    def of_head() -> Libraries | CompileError:
+        try:
+            return verbs.libraries(repo, head, None, how)
+        except CompileError as error:
+            return error
+
+    heads, bases = side_by_side([of_head, lambda: verbs.libraries(repo, base, None, replace(how, forgiving=True))], 2)
+    if isinstance(bases, CompileError):  # which a forgiving build keeps to itself
+        raise bases
+    if not isinstance(heads, CompileError):
+        return heads, bases
+    if any(heads.first in why for why in bases.absent.values()):
+        raise CannotCompileError(f"neither base nor head compiles here, so nothing is compared: {heads.first}")
+    raise heads
 
 
 def _called(asked: Compare) -> dict[str, str]:

@@ -102,6 +102,8 @@ def _beside_base(result: FuzzResult) -> str:
         return ""
     if base.kind is None:
         return "The base is right there. "
+    if base.kind == "refused" and result.kind != "refused":
+        return f"The base refuses it: {base.message}. " if base.message else "The base refuses it by an error. "
     if base.kind != result.kind:
         return "The base fails there, too, in another way. "
     if result.timed:

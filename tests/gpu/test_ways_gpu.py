@@ -10,10 +10,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel import cards, commit, fuzz_trials
 from kernelgate.bench.record import FuzzResult
 from kernelgate.bench.system import environment
-from tests import faulty
+from tests import faulty, miniature
 
 pytestmark = pytest.mark.gpu
 
@@ -54,6 +54,38 @@ def test_an_offset_of_32_bits_is_found(tmp_path: Path, machine: record.Environme
     result = tried("overflows_beyond_2_gib", tmp_path, machine, huge)
     assert not result.passed
     assert re.search(r"entry \d+ of \d+: error", result.message or ""), result.message
+
+
+IN_PLACE = """
+from kernelgate import Kernel, Package
+
+class Exp(Kernel):
+    build = Package("ours")
+    cases = [dict(N=4096, dtype="fp32")]
+    fuzz = dict(N=range(1, 5000), dtype=("fp32",))
+    in_place = ("x",)
+
+    def inputs(self, case, draw):
+        return dict(x=draw(case.N))
+
+    def call(self, package, case, x):
+        package.exp(x)
+
+    def oracle(self, case, x):
+        return x.exp()
+"""
+
+
+def test_a_right_kernel_that_overwrites_its_input_passes_every_way(tmp_path: Path, machine: record.Environment) -> None:
+    """A call that loads the kernel overwrites the inputs of the one that is compared."""
+    files = {".ci/kernels/exp.py": IN_PLACE, "ours/__init__.py": "def exp(x):\n    x.exp_()\n"}
+    repo = miniature.repository(tmp_path / "repo", files)
+    [card] = cards.of_checkout(repo).cards
+    library = commit.build_tree(repo).built["exp"]
+    tried_ways = [f"n4096_fp32_distribution-normal_way-{way}" for way in fuzz_trials.WAYS["cuda"]]
+    done = fuzz.run(library, card, 1, machine, tried_ways)
+    assert [(result.id, result.message) for result in done.results if not result.passed] == []
+    assert any("two-streams" in result.id for result in done.results)
 
 
 def test_what_cannot_be_captured_is_said_and_no_fault(tmp_path: Path, machine: record.Environment) -> None:

@@ -23,7 +23,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import compare, fuzz_trials, loading
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.operands import Draw, Inputs
-from kernelgate.bench.record import Check
+from kernelgate.bench.record import BaseTrial, Check, FuzzResult
 from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
@@ -201,6 +201,25 @@ def test_what_the_base_does_alike_does_not_block(
     assert not result.passed
     assert ("the base does the same in 1" in fuzz.summary(done)) != blocks
     assert result.timed == (case == TIMED)
+
+
+@pytest.mark.parametrize(
+    ("way", "base", "blocks"),
+    [
+        ("transposed", BaseTrial(kind="wrong", message="4096 of 4225 elements are NaN"), False),
+        ("transposed", BaseTrial(), True),
+        ("transposed", BaseTrial(kind="refused", message="refused by an error: gate"), True),
+        ("plain", BaseTrial(kind="wrong", message="4096 of 4225 elements are NaN"), True),
+    ],
+)
+def test_a_layout_that_the_base_does_not_support_either_is_no_fault_of_the_head(
+    way: str, base: BaseTrial, blocks: bool
+) -> None:
+    """How wrong it comes out is up to what lies beside the tensor in memory."""
+    result = FuzzResult(
+        id="m65", seed=1, axes={"M": 65, "way": way}, passed=False, kind="wrong", message="7 of 4225", base=base
+    )
+    assert result.fails == blocks
 
 
 def test_what_both_refuse_is_right(built: Build) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kernelgate.bench.kernel import card_reader, fuzz_trials
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
+from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
 
@@ -42,7 +43,7 @@ def test_every_way_is_tried_on_a_small_case_that_no_tile_divides(device: DeviceK
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(device: DeviceKind) -> None:
     """A kernel that takes wide loads only there reads misaligned data only there."""
-    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_trials.LAYOUTS)
+    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(LAYOUTS)
 
 
 def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:

@@ -20,7 +20,6 @@ from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_trials import LAYOUTS
 from kernelgate.bench.kernel.triton_build import (
     CompileCase,
     Compiled,
@@ -28,6 +27,7 @@ from kernelgate.bench.kernel.triton_build import (
     compile_package,
 )
 from kernelgate.bench.kernel.triton_runtime import fill
+from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import ROOT, WorkerProcess
 from tests import registered

@@ -106,6 +106,11 @@ def test_only_what_the_change_affects_is_compiled(
     assert out.startswith("### 🔧 Blocks: does not compile")
     assert f"`{head[:7]}` vs `{base[:7]}`" in out
     assert [how.only for how in built] == [{"scale"}] * 2
+    again = commit(clone, {"csrc/scale.cpp": HEADER + BROKEN + "// the same mistake\n"})
+    assert cli.run(["try", head, again, "--cards", cards]) == 3
+    said = capsys.readouterr()
+    assert "neither base nor head compiles here, so nothing is compared: csrc/scale.cpp:" in said.err
+    assert said.out == ""
 
 
 @pytest.mark.slow
