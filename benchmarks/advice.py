@@ -1,15 +1,15 @@
-"""Writes what came of all tries into docs/advice.md: `python -m benchmarks.advice`."""
+"""Writes what came of all tries into docs/loop.md: `python -m benchmarks.advice`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.tables import put
+from benchmarks.tables import markdown, put
 from kernelgate.ci.lab import advice
 from kernelgate.ci.lab.folder import FOLDER
 
 ROOT = Path(__file__).parent.parent
-DOCUMENT = ROOT / "docs" / "advice.md"
+DOCUMENT = ROOT / "docs" / "loop.md"
 
 
 def main() -> None:
@@ -17,7 +17,15 @@ def main() -> None:
 
 
 def text() -> str:
-    return "\n".join(advice.table_lines(advice.table(ROOT / FOLDER)))
+    """All tries in a sentence, and a row for each action that enough sessions tried against a bottleneck."""
+    known = advice.table(ROOT / FOLDER)
+    rows = (
+        (one.action, one.bottleneck, str(one.sessions), one.helped_words, one.gain_words)
+        for one in known.actions
+        if one.measured
+    )
+    table = markdown(("action", "bottleneck", "sessions", "helped", "gain"), rows, numbers=False)
+    return f"{advice.summary_line(known)}\n\n{table}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -33,17 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     folder = "" if page.file.src_uri == "index.md" else posixpath.dirname(f"docs/{page.file.src_uri}")
-    if folder == "docs/patterns" and "signals" in page.meta:
-        markdown = with_front_matter(markdown, page.meta)
     return rewritten(markdown, folder)
-
-
-def with_front_matter(markdown: str, content: Mapping[str, object]) -> str:
-    """A pattern's text with what its front matter says below the title; GitHub shows front matter itself."""
-    from kernelgate.ci.lab import patterns
-
-    title, _, text = markdown.partition("\n\n")
-    return f"{title}\n\n{patterns.page(patterns.Pattern.model_validate(content))}\n{text}"
 
 
 def rewritten(markdown: str, folder: str) -> str:

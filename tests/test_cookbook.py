@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import toolchain
-from kernelgate.ci.commands import cli
-from kernelgate.ci.explain import recommend
+from kernelgate.bench.explain import metrics
+from kernelgate.ci.commands import cli, exit_codes
+from kernelgate.ci.explain import diagnosis, next_step, recommend
+from kernelgate.ci.policy import constants, policy
 from tests import docs_code
 
 ROOT = Path(__file__).parent.parent
@@ -49,17 +51,56 @@ def test_each_command_is_taken_and_runs_where_it_needs_no_gpu(
             assert capsys.readouterr().out
 
 
-def test_the_quick_reference_has_every_verb() -> None:
-    table = TEXT.split("## Quick reference")[1].split("## References")[0]
+def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
+    table = TEXT.split("## Quick reference")[1]
     assert set(re.findall(r"^\| `kernelgate (\w+)`", table, re.MULTILINE)) == set(docs_code.top_level())
+    codes = exit_codes.STOP, exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT, exit_codes.CLOSED_PIPE
+    assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
+
+
+def test_its_numbers_are_those_that_decide() -> None:
+    gates = policy.load(ROOT / policy.POLICY_FILE).gates
+    p, delta = (constants.of_key(f"gates.{name}")[0].value for name in ("p", "cliffs_delta"))
+    few, enough = diagnosis.LOW_OCCUPANCY_PCT, diagnosis.ENOUGH_OCCUPANCY_PCT
+    for said in (
+        f"| below {few:g}% and no unit busy; possibly up to {enough:g}% |",
+        f"| {100 * diagnosis.LOCAL_SHARE:g}% of the instructions use local memory |",
+        f"[tensor cores](#tensor-cores) | {diagnosis.UNIT_BUSY_PCT:g}% busy |",
+        f"| {100 * diagnosis.CONFLICT_SHARE:g}% of shared memory's wavefronts |",
+        f"| fewer than {diagnosis.DIVERGED_THREADS:g} of 32 threads work |",
+        f"| {100 * diagnosis.BARRIER_SHARE:g}% of the waiting |",
+        f"| {100 * diagnosis.EXCESS_SHARE:g}% of the sectors are avoidable |",
+        f"[DRAM](#dram-traffic) | {diagnosis.BANDWIDTH_BUSY_PCT:g}% of its peak |",
+        f"[L2](#l2-traffic) | {diagnosis.BANDWIDTH_BUSY_PCT:g}% of its peak |",
+        f"| {100 * diagnosis.IDLE_SHARE:g}% of the multiprocessors' time idle |",
+        f"| a call below {diagnosis.LAUNCH_BOUND_US:g} µs, or a launch above {100 * next_step.LAUNCH_SHARE:g}% of it |",
+        f"| a pipe or the issue slots {diagnosis.UNIT_BUSY_PCT:g}% busy |",
+        f"A unit at {diagnosis.SATURATED_PCT:g}% of its peak is the limit",
+        f"| regression | {gates.regression_pct:g}% slower, and certain |",
+        f"| improvement | {gates.improvement_pct:g}% faster, and certain |",
+        f"| effect | p below {p} over all cases, Cliff's delta from {delta} |",
+        f"| same | within {gates.margin_pct:g}% |",
+        f"| {next_step.KEEP_FROM:g} times as fast as before |",
+        f"| below {gates.reference_min:g} | stop and profile |",
+        f"| below {next_step.PROFILE_BELOW:g} | profile, remove",
+        f"| below {next_step.TUNE_BELOW:g} | full profile",
+        f"| from {next_step.NEXT_BOTTLENECK_FROM:g} | profile again",
+    ):
+        assert said in TEXT, said
+
+
+def test_the_figures_of_nvidias_screens_have_the_names_that_kernelgate_prints() -> None:
+    known = {one.label for one in metrics.BY_KEY.values()} | set(metrics.STALLS.values())
+    table = TEXT.split("| on the screen |")[1].split("\n\n")[0]
+    cells = [row.split(" | ")[1] for row in table.splitlines()[2:]]
+    figures = {name.strip() for cell in cells for name in ([cell] if cell in known else cell.split(","))}
+    assert figures - known == {'"up to"', "the [page](comment.md#the-page)"}
 
 
 NVCC = pytest.mark.skipif(toolchain.find().cuda is None, reason="there is no nvcc")
 INSTRUCTIONS = {
     "loads": (set(), {"LDG.E.128", "STG.E.128"}),
     "restrict": ({"LDG.E"}, {"LDG.E.CONSTANT"}),
-    "unroll": ({"LDL", "STL"}, set()),
-    "index": (set(), set()),
 }
 """Of each pair of fragments: what the first alone, and the second alone, has of these."""
 

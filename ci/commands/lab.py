@@ -56,7 +56,7 @@ def outcomes(sessions: Path | None) -> Answered:
 def patterns(session: str | None, run: Path | None, doctor: Path | None, every: bool, rules: Policy) -> Answered:
     """List the patterns that apply now, each with the figure that says so and the command to run. Needs no GPU.
 
-    They are the files of the checkout's docs/patterns, else kernelgate's own.
+    They are the sections of the checkout's .ci/patterns.md, else kernelgate's own.
 
     Exit codes: 0 listed, 3 a file cannot be read, 64 usage.
     """
@@ -66,7 +66,7 @@ def patterns(session: str | None, run: Path | None, doctor: Path | None, every: 
     checks = signals.findings(doctor) if doctor else ()
     looked = Seen(chosen.events if chosen else (), record.read(run) if run else None, checks, rules)
     names = (f"session {chosen.name}" if chosen else "", str(run or ""), str(doctor or ""))
-    listed = known_patterns.read_all(known_patterns.folder(here))
+    listed = known_patterns.read_all(known_patterns.file_of(here))
     found = known_patterns.PatternsNow(tuple(filter(None, names)), known_patterns.applying(listed, looked, every))
     return Answered(found, known_patterns.to_text(found))
 
@@ -89,7 +89,7 @@ def prompt(session: str, rules: Policy) -> Answered:
     """
     here = Path.cwd()
     events = folder.named(here, session).events
-    listed = known_patterns.read_all(known_patterns.folder(here))
+    listed = known_patterns.read_all(known_patterns.file_of(here))
     found = known_patterns.applying(listed, Seen(events, policy=rules))
     text = report.prompt(events, found, rules, folder.now())
     return Answered(PromptAnswer(session, text), text.removesuffix("\n"))

@@ -124,7 +124,7 @@ class KeptSession(Model):
     """Empty where it is not known."""
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
     log: str
-    """JSON lines, docs/sessions.md."""
+    """JSON lines, docs/loop.md."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -99,6 +99,9 @@ class ActionTable:
     sessions: int
     tries: int
     helped: int
+    followed: int
+    """Tries of an action that was recommended at that time."""
+    followed_helped: int
     actions: tuple[TriedAction, ...]
 
 
@@ -127,8 +130,16 @@ def table(sessions: Path) -> ActionTable:
             if session.opened.source == "measured" and one.action is not None and one.failed != "measurement":
                 cells.setdefault((one.action, one.bottleneck or UNKNOWN), []).append((session.name, one))
     actions = tuple(_cell(*cell, tried) for cell, tried in sorted(cells.items()))
-    names = {name for tried in cells.values() for name, _ in tried}
-    return ActionTable(len(names), sum(one.tries for one in actions), sum(one.helped for one in actions), actions)
+    all_tries = [named for tried in cells.values() for named in tried]
+    followed = [helped(one) for _, one in all_tries if one.recommended]
+    return ActionTable(
+        sessions=len({name for name, _ in all_tries}),
+        tries=len(all_tries),
+        helped=sum(helped(one) for _, one in all_tries),
+        followed=len(followed),
+        followed_helped=sum(followed),
+        actions=actions,
+    )
 
 
 def _cell(action: str, bottleneck: str, tried: Sequence[tuple[str, TriedChange]]) -> TriedAction:
@@ -286,9 +297,17 @@ def evidence(tried: TriedAction | None) -> str:
     return f"helped in {tried.helped_words} tries against this bottleneck{gained}"
 
 
+def summary_line(known: ActionTable) -> str:
+    others, helped_others = known.tries - known.followed, known.helped - known.followed_helped
+    return (
+        f"{known.helped} of {known.tries} tries in {known.sessions} sessions helped: {known.followed_helped} of the "
+        f"{known.followed} that followed a recommendation, {helped_others} of the {others} others."
+    )
+
+
 def table_lines(known: ActionTable) -> Iterator[str]:
     """A table in Markdown, which reads as well in a terminal."""
-    yield f"{known.tries} tries of {known.sessions} sessions, of which {known.helped} helped."
+    yield summary_line(known)
     yield ""
     yield "| action | bottleneck | tries | sessions | failed | helped | gained | NVIDIA estimated |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"

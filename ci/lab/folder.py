@@ -78,7 +78,7 @@ def events_of(log: str, where: str) -> tuple[Event, ...]:
         except ValidationError as error:
             raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
     if not events or not isinstance(events[0], Opened):
-        raise SessionError(f"{where}: its first line is not the session's opening (docs/sessions.md)")
+        raise SessionError(f"{where}: its first line is not the session's opening (docs/loop.md)")
     if any(isinstance(event, Opened) for event in events[1:]):
         raise SessionError(f"{where} opens a session twice: two logs were joined; keep one of them")
     return tuple(events)

@@ -193,7 +193,7 @@ class SessionCost(_Event):
 class PatternUse(_Event):
     event: Literal["pattern"] = "pattern"
     pattern: str
-    """Its stable name: docs/patterns/<name>.md."""
+    """Its stable name: a heading of docs/patterns.md."""
     how: Literal["applied", "learnt", "violated", "proposed"]
     said: str = ""
     minutes: float | None = None

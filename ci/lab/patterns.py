@@ -1,4 +1,4 @@
-"""Patterns, `docs/patterns/<name>.md` with YAML front matter: what each says, which apply now, and why."""
+"""Patterns, the sections of docs/patterns.md: what each says, which apply now, and why."""
 
 from __future__ import annotations
 
@@ -7,96 +7,64 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from kernelgate.bench.core.errors import KernelgateError, faults
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
-FOLDER = Path("docs/patterns")
-INDEX = "index.md"
-SHIPPED = Path(__file__).parent / "pages"
-"""Kernelgate's own: in a checkout a link to docs/patterns."""
+FILE = Path(".ci/patterns.md")
+SHIPPED = Path(__file__).parent / "patterns.md"
+"""Kernelgate's own: in a checkout a link to docs/patterns.md."""
+SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+LINE = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
+REQUIRED = ("When", "Do", "Run", "Check", "Evidence")
+OPTIONAL = ("Saves",)
 
 
 class PatternError(KernelgateError):
-    """A pattern's file cannot be read, or lacks something."""
+    """A file of patterns cannot be read, or a section lacks something."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Numbers(_Part):
-    """What the founding documents call it: one of the twelve of 003.md:1014-1027, of the seven of 003.md:428-481, and
-    the number in 000.md and 001.md, where that is another."""
-
-    loop: int | None = None
-    expert: int | None = None
-    readme: int | None = None
-
-
-class Saved(_Part):
-    """What it is said to have saved, from and to, each time that it applied; `source`: document and line."""
-
-    minutes: tuple[float, float] | None = None
-    usd: float | None = None
-    source: str
-
-
-class UsedBy(_Part):
-    """Names of sessions."""
-
-    learnt: tuple[str, ...] = ()
-    applied: tuple[str, ...] = ()
-    violated: tuple[str, ...] = ()
-
-
-class Pattern(_Part):
+@dataclass(frozen=True)
+class Pattern:
     name: str
-    title: str
+    """The heading."""
     when: str
-    signals: tuple[str, ...] = ()
-    """Checks of ci/lab/signals.py; none where no program can see when it applies."""
     do: str
     command: str
+    signals: tuple[str, ...]
+    """Checks of ci/lab/signals.py."""
     evidence: str
-    recorded: Saved | None = None
-    """None where no document gives a figure."""
-    sessions: UsedBy = UsedBy()
-    numbers: Numbers = Numbers()
-    cookbook: str
-    """The heading of docs/CUDA_COOKBOOK.md, as its anchor."""
+    saves: str | None
+    """What documents say that it saves; nobody measured it."""
 
 
-def folder(checkout: Path) -> Path:
+def file_of(checkout: Path) -> Path:
     """The checkout's own patterns, where it has any; else kernelgate's."""
-    own = checkout / FOLDER
-    return own if own.is_dir() else SHIPPED
+    own = checkout / FILE
+    return own if own.is_file() else SHIPPED
 
 
-def read_all(at: Path) -> tuple[Pattern, ...]:
-    """All patterns of a folder, by name. Raises PatternError, which names file and field."""
-    return tuple(read(path) for path in sorted(at.glob("*.md")) if path.name != INDEX)
-
-
-def read(path: Path) -> Pattern:
-    """From the YAML between the first two lines of `---`. Raises PatternError."""
-    import yaml  # the jobs that hold the write token do without it
-
+def read_all(path: Path) -> tuple[Pattern, ...]:
+    """All patterns of a file, in its order. Raises PatternError, which names file, section and line."""
     try:
-        front = re.match(r"---\n(.*?\n)---\n", path.read_text(encoding="utf-8"), re.DOTALL)
-        if front is None:
-            raise PatternError(f"{path}: a pattern begins with front matter between two lines of ---")
-        pattern = Pattern.model_validate(yaml.safe_load(front[1]))
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PatternError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
-        raise PatternError(f"{path}: its front matter is no YAML: {str(error).splitlines()[0]}") from None
-    except ValidationError as error:
-        raise PatternError(f"{path}: {faults(error)}") from None
-    if pattern.name != path.stem:
-        raise PatternError(f"{path}: its name is {pattern.name!r}, and its file must be called {pattern.name}.md")
-    return pattern
+    found = tuple(_pattern(path, name.strip(), lines) for name, lines in SECTION.findall(text))
+    if not found:
+        raise PatternError(f"{path} has no pattern: each is a section, which begins with a line `## NAME`")
+    return found
+
+
+def _pattern(path: Path, name: str, section: str) -> Pattern:
+    said = dict(LINE.findall(section))
+    if lacks := [one for one in REQUIRED if one not in said]:
+        raise PatternError(f"{path}: pattern {name} has no line `- {lacks[0]}: …`")
+    if strange := [one for one in said if one not in (*REQUIRED, *OPTIONAL)]:
+        known = ", ".join((*REQUIRED, *OPTIONAL))
+        raise PatternError(f"{path}: pattern {name} has a line `- {strange[0]}: …`; known are {known}")
+    signals = tuple(re.findall(r"`(\w+)`", said["Check"]))
+    command = said["Run"].strip("`")
+    return Pattern(name, said["When"], said["Do"], command, signals, said["Evidence"], said.get("Saves"))
 
 
 # ---- which apply now -------------------------------------------------------------------------------------------------
@@ -147,37 +115,4 @@ def to_text(now: PatternsNow) -> str:
 
 def _text(one: Applies) -> str:
     why = [f"  now:  {said}" for said in one.why] or [f"  when: {one.pattern.when}"]
-    title, to_do = f"{one.pattern.name}: {one.pattern.title}", f"  do:   {one.pattern.do}"
-    return "\n".join([title, *why, to_do, f"  run:  {one.pattern.command}"])
-
-
-def saved(recorded: Saved | None) -> str:
-    """Such as "60 min", "2 to 4 h", "$0.50"; "not said" where no document gives a figure."""
-    if recorded is not None and recorded.usd is not None:
-        return f"${recorded.usd:.2f}"
-    if recorded is None or recorded.minutes is None:
-        return "not said"
-    low, high = recorded.minutes
-    unit, name = (60, "h") if low >= 120 and low % 60 == high % 60 == 0 else (1, "min")
-    return f"{' to '.join(dict.fromkeys(f'{end / unit:g}' for end in (low, high)))} {name}"
-
-
-def page(pattern: Pattern) -> str:
-    """What the site shows above a pattern's text: its front matter, for readers."""
-    said = saved(pattern.recorded) + (f" ({pattern.recorded.source})" if pattern.recorded else "")
-    used = "; ".join(f"{how} in {', '.join(names)}" for how, names in pattern.sessions if names)
-    seen_by = ", ".join(f"`{one}`" for one in pattern.signals) or "no program; a person decides"
-    return f"""**When**: {pattern.when}
-
-**Do**: {pattern.do}
-
-    {pattern.command}
-
-**Evidence**: {pattern.evidence}
-
-**Saves**: as recorded, {said}; measured by no session so far.
-
-**Seen by**: {seen_by}.
-
-**Sessions**: {used or "none names it"}.
-"""
+    return "\n".join([one.pattern.name, *why, f"  do:   {one.pattern.do}", f"  run:  {one.pattern.command}"])

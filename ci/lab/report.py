@@ -187,8 +187,7 @@ Answers to the questions:
 
 What should be tried next, and why:
 
-A pattern that would have saved time, of [docs/patterns](../../../docs/patterns/index.md) or a new one there (when it \
-applies, what to do):
+A pattern that would have saved time, of `kernelgate patterns --all` or a new one (when it applies, what to do):
 """
 
 

@@ -172,7 +172,7 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
 
 
 def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:
-    """Patterns (docs/patterns) that the try went against, as a program can see it."""
+    """Patterns (docs/patterns.md) that the try went against, as a program can see it."""
     if warned := variables.warning(tried.variables):
         yield PatternUse(at=tried.at, pattern="one-variable-at-a-time", how="violated", said=warned)
     if state.blind((*before, tried)) > state.blind(before):

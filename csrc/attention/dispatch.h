@@ -40,7 +40,7 @@ constexpr const char* name_of(Kernel kernel) {
   return kernel == Kernel::kMmaSync ? "mma_sync" : kernel == Kernel::kWgmmaM128 ? "wgmma_m128" : "wgmma_m256";
 }
 
-// For a target with wgmma (18 of docs/kernel-log.md has the times):
+// For a target with wgmma (docs/performance.md has the times):
 // - 256 queries a block, for four consumer warpgroups hide each other's latencies;
 // - 128 where a head has no more, or where blocks of 256 would leave half of the multiprocessors idle;
 // - mma_sync where the tiles cannot be counted in 30 bits, of which the persistent loop adds a few.

@@ -165,7 +165,7 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
 // out += P · V. The sum of one product is laid out over the lanes as the left operand of the next wants it, so
 // P never leaves the registers. Their own sum comes from the tensor cores too, as if V had a column of ones: 8
 // products instead of 64 additions a step, 4% of the time, and a sum of what is multiplied with V, rounding included
-// (46 of docs/kernel-log.md).
+// (docs/performance.md).
 template <Dtype Type, typename Tile>
 __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
                                   const float (&p)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {

@@ -9,7 +9,7 @@
 //
 // Scores, maxima, sums and the output stay in float32 registers; P is rounded to the inputs' dtype for the
 // product with V. A row's largest element of P so far is always exactly 1, which rounding leaves alone: P relative to
-// an older maximum cost 5% of mean error (27 of docs/kernel-log.md). The result does not depend on timing: it is the
+// an older maximum cost 5% of mean error (docs/performance.md). The result does not depend on timing: it is the
 // same to the bit from run to run.
 #pragma once
 
@@ -378,7 +378,7 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
 
     // The main loop: the next step's scores and the last step's product with V, started together, and the softmax of
     // the former while the latter is under way. All rows are rescaled at every step, for a branch around it costs more
-    // than it saves (28 and 35 of docs/kernel-log.md).
+    // than it saves (docs/performance.md).
     for (; step > 0; --step) {
       const int last_stage = ring.stage;
       ring.advance();

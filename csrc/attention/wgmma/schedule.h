@@ -15,8 +15,8 @@ struct Work {
 };
 
 // The tile of a block in a round. Rounds go there and back over the blocks, so that with Causal, where tiles get
-// shorter from round to round, a block that had a long one of its round has a short one of the next (8 and 16 of
-// docs/kernel-log.md).
+// shorter from round to round, a block that had a long one of its round has a short one of the next
+// (docs/performance.md).
 FA_S512_HOST_DEVICE constexpr int tile_of(int round, int block, int blocks) {
   return round * blocks + (round % 2 == 0 ? block : blocks - 1 - block);
 }

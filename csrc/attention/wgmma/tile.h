@@ -9,12 +9,12 @@ constexpr int kWarpgroupM = 64;  // rows of a wgmma, and of a consumer warpgroup
 constexpr int kWarpM = 16;       // of each of its warps
 
 // A block of threads has `Warpgroups` consumers of 64 queries each and a producer, which fills a ring of kStages tiles
-// of K and V. Numbers that were chosen by measurement name their entry in docs/kernel-log.md.
+// of K and V. docs/performance.md has what was measured.
 template <int Warpgroups>
 struct WgmmaTile {
   static constexpr int kWarpgroups = Warpgroups;
   static constexpr int kBlockM = Warpgroups * kWarpgroupM;
-  // 96 keys gain nothing, and 128 leave no registers for four consumers (11, 14 and 17 of the log).
+  // 96 keys gain nothing, and 128 leave no registers for four consumers.
   static constexpr int kBlockN = 64;
   // What shared memory holds beside Q: a head of S = 512 and the next one's first step.
   static constexpr int kStages = 9;

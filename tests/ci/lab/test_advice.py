@@ -93,3 +93,5 @@ def test_recommend_refuses_what_holds_no_profile(capsys: pytest.CaptureFixture[s
 def test_the_logs_that_are_kept_are_read() -> None:
     table = advice.table(Path(__file__).parents[3] / folder.FOLDER)
     assert (table.tries, table.sessions, table.helped) == (123, 20, 44)
+    said = "44 of 123 tries in 20 sessions helped: 17 of the 29 that followed a recommendation, 27 of the 94 others."
+    assert advice.summary_line(table) == said

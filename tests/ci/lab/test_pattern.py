@@ -1,9 +1,8 @@
-"""The files of docs/patterns: each reads, names checks that exist, and says what the table and the sessions say."""
+"""The patterns: each reads, names checks that exist and a command that runs, and sessions name them."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import click
@@ -12,44 +11,16 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.patterns import UsedBy
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 ROOT = Path(__file__).parents[3]
-FILES = ROOT / patterns.FOLDER
-LOGS = {one.name: one.events for one in folder.every(ROOT)}
-RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
-PATTERNS = patterns.read_all(FILES)
+PATTERNS = patterns.read_all(patterns.SHIPPED)
 
 
-def test_the_twelve_the_seven_and_the_one_are_there_and_each_has_a_check_of_its_own() -> None:
-    loop = [one.numbers.loop for one in PATTERNS if one.numbers.loop]
-    expert = [one.numbers.expert for one in PATTERNS if one.numbers.expert]
-    assert (sorted(loop), sorted(expert)) == (list(range(1, 13)), list(range(1, 8)))
-    assert len(PATTERNS) == 18
-    named = {signal for one in PATTERNS for signal in one.signals}
-    assert named == set(SIGNALS)
+def test_all_eighteen_are_there_and_each_check_belongs_to_one() -> None:
+    assert len({one.name for one in PATTERNS}) == 18
+    assert sorted(signal for one in PATTERNS for signal in one.signals) == sorted(SIGNALS)
     assert all(one.signals for one in PATTERNS)
-
-
-def index_table() -> str:
-    """The name of each pattern, and the numbers that the founding documents give it."""
-    rows = [
-        "| pattern | list of twelve | expert's list | other numbering | said to save |",
-        "| --- | --: | --: | --: | --: |",
-    ]
-    rows += [
-        f"| [{one.name}]({one.name}.md) | {one.numbers.loop or '–'} | {one.numbers.expert or '–'} | "
-        f"{one.numbers.readme or '–'} | {patterns.saved(one.recorded)} |"
-        for one in sorted(PATTERNS, key=lambda one: (one.numbers.loop or 99, one.numbers.expert or 99, one.name))
-    ]
-    return "\n".join(rows) + "\n"
-
-
-def test_the_page_says_what_the_files_and_the_checks_do() -> None:
-    text = (FILES / patterns.INDEX).read_text(encoding="utf-8")
-    assert index_table() in text
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
 
 
 def test_their_commands_are_commands() -> None:
@@ -61,13 +32,39 @@ def test_their_commands_are_commands() -> None:
         command.make_context(verb, given)
 
 
-def test_a_file_that_is_no_pattern_and_a_signal_that_does_not_exist_are_named(tmp_path: Path) -> None:
-    for text, said in (("# none\n", "begins with front matter"), ("---\nname: other\n---\n", "title: Field required")):
-        (tmp_path / "mine.md").write_text(text, encoding="utf-8")
-        with pytest.raises(patterns.PatternError, match=rf"mine\.md.*{said}"):
-            patterns.read_all(tmp_path)
+WHOLE = "## mine\n\n- When: now\n- Do: look\n- Run: `kernelgate doctor`\n- Check: `blind_tries`\n- Evidence: seen\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# none\n", r"patterns\.md has no pattern: each is a section"),
+        (WHOLE.replace("- Run: `kernelgate doctor`\n", ""), r"patterns\.md: pattern mine has no line `- Run: …`"),
+        (f"{WHOLE}- Saved: 1 h\n", r"pattern mine has a line `- Saved: …`; known are When, Do"),
+    ],
+)
+def test_a_file_that_lacks_something_is_named_with_what_it_lacks(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "patterns.md").write_text(text, encoding="utf-8")
+    with pytest.raises(patterns.PatternError, match=said):
+        patterns.read_all(tmp_path / "patterns.md")
+
+
+def test_a_check_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    (tmp_path / "patterns.md").write_text(WHOLE.replace("blind_tries", "telepathy"), encoding="utf-8")
     with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
-        patterns.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen())
+        patterns.applying(patterns.read_all(tmp_path / "patterns.md"), Seen())
+
+
+def test_a_checkouts_own_patterns_take_the_place_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["patterns", "--all"]) == 0
+    assert capsys.readouterr().out.count("  run:  ") == len(PATTERNS)
+    (tmp_path / patterns.FILE).parent.mkdir()
+    (tmp_path / patterns.FILE).write_text(WHOLE, encoding="utf-8")
+    assert cli.run(["patterns", "--all"]) == 0
+    assert capsys.readouterr().out == "mine\n  when: now\n  do:   look\n  run:  kernelgate doctor\n"
 
 
 def test_the_verb_says_why_and_what_to_run(
@@ -92,21 +89,7 @@ def test_the_verb_says_why_and_what_to_run(
     assert cli.run(["patterns", "--session", "../x"]) == 64
 
 
-def used_by(name: str) -> UsedBy:
-    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
-
-    def those(how: str) -> tuple[str, ...]:
-        return tuple(
-            session
-            for session, events in sorted(RECORDED.items())
-            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
-        )
-
-    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
-
-
-def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
-    for one in PATTERNS:
-        assert used_by(one.name) == one.sessions, one.name
-    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
+def test_sessions_name_patterns_that_exist() -> None:
+    events = [event for one in folder.every(ROOT) for event in one.events]
+    used = {event.pattern for event in events if isinstance(event, log.PatternUse)}
     assert used <= {one.name for one in PATTERNS} | {"new"}

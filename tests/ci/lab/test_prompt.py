@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 from kernelgate.ci.lab import log, patterns
 from kernelgate.ci.lab.report import prompt
 from kernelgate.ci.lab.signals import Seen
 from kernelgate.ci.policy.policy import Policy
 
-ROOT = Path(__file__).parents[3]
 OUTCOME = log.TryOutcome(
     case="S=512", status="faster", change_pct=-4.2, interval_pct=(-5.0, -3.4), error_pct=0.4, processes=4
 )
@@ -25,7 +22,7 @@ EVENTS: tuple[log.Event, ...] = (
 
 
 def told(events: tuple[log.Event, ...]) -> str:
-    known = patterns.read_all(ROOT / patterns.FOLDER)
+    known = patterns.read_all(patterns.SHIPPED)
     return prompt(events, patterns.applying(known, Seen(events)), Policy(), "2026-11-22T12:30:00Z")
 
 
