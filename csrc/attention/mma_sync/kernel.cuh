@@ -4,7 +4,7 @@
 //   q, k, v, out   (heads, seq, 64) float16 or bfloat16, contiguous, aligned to 16 bytes
 //
 // Scores, maxima, sums and the output stay in float32 registers; P is rounded to the inputs' dtype for the
-// product with V, which is what bounds the error (docs/statistics.md derives it).
+// product with V, which is what bounds the error (bench/kernel/cards.py derives it).
 #pragma once
 
 #include <cfloat>
