@@ -312,14 +312,9 @@ TOLERANCES: dict[str, Tolerance] = {
     "uint8": Tolerance(atol=0.0, rtol=0.0),
     "bool": Tolerance(atol=0.0, rtol=0.0),
 }
-"""By the dtype of an output, for values of unit scale. The project sets float16's: 4.1 and 2.05 unit roundoffs u =
-2^-11. bfloat16 and fp8 get the same multiples of their own u.
-
-They hold for attention. With softmax weights P and A = sum_j P_j |v_j|, a kernel that keeps scores and sums in
-float32 and rounds P to the inputs' dtype for its second product has an error of at most u A (rounding P) + 2u |out|
-(rounding the output and the sum of weights) + 2d A (an error d of a score in float32), within the tolerance if A <=
-4; the inputs that are drawn have A < 2. In float32 P is not rounded: 2e-4 covers 2d A for |scale| sum |q k| up to
-100. The output is linear in v, so values of another scale multiply atol by it."""
+"""By the dtype of an output, for values of unit scale. The project sets float16's: 4.1 and 2.05 unit roundoffs u, of
+2^-11. bfloat16 and fp8 get the same multiples of their own u. A kernel that rounds an intermediate result says what it
+needs of them where it does (csrc/)."""
 
 SMALLEST: dict[str, float] = {
     "fp16": 2.0**-24,
