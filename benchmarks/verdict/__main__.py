@@ -1,6 +1,6 @@
 """Measures the rules and writes docs/statistics.md's figures: `python -m benchmarks.verdict [--draws N]`, seeded.
 
-Takes about an hour on one core.
+The page has it with 100 draws, which take some minutes on one core.
 """
 
 from __future__ import annotations
