@@ -99,7 +99,7 @@ browser: ## install Chromium where there is none and apt-get may: make test-all 
 benchmark: env ## how long builds and commands take
 	$(VENV)/bin/python -m benchmarks.commands
 
-benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their table and plot in docs
+benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their tables in docs
 	$(VENV)/bin/python -m benchmarks.verdict
 	$(VENV)/bin/python -m benchmarks.verdict.stored
 

@@ -242,7 +242,7 @@ class Check(Model):
     failed: Count | None = None
     seed: Whole | None = None
     tolerance: Tolerance | None = None
-    """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
+    """The float16 tolerance; other dtypes' stand in bench/kernel/cards.py and decide `error_ratio`."""
     results: tuple[FuzzResult, ...] = ()
     accuracies: tuple[OutputAccuracy, ...] = ()
     """Of the kind `accuracy`, which measures and never fails: whether the head is less accurate is for a judge."""

@@ -5,10 +5,8 @@ A run goes on where an earlier one with the same file ended. On two cores the CP
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import click
@@ -23,8 +21,6 @@ from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
 
 DOCUMENT = ROOT / "docs" / "fuzzing.md"
-LATENT = ROOT / "benchmarks" / "results" / "fuzzing_latent.json"
-"""How many calls of each latent bug were made, and of how many a bit differed."""
 DEFAULT: dict[Device, tuple[DetectorName, ...]] = {
     "cpu": ("fuzz", "accuracy"),
     "cuda": ("fuzz", "memcheck", "racecheck", "accuracy"),
@@ -66,7 +62,7 @@ def main(
 @main.command()
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 def table(paths: Sequence[Path]) -> None:
-    """Write what came of all bugs into docs/fuzzing.md."""
+    """Write how many bugs were caught, and by what, into docs/fuzzing.md."""
     text = tables([BugResults.model_validate_json(path.read_bytes()) for path in paths])
     put(DOCUMENT, "fuzz", text)
     click.echo(text)
@@ -76,41 +72,17 @@ Row = tuple[Bug, BugResult]
 
 
 def tables(measured: Sequence[BugResults]) -> str:
-    """Shares by kernel, survivors, equivalent changes, and every bug; of results whose bug is still in the library."""
+    """Shares by kernel, survivors, and what right code was called; of results whose bug is still in the library."""
     rows = list(_rows(measured))
     real = [row for row in rows if row[0].changes_results]
-    survivors = [[*_named(row), row[0].what, _why(*row)] for row in real if row[1].caught_by is None]
-    controls = [
-        [f"{bug.kernel}, {bug.path}", SHORT[one.device], _outcome(one), f"{one.seconds:.1f}"]
-        for bug, one in rows
-        if not bug.edits
-    ]
-    equivalent = [
-        [f"`{bug.id}`: {bug.what}", SHORT[one.device], bug.equivalent, _outcome(one)]
-        for bug, one in rows
-        if bug.equivalent and bug.edits
-    ]
-    seen = json.loads(LATENT.read_bytes())["results"]
-    calls = {one["bug"]: f"{one['differing']} of {one['calls']:,}" for one in seen}
-    latent = [
-        [f"`{bug.id}`", bug.what, bug.latent, calls.get(bug.id, "not measured"), _outcome(one)]
-        for bug, one in rows
-        if bug.latent
-    ]
-    every = [[*_named((bug, one)), bug.kind, bug.what, _caught(one), f"{one.seconds:.1f}"] for bug, one in real]
+    right = [one for bug, one in rows if bug.equivalent or not bug.edits]
+    accused = sum(one.caught_by is not None for one in right)
+    survivors = [f"- `{bug.id}` survives: {_why(bug, one)}" for bug, one in real if one.caught_by is None]
     parts = (
         "Measured on: " + "; ".join(dict.fromkeys(one.machine for one in measured)) + ".",
         _shares(real),
-        "**Survivors**, and those of which nothing is known:",
-        _table(["bug", "on", "what it does", "why it survives"], survivors) if survivors else "None.",
-        "**Kernels as they are**, which must pass:",
-        _table(["kernel", "on", "outcome", "s"], controls),
-        "**Changes of which no result differs**, and what was said of them:",
-        _table(["change", "on", "why no result differs", "outcome"], equivalent),
-        "**Latent bugs**: wrong by the machine's rules, while no call was seen of which a bit differs, under any load:",
-        _table(["bug", "what it does", "why no result differs", "calls that differ", "outcome"], latent),
-        "**All bugs:**",
-        _table(["bug", "on", "kind", "what it does", "caught by", "s"], every),
+        "\n".join(survivors) or "None survives.",
+        f"Kernels without a bug, and with a change that alters no result: {accused} of {len(right)} were called wrong.",
     )
     return "\n\n".join(parts)
 
@@ -124,20 +96,14 @@ def _rows(measured: Sequence[BugResults]) -> Iterator[Row]:
                 yield bug, results[-1]
 
 
-_table = partial(markdown, numbers=False)
-
-
-def _named(row: Row) -> tuple[str, str]:
-    return f"`{row[0].id}`", SHORT[row[1].device]
-
-
 def _shares(rows: Sequence[Row]) -> str:
     of: dict[tuple[str, str], list[BugResult]] = {}
     for bug, one in sorted(rows, key=lambda row: (library.KERNELS.index(row[0].kernel), row[1].device)):
         of.setdefault((bug.kernel, SHORT[one.device]), []).append(one)
     body = [[*names, *_counts(mine)] for names, mine in of.items()]
     body.append(["**all**", "", *_counts([one for _, one in rows])])
-    return _table(["kernel", "on", "bugs", *DETECTORS, "undecided", "survive", "caught"], body)
+    columns = ["kernel", "on", "bugs", *DETECTORS, "undecided", "survive", "caught"]
+    return markdown(columns, body, numbers=False)
 
 
 def _counts(mine: Sequence[BugResult]) -> list[str]:
@@ -152,10 +118,6 @@ def _why(bug: Bug, one: BugResult) -> str:
     if one.undecided:
         return f"undecided: {_outcome(one)}"
     return library.SURVIVORS.get((bug.id, one.device), "not looked into yet")
-
-
-def _caught(one: BugResult) -> str:
-    return one.caught_by or ("undecided" if one.undecided else "–")
 
 
 def _outcome(result: BugResult) -> str:

@@ -52,7 +52,8 @@ class Bug:
     equivalent: str = ""
     """Why no result differs; empty where some does."""
     latent: str = ""
-    """Wrong by the rules of the machine, and no result was ever seen to differ (docs/fuzzing.md): why."""
+    """Wrong by the rules of the machine, and no bit of a result was ever seen to differ, in calls that
+    benchmarks/results/fuzzing_latent.json counts: why."""
 
     def swap(self, old: str, new: str, times: int = 1, file: str = "", equivalent: str = "", latent: str = "") -> Bug:
         """The bug with one edit more, of its path's own file where none is named."""

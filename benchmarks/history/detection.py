@@ -25,7 +25,6 @@ from benchmarks.history.series import (
     scatter,
     truth,
 )
-from benchmarks.tables import markdown
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import changes, culprits
 from kernelgate.ci.history.changes import Night
@@ -43,30 +42,6 @@ CASE = CaseName("", "card", "case", "gpu")
 SEEN_BACK = 150
 """Nights that the simulated nightly looks at; a year takes a twentieth of the time then."""
 
-Detector = Callable[[Sequence[Night]], tuple[Change, ...]]
-
-
-def otava(seen: Sequence[Night]) -> tuple[Change, ...]:
-    """Apache Otava's windowed t-test, with what it is told by default.
-
-    It knows neither environments nor the nights' own errors: each environment is given to it as a series.
-    """
-    from otava.analysis import compute_change_points
-
-    found: list[Change] = []
-    for key in dict.fromkeys(one.environment for one in seen):
-        part = [one for one in seen if one.environment == key]
-        if len(part) < 4:
-            continue
-        # Ratios, not logarithms: it divides by the mean.
-        points, _ = compute_change_points([math.exp(one.log_ratio) for one in part], window_len=50, max_pvalue=0.001)
-        for point in points:
-            before, after = part[point.index - 1], part[point.index]
-            size = point.stats.forward_change_percent()
-            ends = (before.commit, before.place, after.commit, after.place)
-            found.append(Change("step", *ends, key, size, (size, size)))
-    return tuple(sorted(found, key=lambda one: one.place))
-
 
 @dataclass
 class Lived:
@@ -74,7 +49,6 @@ class Lived:
 
     measured: list[PairMeasured] = field(default_factory=list)
     told: dict[tuple[str, str], Change] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 def known_spread(label: SeriesLabel) -> KnownSpread:
@@ -94,15 +68,12 @@ def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator)
     return PairMeasured(*ends, float(values.mean()), shown / math.sqrt(processes), shown, processes)
 
 
-def night(
-    label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = changes.of_series
-) -> tuple[Change, ...]:
+def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator) -> tuple[Change, ...]:
     """One night: what is suspected, which is returned, what is measured, what is told."""
-    known, found = known_spread(label), detector(seen)
+    known, found = known_spread(label), changes.of_series(seen)
     suspected = [settled(one, lived.measured, known) for one in found]
     asked = [Suspicion(CASE, one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
     planned = culprits.planned(asked, POLICY)
-    lived.seconds += sum(pair.gpu_seconds for pair in planned.pairs)
     by_pair = {(one.previous, one.commit): one for one in suspected}
     for pair in planned.pairs:
         lived.measured.append(compared(label, by_pair[pair.previous, pair.commit], pair.processes, rng))
@@ -121,13 +92,13 @@ def year(label: SeriesLabel) -> Lived:
     return lived
 
 
-def found(label: SeriesLabel, within: int, detector: Detector = changes.of_series) -> tuple[bool, bool]:
+def found(label: SeriesLabel, within: int) -> tuple[bool, bool]:
     """Whether its first step was suspected at most so many nights after it, and whether it was confirmed then or in the
     two nights that follow."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 2)
     step, flagged = label.steps[0][0], False
     for last in range(step, step + within + 3):
-        found_now = night(label, every[: last + 1], lived, rng, detector)
+        found_now = night(label, every[: last + 1], lived, rng)
         flagged |= last <= step + within and any(_around(one, step) for one in found_now)
     return flagged, any(_around(one, step) for one in lived.told.values())
 
@@ -174,19 +145,17 @@ Made = TypeVar("Made")
 COMPARISONS = 200_000
 
 
-def unchanged_table(years: int) -> str:
-    """So many years of each kind, and what comparisons of the same code add to them."""
+def unchanged(years: int) -> dict[str, str]:
+    """So many years of each kind, and what comparisons of the same code say."""
+    labels = [
+        _unchanged(kind, (number + 1) * 1_000_000 + at) for number, kind in enumerate(UNCHANGED) for at in range(years)
+    ]
+    told = share(everywhere(_told, labels, "years"))
     hits = sum(everywhere(_confirmed_of, range(COMPARISONS // CHUNK), "comparisons"))
-    most = stats.binomtest(hits, COMPARISONS).proportion_ci().high
-    rows = []
-    for number, kind in enumerate(UNCHANGED):
-        labels = [_unchanged(kind, (number + 1) * 1_000_000 + at) for at in range(years)]
-        lived = list(everywhere(_year, labels, kind))
-        asked, seconds = (np.mean([one[at] for one in lived]) for at in (1, 2))
-        told = share(one[0] for one in lived)
-        rows.append([kind, told, f"{asked:.1f}", f"{seconds:.0f}", f"{100 * asked * most:.2g}%"])
-    header = ["a year without a change", "told", "comparisons", "GPU-seconds", "told at most, by its comparisons"]
-    return f"{markdown(header, rows)}\n\nA comparison of the same code confirms a change: {_share(hits, COMPARISONS)}."
+    return {
+        "a year without a change: something is told": told,
+        "a comparison of the same code confirms a change": _share(hits, COMPARISONS),
+    }
 
 
 def everywhere(task: Callable[[Asked], Made], asked: Iterable[Asked], name: str) -> Iterator[Made]:
@@ -209,10 +178,8 @@ def _environments(rng: Generator) -> tuple[tuple[int, float], ...]:
     return tuple((night, float(rng.normal(0, 1.0))) for night in nights)
 
 
-def _year(label: SeriesLabel) -> tuple[bool, int, float]:
-    """Whether anything was told, how many comparisons were made, and their GPU-seconds."""
-    lived = year(label)
-    return bool(false(label, lived)), len(lived.measured), lived.seconds
+def _told(label: SeriesLabel) -> bool:
+    return bool(false(label, year(label)))
 
 
 def _confirmed_of(chunk: int) -> int:

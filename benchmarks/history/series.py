@@ -105,7 +105,7 @@ def scatter(rng: Generator, sds: Sequence[float]) -> dict[str, Any]:
 
 @cache
 def labelled() -> tuple[SeriesLabel, ...]:
-    """The 510 series of docs/history-detection.md."""
+    """The 510 series of docs/history.md."""
     return tuple(_drawn(np.random.default_rng(122)))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import signal
 
-from benchmarks.tables import markdown
 from benchmarks.verdict.records import SEED, Generator, Share
 from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.prior import CHANGE_PCT
@@ -21,7 +20,6 @@ Noise = Callable[[Generator, int], Array]
 LEVEL = 0.95
 ONE_ROUND = 0.01
 """Standard deviation of a round's log time: far above the prior between processes, which would hide a fault."""
-RATIOS = (0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0)
 
 
 # ---- noise -----------------------------------------------------------------------------------------------------------
@@ -102,15 +100,12 @@ class Coverage:
     """Of one process, from its rounds alone."""
     record: Share
     """Of all processes together, whose spread the judge does not know: it is no more than the rounds'."""
-    half_width: float
-    """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
 
 
 def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int = SEED) -> Coverage:
     rng = np.random.default_rng(seed)
     policy = Policy()
     single = whole = 0
-    widths, errors = [], []
     for _ in range(draws):
         before = [ONE_ROUND * base(rng, setting.rounds) for _ in range(setting.processes)]
         after = [ONE_ROUND * setting.ratio * head(rng, setting.rounds) for _ in range(setting.processes)]
@@ -119,42 +114,5 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
         group, _ = estimate.of_changes(found, CHANGE_PCT, None, policy)
         pooled = group.pooled()
-        widths.append(pooled.half_width(1 - LEVEL))
-        errors.append(pooled.change)
-        whole += abs(pooled.change) <= widths[-1]
-    return Coverage(
-        Share(single, draws * setting.processes), Share(whole, draws), float(np.median(widths) / np.std(errors))
-    )
-
-
-# ---- tables ----------------------------------------------------------------------------------------------------------
-
-
-def tables(draws: int) -> dict[str, str]:
-    """All of it in Markdown, by what it shows."""
-    return {
-        f"Coverage of a process's 95% interval, made up ({draws} records each), by how much noisier the head is than "
-        "the base, the lower of paired and unpaired; by noise, rounds and processes:": _uneven(draws),
-        f"Coverage of a record's 95% interval where rounds are correlated, made up ({4 * draws} records each), and in "
-        "brackets the interval's half width over the standard deviation of the error:": _correlated(4 * draws),
-    }
-
-
-def _uneven(draws: int) -> str:
-    rows = []
-    for name, noise in SHAPES.items():
-        for rounds, processes in ((20, 2), (100, 2), (100, 5)):
-            settings = [[Setting(processes, rounds, ratio, paired) for paired in (True, False)] for ratio in RATIOS]
-            found = [[coverage(noise, noise, one, draws).process for one in both] for both in settings]
-            lowest = [str(min(both, key=lambda share: share.value)) for both in found]
-            rows.append([f"{name}, {rounds}, {processes}", *lowest])
-    return markdown(["", *(f"× {ratio:g}" for ratio in RATIOS)], rows)
-
-
-def _correlated(draws: int) -> str:
-    sizes = [(20, 5), (100, 2), (100, 5)]
-    rows = []
-    for name, (base, head) in CORRELATED.items():
-        found = [coverage(base, head, Setting(processes, rounds), draws) for rounds, processes in sizes]
-        rows.append([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)])
-    return markdown(["", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)], rows)
+        whole += abs(pooled.change) <= pooled.half_width(1 - LEVEL)
+    return Coverage(Share(single, draws * setting.processes), Share(whole, draws))

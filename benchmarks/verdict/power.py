@@ -7,13 +7,12 @@ to 200 ms, so that the clock wanders between 1.2 and 2.0 GHz for both sides alik
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.tables import markdown
-from benchmarks.verdict.records import CASE, POLICY, SEED, Generator, Share, stopped
+from benchmarks.verdict.records import CASE, POLICY, SEED, Generator, stopped
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
@@ -122,23 +121,6 @@ def _recorded(number: int, order: Sequence[Side], times: np.ndarray, clocks: np.
 
 # ---- what the judge says ---------------------------------------------------------------------------------------------
 
-CAPPED = Gpu()
-SCENES: dict[str, tuple[Gpu, str]] = {
-    "identical": (CAPPED, "0%"),
-    "identical, nothing known of single samples": (replace(CAPPED, clocks=False), "0%"),
-    "head 1% slower": (replace(CAPPED, change=0.01), "1%"),
-    "head 1% slower, nothing known of single samples": (replace(CAPPED, change=0.01, clocks=False), "1%"),
-    "head 3% slower": (replace(CAPPED, change=0.03), "3%"),
-    "head takes more power: alone at a 5% lower clock": (replace(CAPPED, thirst=0.05), "0% at one clock, 5% alone"),
-    "clock 2% lower during the head's samples": (replace(CAPPED, droop=0.02), "2%"),
-    "what follows the head 0.3% slower": (replace(CAPPED, carry_over=0.003), "0.3%, measured −0.15%"),
-    "what follows the head 3% slower": (replace(CAPPED, carry_over=0.03), "3%, measured −1.5%"),
-    "the same, clock steady": (replace(CAPPED, carry_over=0.03, wander=0.0), "3%, measured −1.5%"),
-    "the same in one process": (replace(CAPPED, carry_over=0.03, wander=0.0, poisoned=(1,)), "0%"),
-    "head half bound by memory": (replace(CAPPED, head_bound=0.5), "−2% to −20%"),
-}
-"""By name, with the change of the head, each kernel after itself."""
-
 
 @dataclass(frozen=True)
 class Count:
@@ -152,9 +134,6 @@ class Count:
     dependent: int
     """With a finding that is about dependence."""
     processes: int
-
-    def share(self, name: str) -> str:
-        return str(Share(getattr(self, name), self.draws))
 
 
 DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})
@@ -174,15 +153,3 @@ def counted(gpu: Gpu, draws: int) -> Count:
         dependent=sum(any(finding.code in DEPENDENT for finding in one.findings) for one in found),
         processes=sum(one.processes for one in found),
     )
-
-
-def table(draws: int, advance: Callable[[str], None]) -> str:
-    """The rates as a Markdown table, each with its standard error."""
-    columns = ("power-capped GPU", "true change", "slower", "faster", "equivalent", "no verdict", "dependence named")
-    rows = []
-    for scene, (gpu, truth) in SCENES.items():
-        found = counted(gpu, draws)
-        shares = map(found.share, ("slower", "faster", "equivalent", "refused", "dependent"))
-        rows.append([scene, truth, *shares, f"{found.processes / draws:.2f}"])
-        advance(scene)
-    return markdown([*columns, "processes"], rows)

@@ -65,16 +65,7 @@ class Share:
 Rule = Callable[[PairedTimes], Direction]
 
 
-@dataclass(frozen=True)
-class Said:
-    """What all rules say of one record."""
-
-    directions: dict[str, Direction]
-    equivalent: bool
-    """By our verdict: the others do not know the word."""
-
-
-def say(pair: PairedTimes) -> Said:
+def say(pair: PairedTimes) -> dict[str, Direction]:
     """Our verdict, with everything that `kernelgate compare` computes, and beside it what the usual rules say."""
     stored = record({"head": pair.base}) if pair.stored else None
     measured = record({"head": pair.head} if pair.stored else pair.sides)
@@ -83,7 +74,7 @@ def say(pair: PairedTimes) -> Said:
     direction = verdict.cases[0].direction if verdict.cases else Direction.NONE
     blocks = {Outcome.REGRESSED: Direction.SLOWER, Outcome.IMPROVED: Direction.FASTER}
     ours = {"kernelgate, direction": direction, "kernelgate, gate": blocks.get(verdict.verdict, Direction.NONE)}
-    return Said({**ours, **{name: rule(pair) for name, rule in USUAL.items()}}, verdict.verdict is Outcome.EQUIVALENT)
+    return {**ours, **{name: rule(pair) for name, rule in USUAL.items()}}
 
 
 def record(*cases: Mapping[str, Sequence[Array]]) -> RunRecord:
@@ -163,7 +154,6 @@ USUAL: dict[str, Rule] = {
     "intervals + U test + delta": overlap,
     "U test alone": mann_whitney,
     "medians, 3%": threshold(3),
-    "medians, 10%": threshold(10),
     "nvbench-compare": nvbench,
     "asv, factor 1.01": asv(1.01),
 }

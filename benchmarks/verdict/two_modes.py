@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.tables import markdown
 from benchmarks.verdict.records import POLICY, SEED, Generator, PairedTimes, record
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
@@ -64,16 +63,3 @@ def counted(modes: Jumps, draws: int) -> dict[str, float]:
         "equivalent": sum(one.verdict is Outcome.EQUIVALENT for one in found) / draws,
         "refused": sum(bool(one.disqualifying) for one in found) / draws,
     }
-
-
-def table(draws: int) -> str:
-    """The rates as a Markdown table: in each cell direction / equivalent / no verdict, in percent."""
-    rows = []
-    for kind, modes in KINDS.items():
-        for share in SHARES:
-            found = [counted(modes(distance, share), draws) for distance in DISTANCES]
-            cells = [" / ".join(f"{100 * one[key]:.1f}" for key in one) for one in found]
-            rows.append([kind, f"{100 * share:.0f}%", *cells])
-    worst = 100 * 0.5 / math.sqrt(draws)
-    text = markdown(["modes", "slow, of the base", *(f"{100 * distance:g}%" for distance in DISTANCES)], rows)
-    return f"{text}\n\nStandard error of a figure: at most {worst:.1f} points ({draws} records each)."

@@ -1,4 +1,4 @@
-"""How likely each commit is the culprit: docs/bisect.md has the model.
+"""How likely each commit is the culprit.
 
 In process p the log time of commit i is m(p) + δ [i ≥ c] + u(i) + b(p, i): what the process does to all of them, the
 effect δ of the culprit c, what the commit itself does beside that, and chance. All but c and how large chance is are

@@ -300,7 +300,7 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 @history.command()
 @click.option("-o", "--output", type=PATH, required=True, help="A folder.")
 @release_option
-@click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history-site.md).")
+@click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history.md).")
 @answers(facts.WrittenSite)
 @click.pass_obj
 def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:

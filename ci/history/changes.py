@@ -192,7 +192,7 @@ def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -
 # ---- a ramp ----------------------------------------------------------------------------------------------------------
 #
 # Level, an even rise or fall, and level again. It and the steps are compared by their misfit, to which each free number
-# adds log n (Schwarz 1978).
+# adds log n (Schwarz 1978, Annals of Statistics 6).
 
 
 @dataclass(frozen=True)

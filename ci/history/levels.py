@@ -1,4 +1,4 @@
-"""The level of a series of nights, and how likely it changed between two of them: docs/history-detection.md.
+"""The level of a series of nights, and how likely it changed between two of them: docs/history.md.
 
 A hidden Markov model on a grid of levels. Before each night the level stays or, rarely, jumps; a night shows the level
 with an error that its own standard error and a spread between nights explain, unless it is a bad one, which may show
@@ -6,6 +6,9 @@ anything. The spread is not known: it is one of a few, each with a probability. 
 are exact (forward and backward, Rabiner 1989), so that a change has a probability and its place an interval, as of a
 product partition (Barry and Hartigan 1993; online: Adams and MacKay 2007). Nights may be like the one before: how much
 of what a night is off the next one has as well is not known either, and is one of a few shares.
+
+Rabiner: A tutorial on hidden Markov models, Proceedings of the IEEE 77. Barry, Hartigan: A Bayesian analysis for change
+point problems, JASA 88. Adams, MacKay: Bayesian online changepoint detection.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kernelgate.ci.judge.prior import BASELINE_APART_PCT
 DAY = len("2026-11-22")
 STALE_DAYS: Final = 90
 """A stored baseline that is older is called stale, as is one of another GPU, driver, torch, CUDA or clock policy: the
-comment says so, and how to renew it (docs/baselines.md)."""
+comment says so, and how to renew it (docs/history.md)."""
 YEAR_DAYS: Final = 365
 """Nobody knows what became of a machine in more."""
 

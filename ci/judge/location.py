@@ -1,7 +1,8 @@
 """One process's samples: where they lie, how far base and head are apart in them, how much rounds that are alike widen
 that, and what the clock's step does.
 
-docs/statistics.md has the model and its sources. Changes are natural logarithms of time ratios, positive: slower.
+docs/statistics.md has the model and its sources; Silverman 1986 is Density estimation for statistics and data analysis.
+Changes are natural logarithms of time ratios, positive: slower.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Which times a stored baseline may take over: it improves by itself, case by case, and worsens only where that was
-accepted. docs/baselines.md has the rules, and what `best` and `release` beside it are.
+accepted. docs/history.md has the rules, and what `best` and `release` beside it are.
 """
 
 from __future__ import annotations

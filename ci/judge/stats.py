@@ -2,6 +2,10 @@
 
 location.py is about one process. Changes are natural logarithms of time ratios throughout (positive: slower), so that
 swapping the sides negates them.
+
+Beyond the page's sources: Cliff 1993, Psychological Bulletin 114; Cochran 1954, Biometrics 10; Hartung and Knapp 2001,
+Statistics in Medicine 20; Price and Bonett 2001, Journal of Statistical Computation and Simulation 68; Smyth 2004,
+Statistical Applications in Genetics and Molecular Biology 3.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Profiling(PolicySection):
 
 
 class ChangeRules(PolicySection):
-    """Changes over time, in the nightly series of docs/history-detection.md."""
+    """Changes over time, in the nightly series of docs/history.md."""
 
     gpu_seconds_a_night: Annotated[float, between(0.0, 86_400.0)] = 600.0
     """What comparisons may take of the GPU in a night."""

@@ -1,4 +1,4 @@
-"""The targets of docs/history-detection.md, on the labelled series that are kept."""
+"""The targets of docs/history.md, on the labelled series that are kept."""
 
 from __future__ import annotations
 

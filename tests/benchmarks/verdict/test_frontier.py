@@ -22,7 +22,7 @@ def after(processes: int, shares: list[float]) -> float:
 def test_the_page_has_what_was_kept() -> None:
     page = (frontier.ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     begin, end = (f"<!-- benchmark-frontier: {which} -->" for which in ("begin", "end"))
-    assert page.partition(begin)[2].partition(end)[0].strip() == frontier.tables(KEPT)
+    assert page.partition(begin)[2].partition(end)[0].strip() == frontier.table(KEPT)
 
 
 @pytest.mark.parametrize(
