@@ -16,6 +16,7 @@ from statistics import median
 from kernelgate.bench import record
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Mark
+from kernelgate.ci.github import command
 from kernelgate.ci.policy import policy
 from kernelgate.ci.report.build import reported
 from tests import docs_code
@@ -27,10 +28,10 @@ WRITE = os.environ.get("KERNELGATE_GOLDEN") == "write"
 
 
 def example() -> str:
-    """The comment of the paired comparison that the page shows, without the hidden marker."""
+    """Of the comment of the paired comparison what the page shows: everything above what is folded."""
     path = Path("tests/data/cards/swiglu_slower.json")
     said = reported(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path)).report
-    return render.comment(said).replace(render.MARKER, "").strip()
+    return render.comment(said).split("<details>")[0].strip()
 
 
 def test_the_comment_is_real() -> None:
@@ -44,6 +45,26 @@ def test_the_comment_is_real() -> None:
 def test_every_mark_is_explained() -> None:
     text = PAGE.read_text(encoding="utf-8").split("\n## ")[1]
     assert {mark.emoji for mark in Mark} <= set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE)) | {"mark", "---"}
+
+
+def test_every_message_is_one_that_the_code_says() -> None:
+    section = PAGE.read_text(encoding="utf-8").split("\n## Messages\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "ci").rglob("*.py"))
+    said = re.sub(r'"\s*\n\s*f?"', "", code).casefold()
+    parts = {part.strip(" :,") for message in messages for part in message.casefold().split("…")}
+    assert {part for part in parts if part not in said} == set()
+
+
+def test_every_command_of_a_comment_is_one() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    shown = [
+        line.replace("[CASE…]", "c").replace("[BAD]", "b") for line in re.findall(r"(/kernelgate \w[^`\n]*)", text)
+    ]
+    parsed = [command.parse(line) for line in shown]
+    assert [line for line, one in zip(shown, parsed, strict=True) if one is None or one.fault] == []
+    assert {one.verb for one in parsed if one} == set(command.VERBS)
 
 
 def test_every_command_and_make_target_exists() -> None:

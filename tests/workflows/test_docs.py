@@ -1,4 +1,4 @@
-"""What docs/security.md, docs/install.md and docs/runner.md say of the workflows is so."""
+"""What docs/security.md and docs/install.md say of the workflows is so."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tests.workflows.faults import CALLED
 from tests.workflows.language import Language
 from tests.workflows.test_workflows import ZIZMOR, tool
 
-SECURITY, INSTALL, RUNNER = (
-    (ROOT / "docs" / name).read_text("utf-8") for name in ("security.md", "install.md", "runner.md")
-)
+SECURITY, INSTALL = ((ROOT / "docs" / name).read_text("utf-8") for name in ("security.md", "install.md"))
 WORKFLOWS = workflows()
 CALLER = ROOT / "docs/caller"
 CALLERS = {
@@ -64,3 +62,13 @@ def test_the_policy_that_the_install_page_shows_is_ours() -> None:
     [shown] = re.findall(r"```toml\n(.*?)```", INSTALL, re.DOTALL)
     ours = (ROOT / ".ci/kernelgate.toml").read_text("utf-8")
     assert tomllib.loads(shown)["measure"]["gpus"] == tomllib.loads(ours)["measure"]["gpus"]
+
+
+def test_the_security_page_names_each_job_that_may_write() -> None:
+    """Callers of other workflows pass on what these ask for."""
+    rows = re.findall(r"^\| (\*\w+\*(?:, \*\w+\*)*) \|.*\| (.+) \|$", SECURITY, re.MULTILINE)
+    told = {name: held != "nothing" for names, held in rows for name in re.findall(r"\w+", names)}
+    jobs = {name: job for each in WORKFLOWS.values() for name, job in each.jobs.items() if "uses" not in job}
+    assert told.keys() <= jobs.keys()
+    writing = {name for name, job in jobs.items() if "write" in job["permissions"].values()}
+    assert {name for name, writes in told.items() if writes} == writing
