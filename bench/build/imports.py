@@ -11,13 +11,15 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kernelgate.bench.build.sources import Package
 
 COMPUTED = frozenset({"import_module", "__import__", "iter_modules", "walk_packages"})
 """What imports modules by names that are no words of the source."""
 OF_ITSELF = frozenset({"__package__", "__name__", "__path__"})
+KEPT = 4096
+"""Files whose reading is remembered: of two commits, and for several cards, most are the same."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def followed(files: Mapping[str, bytes], spec: Package, card: bytes) -> Followed
     everything = Followed(frozenset(files))
     try:
         walk = _Walk({name: data for name, data in files.items() if name.endswith(".py")}, spec.root)
-        for start in _starts(ast.parse(card), spec):
+        for start in _starts(card, spec):
             walk.reach(*start)
         beside = walk.beside()
     except (_UnreadableError, SyntaxError, ValueError, RecursionError):
@@ -56,7 +58,7 @@ class _UnreadableError(Exception):
     pass
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Module:
     name: str
     path: str
@@ -66,38 +68,46 @@ class _Module:
     def is_package(self) -> bool:
         return self.path.endswith("/__init__.py")
 
-    @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.source)
-
-    @cached_property
-    def imports(self) -> list[tuple[str, str | None, str | None]]:
-        """Module, the name that is taken from it, and what that is called here; without names the module itself."""
-        found: list[tuple[str, str | None, str | None]] = []
-        package = self.name if self.is_package else self.name.rpartition(".")[0]
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                found += [(alias.name, None, None) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-                base = ".".join([*above, *([node.module] if node.module else [])])
-                found += [(base, alias.name, alias.asname or alias.name) for alias in node.names]
-        return found
+    @property
+    def imports(self) -> tuple[tuple[str, str | None, str | None], ...]:
+        return _imports(self.source, self.name if self.is_package else self.name.rpartition(".")[0])
 
     def computed(self, root: str) -> Iterator[str]:
         """Beginnings of the names of modules of the package that it imports by computed names."""
-        nodes = list(ast.walk(self.tree))
-        variables = {node.id for node in nodes if isinstance(node, ast.Name)}
-        names = variables | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        names |= {name for _, name, _ in self.imports if name}
-        if not names & COMPUTED:
-            return
-        later = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
-        said = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in later)
-        words = [node.value for node in said if isinstance(node.value, str)]
-        if variables & OF_ITSELF or any(word.startswith(".") for word in words):
+        of_itself, words = _computed(self.source)
+        if of_itself:
             yield self.name if self.is_package else self.name.rpartition(".")[0]
         yield from (word for word in words if word == root or word.startswith(f"{root}."))
+
+
+@lru_cache(KEPT)
+def _imports(source: bytes, package: str) -> tuple[tuple[str, str | None, str | None], ...]:
+    """Module, the name that is taken from it, and what that is called here; without names the module itself. `package`:
+    that relative imports start from."""
+    found: list[tuple[str, str | None, str | None]] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, None, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found += [(base, alias.name, alias.asname or alias.name) for alias in node.names]
+    return tuple(found)
+
+
+@lru_cache(KEPT)
+def _computed(source: bytes) -> tuple[bool, tuple[str, ...]]:
+    """Of a module that imports by computed names, whether these may begin with its own, and the words that it has."""
+    nodes = list(ast.walk(ast.parse(source)))
+    variables = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names = variables | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    if not names & COMPUTED:
+        return False, ()
+    later = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
+    said = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in later)
+    words = tuple(node.value for node in said if isinstance(node.value, str))
+    return bool(variables & OF_ITSELF) or any(word.startswith(".") for word in words), words
 
 
 @dataclass
@@ -170,12 +180,11 @@ class _Walk:
         return found - self.whole - self.parents
 
 
-def _starts(card: ast.Module, spec: Package) -> Iterator[tuple[str, str | None]]:
+def _starts(card: bytes, spec: Package) -> Iterator[tuple[str, str | None]]:
     """What the card imports of the package, and what its call takes from the one that it is handed."""
-    own = _Module("", "card.py", b"")
-    own.tree = card
-    yield from ((source, taken) for source, taken, _ in own.imports)
-    calls = [node for node in ast.walk(card) if isinstance(node, ast.FunctionDef) and node.name == "call"]
+    yield from ((source, taken) for source, taken, _ in _imports(card, ""))
+    tree = ast.parse(card)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call"]
     if not calls or len(calls[0].args.args) < 2:
         raise _UnreadableError
     handed = calls[0].args.args[1].arg
@@ -205,6 +214,7 @@ def _chain(node: ast.AST, handed: str) -> str:
     return ".".join(reversed(names)) if _is(node, handed) else ""
 
 
+@lru_cache(KEPT)
 def _code(name: str, source: bytes) -> bytes:
     """A file without comments, where it is Python that can be read."""
     try:
@@ -213,6 +223,7 @@ def _code(name: str, source: bytes) -> bytes:
         return source
 
 
+@lru_cache(KEPT)
 def _top(source: bytes) -> bytes:
     """What importing a module can do to others, without comments."""
     tree = ast.parse(source)
