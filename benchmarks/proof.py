@@ -1,0 +1,106 @@
+"""Writes docs/proof.md: commits of other projects, what their authors claim, and what each tool says of the samples.
+
+The records in tests/data/pairs were measured by `kernelgate try`, each commit against its parent. The other tools see
+the very samples of the first process, in which base and head were timed in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from scipy.stats import mannwhitneyu
+
+from benchmarks.tables import markdown
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge.case import CaseVerdict
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "proof.md"
+DATA = ROOT / "tests" / "data" / "pairs"
+BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
+ALPHA = 0.05
+"""benchstat's."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    name: str
+    """Of the record."""
+    commit: str
+    what: str
+    claim: str
+
+
+PAIRS = (
+    Pair("tvd", "Liger-Kernel 5c9cecc8", "total variation distance", "1.7 times as fast (−41%), H100"),
+    Pair("swiglu", "Liger-Kernel 11702da9", "SwiGLU", "no change when called eagerly, H100"),
+    Pair("add_rms_norm_backward", "Liger-Kernel b7025a70", "fused add and RMSNorm, backward", "up to 70% faster, H100"),
+)
+
+
+def text() -> str:
+    rows = [row for pair in PAIRS for row in _rows(pair, record.read(DATA / f"{pair.name}.json"))]
+    header = (
+        "commit",
+        "case",
+        "its authors",
+        "kernelgate",
+        "median of do_bench",
+        "benchstat",
+        "nvbench-compare",
+        "GPU",
+    )
+    return markdown(header, rows, numbers=False)
+
+
+def _rows(pair: Pair, made: RunRecord) -> list[list[str]]:
+    verdict = judge(made, Policy())
+    seconds = sum(cost.gpu_seconds for cost in made.costs) if made.costs else 0.0
+    labels = {case.key: case.label for case in made.cases}
+    of = [f"{pair.what}, {labels[one.key]}" for one in verdict.cases]
+    return [
+        [pair.commit, case, pair.claim, _ours(one), *_others(made, one), f"{seconds:.0f} s"]
+        for case, one in zip(of, verdict.cases, strict=True)
+    ]
+
+
+def _ours(one: CaseVerdict) -> str:
+    if one.change_pct is None or one.interval_pct is None:
+        return one.status.name.lower()
+    low, high = one.interval_pct
+    return f"{one.status.name.lower()}: {one.change_pct:+.1f}% [{low:+.1f}, {high:+.1f}]"
+
+
+def _others(made: RunRecord, one: CaseVerdict) -> tuple[str, str, str]:
+    timing = next(
+        timing
+        for process in made.processes
+        for timing in process.timings
+        if process.role == "paired" and (timing.card, timing.case) == (one.key.card, one.key.id)
+    )
+    base, head = (np.asarray(timing.samples_us[side]) for side in ("base", "head"))
+    change = 100 * (median(head) / median(base) - 1)
+    certain = mannwhitneyu(base, head).pvalue < ALPHA
+    mean = head.mean() / base.mean() - 1
+    noise = min(float(one.std() / one.mean()) for one in (base, head))
+    same = "same" if abs(mean) <= noise else "fast" if mean < 0 else "slow"
+    return (
+        f"{change:+.1f}%",
+        f"{change:+.1f}%" if certain else "~",
+        f"{same} ({100 * mean:+.1f}%, noise {100 * noise:.1f}%)",
+    )
+
+
+def main() -> None:
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{text()}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
