@@ -397,7 +397,7 @@ def fuzz(
         with worker_pool() as workers:
             workers.prepare({WORKER: 1})  # it loads torch while another process has the device
             machine = environment.describe()
-            done = fuzz_all(about, asked, machine, workers)
+            done = fuzz_all(about, asked, machine, workers, goes_on=True)
         head = about[0].sides.head
         made = record.RunRecord(
             run=run_identity(about[0].sides.base, head),
@@ -410,17 +410,29 @@ def fuzz(
 
 
 def fuzz_all(
-    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, workers: WorkerPool | None = None
+    about: Sequence[Compared],
+    asked: FuzzOptions,
+    machine: record.Environment,
+    workers: WorkerPool | None = None,
+    goes_on: bool = False,
 ) -> tuple[record.Check, ...]:
+    """`goes_on`: past a card that cannot be fuzzed at all, whose check then says why."""
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = by_card(asked.ids, [one.card.name for one in about])
-    return tuple(
-        fuzzing.run(
-            one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers), one.sides.base
-        )
-        for one in about
-        if one.card.name in wanted
-    )
+    done: list[record.Check] = []
+    for one in about:
+        name, how = one.card.name, (asked.limits, workers)
+        if name not in wanted:
+            continue
+        try:
+            done.append(fuzzing.run(one.sides.head, one.card, seed, machine, wanted[name], how, one.sides.base))
+        except UsageError:
+            raise
+        except KernelgateError as error:
+            if not goes_on or len(about) == 1:
+                raise
+            done.append(fuzzing.skipped(str(error), name).model_copy(update={"unjudged": 1}))
+    return tuple(done)
 
 
 def soak(

@@ -235,6 +235,8 @@ class Check(Model):
     asked: Count | None = None
     run: Count | None = None
     failed: Count | None = None
+    unjudged: Count | None = None
+    """Cases that the card itself could not make, or judge; of a fuzz list."""
     seed: Whole | None = None
     tolerance: Tolerance | None = None
     """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""

@@ -144,6 +144,8 @@ def run(
             setup = Setup(plan.environment, plan.how, processes)
             _time(plan, setup, growing, undecided)
             _witness(plan, setup, growing)
+            if setup.verifier is not None:  # it holds memory of the device, which is not to be had twice
+                setup.verifier.worker.__exit__()
     except BaseException as error:
         if growing.record.processes:
             growing.end("failed" if isinstance(error, KernelgateError) else "cancelled")
