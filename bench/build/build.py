@@ -25,7 +25,7 @@ from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_once, target_of
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CannotCompileError, CompileError, OutputError, UsageError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError, OutputError, UsageError
 from kernelgate.bench.record import CompilerWarning
 from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.progress import say, track
@@ -152,6 +152,17 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     seconds = time.monotonic() - start
     on_cpu_alone = MachineCode((), "it was compiled for the CPU alone")
     code = machine_code.facts(work / LIBRARY) if how.targets else on_cpu_alone
+    tools = how.toolchain
+    linked_with = (
+        *how.sources.spec.flags,
+        tools.torch.version,
+        tools.gxx_version,
+        tools.cuda.version if tools.cuda else "",
+    )
+    objects = [work / TREE / f"{unit}.o" for unit in how.units]
+    device = dict[str, str]()
+    with suppress(KernelgateError):  # without cuobjdump nothing is known to be the same
+        device = machine_code.device_digests(work / LIBRARY) if how.targets else {}
     return Manifest(
         card=how.sources.card,
         binding=how.sources.binding,
@@ -166,6 +177,8 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
+        host=machine_code.host_digest(objects, how.namespace, linked_with),
+        code={target: {"": digest} for target, digest in device.items()},
         sources=files_by_target(how.sources, how.targets),
     )
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kernelgate.bench.build import archs, machine_code
+from kernelgate.bench.build import archs, elf, machine_code
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
@@ -43,6 +43,8 @@ same for every build. Unlike the current folder, a package cannot change it; and
 was changed, has none."""
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
+UNSEEN = re.compile(rb"(?<!\bre)\.compile\b|\b(?:ASTSource|CompiledKernel|JITFunction)\b")
+"""In sources that launch, or may launch, kernels past `kernel[grid](…)`, where the build does not see them."""
 READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTXAS_OPTIONS|NVPTX_ENABLE_DUMP")
 """Variables of the environment, when it compiles."""
 RISKY = 64
@@ -101,6 +103,9 @@ class Compiled(Message):
     imports: tuple[str, ...] = ()
     """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
+    launched: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By target and timed case, as "sm_90/ID", all that its call launches, in order: folders of the cache. A case
+    is not there where what it launches may depend on more than the build sees."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
@@ -118,8 +123,9 @@ def build_package(
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
     asked = (archs.asked() or archs.at_hand()) if triton else ()
     targets = tuple(map(archs.sm, sorted({(target[0], target[1]) for target in asked})))
+    counted = followed(sources, spec, card.file.read_bytes())
     decisive = {  # the card decides for which cases kernels are compiled
-        "files": followed(sources, spec, card.file.read_bytes()).digests(sources),
+        "files": counted.digests(sources),
         "card": [card.name, card.sha256],
         "package": spec.name,
         "manifest": sorted(Manifest.model_fields),
@@ -127,7 +133,9 @@ def build_package(
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
-    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+    key = _digest(decisive)[:32]
+    of_host = {**decisive, "files": counted.digests(sources, host=True)}
+    follows = not any(UNSEEN.search(sources[name]) for name in counted.whole)
 
     def make(work: Path) -> Manifest:
         build_cache.write_all(work / PACKAGE, sources)
@@ -152,6 +160,8 @@ def build_package(
             sha256=content_digest(work, "package"),
             kernels=code.kernels,
             facts_missing=code.missing,
+            host=_digest(of_host),
+            code=_code(work / CACHE, made) if follows else {},
         )
 
     return build_cache.cached(key, make).of_commit(sha)
@@ -200,6 +210,7 @@ def compile_package(request: CompileRequest, targets: Sequence[str | None], limi
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
         kernels=tuple(kernel for report in reports for kernel in report.kernels),
+        launched=dict(pair for report in reports for pair in report.launched.items()),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
 
@@ -239,6 +250,25 @@ def _kind(trial: Trial) -> tuple[object, ...]:
         elif axis not in (DISTRIBUTION, WAY):
             kinds[axis] = 0.0 if isinstance(value, float) else value
     return (*sorted(kinds.items()), trial.way == OFFSET)
+
+
+def _digest(parts: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
+    """By target and timed case, a digest of all that a call launches: machine code, and how Triton launches it."""
+    code: dict[str, dict[str, str]] = {}
+    for launched, entries in made.launched.items():
+        target, _, case = launched.partition("/")
+        code.setdefault(target, {})[case] = _digest({"launched": [_launched(cache / entry) for entry in entries]})
+    return code
+
+
+def _launched(entry: Path) -> list[object]:
+    [cubin] = entry.glob("*.cubin")
+    told = json.loads(cubin.with_suffix(".json").read_bytes())
+    return [elf.digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
 
 
 def finish(cache: Path) -> None:

@@ -176,7 +176,9 @@ def bench(
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
     every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
-    chosen = tuple(one for one in every if one.card.name not in left_out)
+    differing = tuple(one for one in every if one.card.name not in left_out)
+    same = commit.SameCode() if asked.same else commit.same_code(about, differing, machine)
+    chosen = tuple(one for one in differing if one not in same.left_out)
     seed = new_seed() if asked.seed is None else asked.seed
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
@@ -188,11 +190,12 @@ def bench(
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
     run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash})
-    skeleton = skeleton.model_copy(update={"run": run, "expected": planned, "checks": done})
+    skeleton = with_same_code(skeleton.model_copy(update={"run": run, "expected": planned, "checks": done}), same)
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
-        say("base and head are the same library: nothing is measured; --same measures it all the same")
+        of = "machine code" if same.left_out else "library"
+        say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
@@ -230,6 +233,14 @@ def accuracy_alone(
     return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
 
 
+def with_same_code(skeleton: record.RunRecord, same: commit.SameCode) -> record.RunRecord:
+    """The record with the cases that are not run, and what is to be known of them."""
+    for note in same.notes:
+        say(f"{note.card}: {note.text}")
+    cases = tuple(one.recorded for one in same.left_out)
+    return skeleton.model_copy(update={"cases": cases, "notes": (*skeleton.notes, *same.notes)})
+
+
 def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunRecord:
     """A record of nothing yet: cards, builds, and what a reader must know of them."""
     notes = [note for one in about for note in one.notes]
@@ -242,7 +253,7 @@ def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunR
         run=run_identity(base, about[0].sides.head),
         environments=(machine,),
         cards=tuple(one.recorded for one in about),
-        builds=tuple(build for one in about for build in built.build_records(one.sides)),
+        builds=tuple(build for one in about for build in built.build_records(one.sides, machine.device)),
         notes=tuple(notes),
     )
 

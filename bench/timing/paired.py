@@ -306,7 +306,7 @@ def _processes_of(current: RunRecord, part: CardPlan, roles: tuple[record.Role, 
 
 
 def process_count(record_: RunRecord) -> int:
-    return min((len(case.processes) for case in record.timed_cases(record_)), default=0)
+    return min((len(case.processes) for case in record.timed_cases(record_) if case.processes), default=0)
 
 
 def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
@@ -316,7 +316,7 @@ def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
         "environments": (plan.environment,),
         "cards": tuple({**timed, **{card.name: card for card in skeleton.cards}}.values()),
         "builds": (*others, *builds(plan)),
-        "cases": plan.cases,
+        "cases": (*plan.cases, *skeleton.cases),  # those of the skeleton are not run
         "processes": (),
     }
     growing = Growing(skeleton.model_copy(update=parts), path)
@@ -349,7 +349,7 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     now = {(one.card, one.side): one.library_sha256 for one in builds(plan)}
     if before != now:
         reasons.append("it was measured with other libraries")
-    if [case.key for case in old.cases] != [case.key for case in plan.cases]:
+    if [case.key for case in old.cases][: len(plan.cases)] != [case.key for case in plan.cases]:
         here = {case.card for case in plan.cases}
         names = (case.id if case.card in here else f"{case.id} of {case.card or 'no card'}" for case in old.cases)
         reasons.append(f"it holds other cases ({', '.join(names) or 'none'})")
@@ -361,4 +361,4 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
-    return tuple(build for part in plan.parts for build in build_records(part.sides))
+    return tuple(build for part in plan.parts for build in build_records(part.sides, plan.environment.device))

@@ -175,12 +175,15 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
     machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
-    touched = [one for one in about if not one.same]
+    touched = [one for one in about if not one.is_one(machine)]
+    every = commit.select_cases([one for one in about if not one.same], environment.kind(machine), None, rules.cases)
+    same = commit.same_code(about, every, machine)
+    begun = verbs.with_same_code(begun, same)
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    chosen = commit.select_cases(touched, environment.kind(machine), None, rules.cases)
-    profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
+    chosen = [one for one in every if one not in same.left_out]
+    profiled = list({one.card.name: _profiled(one, rules, same.left_out) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({**process.FIRST, accuracy.WORKER: 1})
@@ -191,8 +194,9 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
-def _profiled(case: ChosenCase, rules: MeasuringRules) -> ChosenCase:
-    return case if rules.cases else ChosenCase(case.card, case.card.target)
+def _profiled(case: ChosenCase, rules: MeasuringRules, left_out: Sequence[ChosenCase]) -> ChosenCase:
+    target = ChosenCase(case.card, case.card.target)
+    return case if rules.cases or target in left_out else target
 
 
 def _checked_and_timed(
@@ -210,6 +214,9 @@ def _checked_and_timed(
     begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, workers)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
+        return begun
+    if not chosen and begun.cases:
+        say("the machine code of every case is the same on both sides: speed is not measured")
         return begun
     if not chosen:
         cpu = environment.kind(machine) == "cpu"
@@ -231,6 +238,8 @@ def _checked_and_timed(
     sources = {one.card.name: one.source for one in touched}
     planned = [one for one in chosen if sources[one.card.name] != "head"]
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
+    if expected:
+        expected = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
     begun = begun.model_copy(update={"expected": expected})
     most = rules.policy.processes.limit
     how = process.Measuring(seed, **rules.policy.timing.model_dump())

@@ -71,8 +71,11 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
     """Which cards were not compared and why, and whose own card judged them: in the order in which readers need it."""
     timed = {case.case.card for case in cards.compared(record) if case.processes}
     if timed:  # where nothing at all was compared, the first line of the report says it
-        for card in sorted(cards.same_library(record) - timed):
+        noted = {note.card for note in cards.notes(record, cards.SAME_CODE)}
+        for card in sorted(cards.same_library(record) - timed - noted):
             yield (Mark.NONE, _of(record, card, "base and head are the same library, not measured."))
+    for note in (*cards.notes(record, cards.SAME_CODE), *cards.notes(record, cards.HOST_CHANGED)):
+        yield (Mark.NONE, _of(record, note.card or "", f"{visible(note.text)}."))
     libraries = {(build.card, build.side): build.library_sha256 for build in record.builds if build.library_sha256}
     for card, side in sorted(libraries):
         if side == "head" and card in timed and libraries[card, side] == libraries.get((card, "base")):
@@ -89,7 +92,7 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
 
 def said(record: RunRecord) -> frozenset[Note]:
     """The notes that `of_cards` puts into words of its own."""
-    codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE}
+    codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE, cards.SAME_CODE, cards.HOST_CHANGED}
     if cards.same_library(record):
         codes.add(cards.SAME_LIBRARY)
     return frozenset(note for note in record.notes if note.code in codes)
