@@ -36,6 +36,8 @@ MAX_SHOWN = 400
 MAX_LOG = 64 << 20
 """… of at most so many characters."""
 CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10)/cuda/[^>"\n]+)', re.MULTILINE)
+FIRST_STABLE = (2, 11)
+"""The first torch with a stable ABI that libraries are compiled for."""
 CUDA_TORCH = "c10/cuda/impl/cuda_cmake_macros.h"
 """What those headers include, and a torch that is built for the CPU lacks."""
 TREE = "tree"
@@ -52,7 +54,8 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     """
     tools = toolchain.find()
     wanted, installed = sources.spec.torch, tools.torch.version
-    if sources.binding == "pybind" and wanted is None:  # it is of one torch, whatever the card says
+    old = tuple(map(int, installed.split(".")[:2])) < FIRST_STABLE
+    if wanted is None and (sources.binding == "pybind" or old):  # it is of one torch, whatever the card says
         sources = replace(sources, spec=sources.spec.of_torch(installed))
     if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
         raise CannotCompileError(

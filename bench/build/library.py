@@ -23,6 +23,7 @@ from kernelgate.bench.build.machine_code import with_occupancy
 from kernelgate.bench.build.sources import Binding
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
+from kernelgate.bench.system import interpreter
 
 LIBRARY = "kernel.so"
 MANIFEST = "library.json"
@@ -91,6 +92,8 @@ class Library:
     manifest: Manifest
     cached: bool
     card_file: Path | None = None
+    python: Path = field(default_factory=interpreter.current)
+    """Which loads it."""
 
     @property
     def path(self) -> Path:
@@ -107,11 +110,14 @@ class Library:
         return replace(self, manifest=self.manifest.model_copy(update={"sha": sha}))
 
     def same_as(self, other: Library) -> bool:
-        """Whether nothing that is measured differs: the card, and the sources with their recipe, or their binary.
+        """Whether nothing that is measured differs: the Python, the card, and the sources with their recipe, or their
+        binary.
 
         Other sources may compile to the same bytes, such as where a comment changed.
         """
         mine, others = self.manifest, other.manifest
+        if self.python != other.python:
+            return False
         return mine.card_sha256 == others.card_sha256 and (mine.key == others.key or mine.sha256 == others.sha256)
 
 
@@ -138,6 +144,8 @@ class Sides:
         if self.base is None or self.base.same_as(self.head):
             return None
         old, new = self.base.manifest, self.head.manifest
+        if self.base.python != self.head.python:
+            return "each runs in a Python of its own"
         if new.binding == "installed":
             return "each is what the project built itself, under one name"
         if new.kind == "package":
@@ -286,6 +294,7 @@ def build_record(library: Library, side: record.Side, device: record.Device | No
         cached=library.cached,
         targets=manifest.targets,
         library_sha256=manifest.sha256,
+        python=str(library.python),
         host=manifest.host,
         code=code_on(library, device) if device else {},
         kernels=tuple(map(with_occupancy, manifest.kernels)),

@@ -219,7 +219,7 @@ def same_code(compared: Sequence[Compared], cases: Sequence[ChosenCase], machine
     left_out: list[ChosenCase] = []
     notes: list[record.Note] = []
     for one in compared:
-        if one.same or one.sides.base is None:
+        if one.same or one.sides.base is None or one.sides.base.python != one.sides.head.python:
             continue
         base, head = build_records(one.sides, machine.device)[:2]
         own = [case for case in cases if case.card.name == one.card.name]

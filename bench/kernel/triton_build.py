@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from importlib import metadata
 from pathlib import Path
 
 from pydantic import Field
@@ -32,6 +31,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
 from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system import interpreter
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -118,7 +118,7 @@ def build_package(
 ) -> Library:
     """The library of these files, compiled unless the cache holds it, for what TORCH_CUDA_ARCH_LIST asks for, else the
     L4 and the GPU at hand. Raises as compile_package does."""
-    triton = triton_version()
+    triton = interpreter.installed().triton
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
     asked = (archs.asked() or archs.at_hand()) if triton else ()
@@ -165,17 +165,6 @@ def build_package(
         )
 
     return build_cache.cached(key, make).of_commit(sha)
-
-
-def triton_version() -> str | None:
-    """The installed Triton, such as "3.9.0-1f0c8d2e9a7b"; None without one. It ends in a hash of its files, for Triton
-    finds in a cache what the very same files compiled: a wheel for another version of Python is another Triton."""
-    try:
-        triton = metadata.distribution("triton")
-    except metadata.PackageNotFoundError:
-        return None
-    hashes = sorted(f"{path} {path.hash.value}" for path in triton.files or () if path.hash and "triton" in path.parts)
-    return f"{triton.version}-{hashlib.sha256(' '.join(hashes).encode()).hexdigest()[:12]}"
 
 
 def compile_package(request: CompileRequest, targets: Sequence[str | None], limits: TimeLimits) -> Compiled:

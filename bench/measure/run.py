@@ -35,7 +35,7 @@ from kernelgate.bench.kernel import cards, commit, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
-from kernelgate.bench.system import environment, git, lock
+from kernelgate.bench.system import environment, git, interpreter, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired
@@ -251,11 +251,21 @@ def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunR
     base = next((one.sides.base for one in about if one.sides.base), None)
     return record.RunRecord(
         run=run_identity(base, about[0].sides.head),
-        environments=(machine,),
+        environments=(machine, *_other_pythons(about)),
         cards=tuple(one.recorded for one in about),
         builds=tuple(build for one in about for build in built.build_records(one.sides, machine.device)),
         notes=tuple(notes),
     )
+
+
+def _other_pythons(about: Sequence[Compared]) -> list[record.Environment]:
+    """What is installed for the sides that run in another Python than the one that judges."""
+    pythons = {library.python for one in about for library in one.sides.named.values()} - {interpreter.current()}
+    found = []
+    for number, python in enumerate(sorted(pythons), start=1):
+        with interpreter.using(python):
+            found.append(environment.describe().model_copy(update={"id": str(number)}))
+    return found
 
 
 def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:

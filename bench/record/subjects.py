@@ -73,6 +73,8 @@ class Run(Model):
     """What started it, such as "pull_request"; "try" where two commits of a clone were named."""
     cards: str | None = None
     """The folder, on the machine that measured, of the cards that stood in place of the commits' own."""
+    pythons: tuple[str, ...] = ()
+    """The files of the Pythons that kernels were to run in, where the call named some: one, or base's and head's."""
     base_sha: str | None = None
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""
@@ -129,6 +131,8 @@ class Environment(Model):
     cuda: str | None = None
     triton: str | None = None
     python: str | None = None
+    interpreter: str | None = None
+    """The file of the Python, on the machine that measured."""
     os: str | None = None
     host: str | None = None
     clock_policy: str | None = None
@@ -263,7 +267,7 @@ class Build(Model):
     cached: Flag | None = None
     targets: tuple[str, ...] = ()
     python: str | None = None
-    """The file of the Python that ran it; null in records from before it was kept."""
+    """Which ran it: the `interpreter` of an environment; null in records from before it was kept."""
     library_sha256: str | None = None
     host: str | None = None
     """A digest of what the host runs; null where that is not known."""

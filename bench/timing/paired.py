@@ -313,7 +313,7 @@ def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
     timed = {part.card.name: part.card.recorded for part in plan.parts}
     others = tuple(build for build in skeleton.builds if build.card not in timed)
     parts = {
-        "environments": (plan.environment,),
+        "environments": (plan.environment, *skeleton.environments[1:]),
         "cards": tuple({**timed, **{card.name: card for card in skeleton.cards}}.values()),
         "builds": (*others, *builds(plan)),
         "cases": (*plan.cases, *skeleton.cases),  # those of the skeleton are not run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kernelgate.bench.record import Build, CaseKey, Note, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Build, CaseKey, Environment, Note, RunRecord, TimedCase, timed_cases
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
@@ -49,6 +49,14 @@ def _are_one(base: Build, head: Build) -> bool:
         return True
     pairs = ((base.key, head.key), (base.library_sha256, head.library_sha256))
     return any(was is not None and was == now for was, now in pairs)
+
+
+def pythons(record: RunRecord) -> tuple[Environment, Environment] | None:
+    """Where base and head ran, where that was not in one Python."""
+    known = {one.interpreter: one for one in record.environments if one.interpreter}
+    pairs = {(base.python, head.python) for base, head in _both(record).values() if base.python != head.python}
+    found = [(known[old], known[new]) for old, new in sorted(pairs, key=str) if old in known and new in known]
+    return found[0] if found else None
 
 
 def nothing_differs(record: RunRecord) -> bool:

@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.bench.system import environment, git
+from kernelgate.bench.system import environment, git, interpreter
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import paired, process
@@ -73,6 +73,8 @@ class Compare:
     """None: the working tree."""
     cards: Path | None = None
     """A folder of cards that stand in place of both commits' own, and judge."""
+    head_python: Path | None = None
+    """Which Python the head is built for and runs in, where it is another than the base's."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         try:
-            heads = verbs.libraries(repo, head, None, HowToBuild(cards=asked.cards))
+            with interpreter.using(asked.head_python):
+                heads = verbs.libraries(repo, head, None, HowToBuild(cards=asked.cards))
         except CompileError as error:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt), policy, out)
         except CardError as error:
@@ -131,9 +134,12 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
 
 
-def _called(asked: Compare) -> dict[str, str]:
+def _called(asked: Compare) -> dict[str, object]:
     """What the record says of how it was made, so that commands to repeat it are whole."""
-    cards = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    cards: dict[str, object] = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    if asked.head_python or interpreter.is_named():
+        named = (interpreter.current(), *((asked.head_python,) if asked.head_python else ()))
+        cards["pythons"] = tuple(map(str, named))
     return {"event": TRY, **cards} if asked.head else cards
 
 

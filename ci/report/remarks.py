@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelgate.bench.record import CaseKey, CompilerWarning, Note, RunRecord, TimedProcess, timed_cases
+from kernelgate.bench.record import CaseKey, CompilerWarning, Environment, Note, RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
@@ -69,6 +69,8 @@ def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
 
 def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
     """Which cards were not compared and why, and whose own card judged them: in the order in which readers need it."""
+    if both := cards.pythons(record):
+        yield (Mark.NONE, " Base and head ran in two environments: ", *_changed(*both), ".")
     timed = {case.case.card for case in cards.compared(record) if case.processes}
     if timed:  # where nothing at all was compared, the first line of the report says it
         noted = {note.card for note in cards.notes(record, cards.SAME_CODE)}
@@ -78,7 +80,7 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
         yield (Mark.NONE, _of(record, note.card or "", f"{visible(note.text)}."))
     libraries = {(build.card, build.side): build.library_sha256 for build in record.builds if build.library_sha256}
     for card, side in sorted(libraries):
-        if side == "head" and card in timed and libraries[card, side] == libraries.get((card, "base")):
+        if side == "head" and card in timed and not both and libraries[card, side] == libraries.get((card, "base")):
             words = "base and head compile to the same library, which was timed against itself."
             yield (Mark.SAME, _of(record, card, words))
     yield from _alone(record, verdict)
@@ -88,6 +90,16 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
         what = f"the card of {named}" if named else "a card"
         words = "it was measured by the card of the default branch; the new one counts after the merge."
         yield (Mark.NONE, f" This pull request changes {what}: {words}")
+
+
+INSTALLED = ("python", "torch", "cuda", "triton")
+
+
+def _changed(base: Environment, head: Environment) -> Line:
+    """ "torch 2.13.0 → 2.14.0", of all that differs."""
+    versions = [(name, getattr(base, name), getattr(head, name)) for name in INSTALLED]
+    found = [f"{name} {old or 'none'} → {new or 'none'}" for name, old, new in versions if old != new]
+    return (visible(", ".join(found) or "with the same versions of all that is known of them"),)
 
 
 def said(record: RunRecord) -> frozenset[Note]:

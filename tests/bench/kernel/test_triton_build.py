@@ -28,8 +28,9 @@ from kernelgate.bench.kernel.triton_build import (
     compile_package,
 )
 from kernelgate.bench.kernel.triton_runtime import fill
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker import ROOT, WorkerProcess
+from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
 from tests.processes import alive
 
