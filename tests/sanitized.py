@@ -9,7 +9,8 @@ from kernelgate.bench.check import sanitize
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CheckFinding
 from kernelgate.bench.system import supervise
-from kernelgate.bench.system.worker import ROOT, child_environment
+from kernelgate.bench.system.interpreter import ROOT
+from kernelgate.bench.system.worker import child_environment
 
 
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[CheckFinding, ...]:

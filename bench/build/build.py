@@ -25,7 +25,7 @@ from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_once, target_of
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CannotCompileError, CompileError, OutputError, UsageError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError, OutputError, UsageError
 from kernelgate.bench.record import CompilerWarning
 from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.progress import say, track
@@ -36,6 +36,8 @@ MAX_SHOWN = 400
 MAX_LOG = 64 << 20
 """… of at most so many characters."""
 CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10)/cuda/[^>"\n]+)', re.MULTILINE)
+FIRST_STABLE = (2, 11)
+"""The first torch with a stable ABI that libraries are compiled for."""
 CUDA_TORCH = "c10/cuda/impl/cuda_cmake_macros.h"
 """What those headers include, and a torch that is built for the CPU lacks."""
 TREE = "tree"
@@ -52,7 +54,8 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     """
     tools = toolchain.find()
     wanted, installed = sources.spec.torch, tools.torch.version
-    if sources.binding == "pybind" and wanted is None:  # it is of one torch, whatever the card says
+    old = tuple(map(int, installed.split(".")[:2])) < FIRST_STABLE
+    if wanted is None and (sources.binding == "pybind" or old):  # it is of one torch, whatever the card says
         sources = replace(sources, spec=sources.spec.of_torch(installed))
     if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
         raise CannotCompileError(
@@ -152,6 +155,17 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     seconds = time.monotonic() - start
     on_cpu_alone = MachineCode((), "it was compiled for the CPU alone")
     code = machine_code.facts(work / LIBRARY) if how.targets else on_cpu_alone
+    tools = how.toolchain
+    linked_with = (
+        *how.sources.spec.flags,
+        tools.torch.version,
+        tools.gxx_version,
+        tools.cuda.version if tools.cuda else "",
+    )
+    objects = [work / TREE / f"{unit}.o" for unit in how.units]
+    device = dict[str, str]()
+    with suppress(KernelgateError):  # without cuobjdump nothing is known to be the same
+        device = machine_code.device_digests(work / LIBRARY) if how.targets else {}
     return Manifest(
         card=how.sources.card,
         binding=how.sources.binding,
@@ -166,6 +180,8 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
+        host=machine_code.host_digest(objects, how.namespace, linked_with),
+        code={target: {"": digest} for target, digest in device.items()},
         sources=files_by_target(how.sources, how.targets),
     )
 

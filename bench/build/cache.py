@@ -123,7 +123,7 @@ def _read(entry: Path) -> Library | None:
     known = found.manifest
     if known.kind == "package":
         return found
-    if known.warnings is None or not (entry / SOURCES).is_dir():
+    if known.warnings is None or known.host is None or not (entry / SOURCES).is_dir():
         return None
     if known.facts_missing is None or not known.targets:
         return found

@@ -11,7 +11,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
@@ -26,7 +25,7 @@ from kernelgate.bench.build.recipe import COMPILER_VARIABLES
 from kernelgate.bench.build.sources import CheckOut, Command
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError
-from kernelgate.bench.system import git, supervise
+from kernelgate.bench.system import git, interpreter, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 
@@ -73,7 +72,12 @@ def run_command(
     decisive = {
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         "card": [card, spec.line, spec.package],
-        "python": [sys.version, tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version],
+        "python": [
+            interpreter.installed().words,
+            tools.torch.version,
+            tools.gxx_version,
+            tools.cuda and tools.cuda.version,
+        ],
         "targets": asked,
         "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
     }
@@ -108,9 +112,9 @@ def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:
     out = str((work / PACKAGE).absolute())
     (work / TOOLS).mkdir()
     pip = work / TOOLS / "pip"
-    pip.write_text(PIP.format(python=shlex.quote(sys.executable), out=OUT), encoding="utf-8")
+    pip.write_text(PIP.format(python=shlex.quote(str(interpreter.current())), out=OUT), encoding="utf-8")
     pip.chmod(0o755)
-    folders = (str((work / TOOLS).absolute()), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    folders = (str((work / TOOLS).absolute()), str(interpreter.current().parent), os.environ.get("PATH", ""))
     made = {"PATH": os.pathsep.join(folders), OUT: out, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     given = {ARCH_LIST: targets, **({CUDA_ROOT: str(tools.cuda.nvcc.parent.parent)} if tools.cuda else {})}
     return {**given, **os.environ, **made, "LC_ALL": "C.UTF-8"}
@@ -142,7 +146,9 @@ def _run(
     if code != 0:
         said = next(iter((*errors, *reversed(last))), "it printed nothing")
         if code in NOT_FOUND or said.endswith("No module named pip"):
-            raise CannotCompileError(f"`{spec.line}` cannot be run here: {said}; install it beside {sys.executable}")
+            raise CannotCompileError(
+                f"`{spec.line}` cannot be run here: {said}; install it beside {interpreter.current()}"
+            )
         raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))
     if (wrong := _lacking(work / PACKAGE, spec)) is not None:
         text = f"`{spec.line}` left {wrong}"

@@ -29,9 +29,10 @@ class Followed:
     tops: frozenset[str] = frozenset()
     """Those of which only what an import can do to others counts."""
 
-    def digests(self, files: Mapping[str, bytes]) -> dict[str, str]:
-        """What decides, by file: of Python neither comments nor layout."""
-        parts = {name: _code(name, files[name]) for name in self.whole} | {
+    def digests(self, files: Mapping[str, bytes], host: bool = False) -> dict[str, str]:
+        """What decides, by file: of Python neither comments nor layout. `host`: nor what is inside of Triton's
+        kernels."""
+        parts = {name: _code(name, files[name], host) for name in self.whole} | {
             name: _top(files[name]) for name in self.tops
         }
         return {name: hashlib.sha256(data).hexdigest() for name, data in sorted(parts.items())}
@@ -215,12 +216,24 @@ def _chain(node: ast.AST, handed: str) -> str:
 
 
 @lru_cache(KEPT)
-def _code(name: str, source: bytes) -> bytes:
-    """A file without comments, where it is Python that can be read."""
+def _code(name: str, source: bytes, host: bool) -> bytes:
+    """A file without comments, and maybe without Triton's kernels, where it is Python that can be read."""
+    if not name.endswith(".py"):
+        return source
     try:
-        return ast.dump(ast.parse(source)).encode() if name.endswith(".py") else source
+        tree = ast.parse(source)
+        for node in ast.walk(tree) if host else ():
+            if isinstance(node, ast.FunctionDef) and any(map(_is_triton, node.decorator_list)):
+                node.body = [ast.Pass()]
+        return ast.dump(tree).encode()
     except (SyntaxError, ValueError, RecursionError):
         return source
+
+
+def _is_triton(decorator: ast.expr) -> bool:
+    """Whether it is written @triton.jit or @triton.jit(…): what it makes is never run as Python."""
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(named, ast.Attribute) and named.attr == "jit" and _is(named.value, "triton")
 
 
 @lru_cache(KEPT)

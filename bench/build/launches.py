@@ -33,17 +33,13 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelgate.bench.build import elf
 from kernelgate.bench.core.errors import KernelgateError
 
 SECTION = "kernelgate_launches"
 VERSION = 1
 RECORD = struct.Struct("<112s4i")
 
-_ELF64_LITTLE = b"\x7fELF\x02\x01"
-_SECTIONS = struct.Struct("<40xQ10xHHH")
-"""Of the file header: where the section headers begin, the size of one, how many, and which one holds the names."""
-_SECTION = struct.Struct("<II16xQQ24x")
-"""Of a section header: its name's place among the names, its type, its offset and size in the file."""
 _NAMESPACE = re.compile(r"(?:\w+|\(anonymousnamespace\))::")
 _CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
 
@@ -58,9 +54,7 @@ class LaunchFacts:
 
 def read(library: bytes) -> tuple[LaunchFacts, ...]:
     """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
-    content = section(library, SECTION)
-    if content is None:
-        return ()
+    content = next((one.content for one in elf.sections(library) if one.name == SECTION), b"")
     if len(content) % RECORD.size:
         raise KernelgateError(f"section {SECTION} holds {len(content)} bytes, which is not a multiple of {RECORD.size}")
     found = []
@@ -85,27 +79,6 @@ def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> Launch
     number = int(target.removeprefix("sm_").removesuffix("a"))
     fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
     return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)
-
-
-def section(elf: bytes, name: str) -> bytes | None:
-    """A section's content. Raises KernelgateError where the file is no 64-bit little-endian ELF file, or is cut off."""
-    if not elf.startswith(_ELF64_LITTLE):
-        raise KernelgateError("not a 64-bit ELF file")
-    try:
-        start, size, count, names_at = _SECTIONS.unpack_from(elf)
-        headers = [_SECTION.unpack_from(elf, start + size * index) for index in range(count)]
-        if not headers:
-            return None
-        _, _, names, _ = headers[names_at]
-        for label, _, offset, length in headers:
-            begin = names + label
-            if elf[begin : elf.index(b"\0", begin)] == name.encode():
-                if offset + length > len(elf):
-                    raise KernelgateError(f"section {name} lies beyond the end of the file")
-                return elf[offset : offset + length]
-    except (struct.error, IndexError, ValueError):
-        raise KernelgateError("the section table is damaged") from None
-    return None
 
 
 def _names(text: str, demangled: str) -> bool:

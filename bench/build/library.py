@@ -18,10 +18,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
+from kernelgate.bench.build import archs
 from kernelgate.bench.build.machine_code import with_occupancy
 from kernelgate.bench.build.sources import Binding
 from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
+from kernelgate.bench.system import interpreter
 
 LIBRARY = "kernel.so"
 MANIFEST = "library.json"
@@ -75,6 +77,11 @@ class Manifest(BaseModel):
     facts_missing: str | None = None
     warnings: tuple[CompilerWarning, ...] | None = None
     """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
+    host: str | None = None
+    """A digest of what the host runs of it; null where that is not known."""
+    code: dict[str, dict[str, str]] = {}
+    """By target, and by the id of a timed case, or "" for all, a digest of the machine code that a call launches. A
+    case that is not there launches what is not known."""
     sources: dict[str, tuple[str, ...]] = {}
     """The repository's files that each target's code was compiled from; empty for a package."""
 
@@ -85,6 +92,8 @@ class Library:
     manifest: Manifest
     cached: bool
     card_file: Path | None = None
+    python: Path = field(default_factory=interpreter.current)
+    """Which loads it."""
 
     @property
     def path(self) -> Path:
@@ -101,11 +110,14 @@ class Library:
         return replace(self, manifest=self.manifest.model_copy(update={"sha": sha}))
 
     def same_as(self, other: Library) -> bool:
-        """Whether nothing that is measured differs: the card, and the sources with their recipe, or their binary.
+        """Whether nothing that is measured differs: the Python, the card, and the sources with their recipe, or their
+        binary.
 
         Other sources may compile to the same bytes, such as where a comment changed.
         """
         mine, others = self.manifest, other.manifest
+        if self.python != other.python:
+            return False
         return mine.card_sha256 == others.card_sha256 and (mine.key == others.key or mine.sha256 == others.sha256)
 
 
@@ -132,6 +144,8 @@ class Sides:
         if self.base is None or self.base.same_as(self.head):
             return None
         old, new = self.base.manifest, self.head.manifest
+        if self.base.python != self.head.python:
+            return "each runs in a Python of its own"
         if new.binding == "installed":
             return "each is what the project built itself, under one name"
         if new.kind == "package":
@@ -246,12 +260,28 @@ def _digest_of(folder: Path, paths: Iterable[Path]) -> str:
     return whole.hexdigest()
 
 
-def build_records(sides: Sides) -> tuple[record.Build, ...]:
-    """The libraries as a run record holds them."""
-    return tuple(build_record(library, side) for side, library in sides.named.items())
+def code_on(library: Library, device: record.Device) -> dict[str, str]:
+    """By case, or "" for all, the digests of the machine code that calls launch on this device.
+
+    On a CPU an extension's code is the host's.
+    """
+    manifest = library.manifest
+    if device.compute_capability is None:
+        return {"": manifest.host} if manifest.kind == "extension" and manifest.host else {}
+    major, minor = map(int, device.compute_capability.split("."))
+    if manifest.kind == "package":  # Triton compiles for the very GPU
+        return manifest.code.get(f"sm_{major}{minor}", {})
+    every = {name: archs.target(name.removeprefix("sm_")) for name in sorted(manifest.code)}
+    fitting = [manifest.code[name][""] for name, target in every.items() if archs.runs_on(target, (major, minor))]
+    return {"": " ".join(fitting)} if fitting else {}
 
 
-def build_record(library: Library, side: record.Side) -> record.Build:
+def build_records(sides: Sides, device: record.Device | None = None) -> tuple[record.Build, ...]:
+    """The libraries as a run record holds them. `device`: what they are called on."""
+    return tuple(build_record(library, side, device) for side, library in sides.named.items())
+
+
+def build_record(library: Library, side: record.Side, device: record.Device | None = None) -> record.Build:
     manifest = library.manifest
     return record.Build(
         card=manifest.card,
@@ -264,6 +294,9 @@ def build_record(library: Library, side: record.Side) -> record.Build:
         cached=library.cached,
         targets=manifest.targets,
         library_sha256=manifest.sha256,
+        python=str(library.python),
+        host=manifest.host,
+        code=code_on(library, device) if device else {},
         kernels=tuple(map(with_occupancy, manifest.kernels)),
         warnings=manifest.warnings,
     )

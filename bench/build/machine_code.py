@@ -1,20 +1,29 @@
 """What the compiler made of each kernel, read from the library with cuobjdump: no GPU, no driver.
 
 What a launch asks for stands in no machine code; the library itself may say it (launches.py has the layout).
+
+Also, by digests, whether two builds are the same machine code. Line tables do not count: a comment moves them. A case
+need not be measured where everything that decides its call is equal on both sides: of an extension the host's part of
+every object, and all device code for the GPU's target, for which kernels a call launches cannot be known without a GPU;
+of a package, case by case, the Python that is followed without the bodies of @triton.jit functions, and the cubins that
+the call launches, every configuration of an autotuner among them, as the build's own calls have shown them
+(triton_compile.py says when they do not show it). Of a project's own build nothing is known.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from kernelgate.bench.build import launches
+from kernelgate.bench.build import elf, launches
 from kernelgate.bench.build.launches import LaunchFacts
 from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -90,6 +99,29 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
                 )
             )
     return tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name)))
+
+
+NO_CODE = ("debug",)
+"""What a part of the name of a section says that holds lines, and no code."""
+DEVICE_CODE = (".nv_fatbin",)
+
+
+def device_digests(library: Path) -> dict[str, str]:
+    """Of all machine code that a library has, by its targets. Raises KernelgateError as `read` does."""
+    with tempfile.TemporaryDirectory(prefix="kernelgate-cubins-") as folder:
+        _run("-xelf", "all", library.absolute(), cwd=Path(folder))
+        cubins = sorted(Path(folder).glob("*.cubin"), key=lambda path: (len(path.name), path.name))
+        held: dict[str, list[bytes]] = {}
+        for path in cubins:
+            held.setdefault(path.name.split(".")[-2], []).append(path.read_bytes())
+    return {target: elf.digest(code, NO_CODE) for target, code in held.items()}
+
+
+def host_digest(objects: Iterable[Path], namespace: str, also: Iterable[str]) -> str:
+    """Of what the host runs of these objects. `namespace`: of their operators, which each build has of its own.
+    `also`: what they are linked with."""
+    code = elf.digest((path.read_bytes() for path in objects), DEVICE_CODE, namespace.encode())
+    return hashlib.sha256("\0".join((code, *also)).encode()).hexdigest()
 
 
 def _dump(library: Path, target: str, what: str) -> str:
@@ -169,12 +201,14 @@ def _short(name: str) -> str:
     return re.sub(r"\(\w+\)(?=-?\w)", "", bare)
 
 
-def _run(*words: str | Path) -> str:
+def _run(*words: str | Path, cwd: Path | None = None) -> str:
     cuda_tools.find("nvdisasm")  # which cuobjdump starts by itself
     environment = {**os.environ, "PATH": cuda_tools.search_path("cuobjdump")}
     command = [cuda_tools.find("cuobjdump"), *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False, cwd=cwd
+        )
     except subprocess.TimeoutExpired:
         raise KernelgateError(f"cuobjdump did not end within {TIMEOUT_S:.0f} s on {words[-1]}") from None
     if done.returncode != 0 and "does not contain device code" not in done.stderr + done.stdout:

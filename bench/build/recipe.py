@@ -81,6 +81,8 @@ class Recipe:
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
         }
+        if self.sources.spec.torch:  # with Python's own headers, of which each version has others
+            parts["python"] = self.toolchain.torch.python_include.name
         if self.sources.binding == "tvm_ffi" and self.toolchain.tvm_ffi:
             parts["tvm_ffi"] = self.toolchain.tvm_ffi.version
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

@@ -7,14 +7,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zlib
 from dataclasses import dataclass, replace
-from importlib import metadata, util
 from pathlib import Path
 
 from kernelgate.bench.core.errors import CannotCompileError
-from kernelgate.bench.system import cuda_tools
+from kernelgate.bench.system import cuda_tools, interpreter
 
 PATIENCE_S = 30.0
 """For a compiler to say its version."""
@@ -128,20 +126,19 @@ def link(toolchain: Toolchain, folder: Path) -> None:
 
 
 def _find_torch() -> Torch:
-    spec = util.find_spec("torch")
-    if spec is None or spec.origin is None:
+    there = interpreter.installed()
+    if there.torch is None:
         missing = "torch's headers are missing: torch is not installed beside this Python"
-        raise CannotCompileError(f"{missing}; pip install torch")
-    root = Path(spec.origin).parent
-    return Torch(root / "include", root / "lib", metadata.version("torch"), Path(sysconfig.get_paths()["include"]))
+        raise CannotCompileError(f"{missing}; {interpreter.current()} -m pip install torch")
+    root, version = there.torch
+    return Torch(root / "include", root / "lib", version, there.include)
 
 
 def _find_tvm_ffi() -> TvmFfi | None:
-    spec = util.find_spec("tvm_ffi")
-    if spec is None or spec.origin is None:
+    if (found := interpreter.installed().tvm_ffi) is None:
         return None
-    root = Path(spec.origin).parent
-    return TvmFfi(root / "include", root / "lib", metadata.version("apache-tvm-ffi"))
+    root, version = found
+    return TvmFfi(root / "include", root / "lib", version)
 
 
 def _find_cuda() -> tuple[Cuda | None, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from kernelgate.bench import record
@@ -59,6 +59,8 @@ class CaseMeasured(Message):
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
     """Why there is nothing of this case, or of one of its outputs."""
+    no_memory: bool = False
+    """It did not fit beside what the process already held."""
     seconds: float = 0.0
     last: bool = False
     """The device is beyond use in this process; the cases after this one need another."""
@@ -176,8 +178,14 @@ def _outcomes(
             if worker is None:
                 yield CaseMeasured(left_out=why)
                 continue
-            outcome = _measured(worker, case.model_copy(update={"share_s": left_s / min(SHARE, len(chosen) - number)}))
+            asked_ = case.model_copy(update={"share_s": left_s / min(SHARE, len(chosen) - number)})
+            outcome = _measured(worker, asked_)
             left_s = max(0.0, left_s - outcome.seconds)
+            if outcome.no_memory and not outcome.last:  # a fresh process holds nothing but the libraries
+                process.end()
+                with suppress(KernelgateError):
+                    outcome = _measured(process.started(), asked_)
+                    left_s = max(0.0, left_s - outcome.seconds)
             if outcome.last:
                 process.end(is_dead=True)
             yield outcome

@@ -135,10 +135,17 @@ def _outcome(card: Path, sides: Sides, asked: DrawnInputs) -> CaseMeasured:
     begun = time.perf_counter()
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
+    no_memory = False
     try:
         outputs = measure(sides, asked, begun + asked.share_s)
     except LeftOutError as error:
         left_out = str(error)
+        no_memory = "out of memory" in left_out
+    except torch.cuda.OutOfMemoryError:
+        no_memory, left_out = True, "two sides and the oracle in float64 take more memory than the GPU has free"
     except Exception as error:
         left_out = str(loading.mistake_of(card, "", error))
-    return CaseMeasured(outputs=outputs, left_out=left_out, seconds=time.perf_counter() - begun)
+    if sides["head"].device != "cpu":
+        torch.cuda.empty_cache()  # what the next case takes is of other sizes
+    seconds = time.perf_counter() - begun
+    return CaseMeasured(outputs=outputs, left_out=left_out, no_memory=no_memory, seconds=seconds)

@@ -103,6 +103,7 @@ def run(
         asked=len(results) + sum(WAY not in one.axes for one in (*(trial for trial, _ in untried), *late)),
         run=len(results),
         failed=failed,
+        unjudged=len(untried),
         seed=seed,
         tolerance=card.recorded_case(card.target).tolerance,
         results=tuple(results),
@@ -253,11 +254,11 @@ def skipped(reason: str, card: str = "") -> record.Check:
 
 
 def exit_code(done: Sequence[record.Check]) -> int:
-    """0 all passed, 1 a case failed, 2 all skipped, 3 the card failed before any could be judged."""
+    """0 all passed, 1 a case failed, 2 all skipped, 3 a card failed: in some of its cases, or before any."""
     statuses = {check.status for check in done}
     if "failed" in statuses:
         return 1
-    if any(check.asked and not check.run for check in done):
+    if any(check.unjudged for check in done):
         return KernelgateError.exit_code
     return 0 if "passed" in statuses else 2
 

@@ -109,7 +109,7 @@ def _launches(
     deadline = None
     try:
         with worker_pool() as workers:
-            worker = workers.take(WORKER)
+            worker = workers.take(WORKER, python=library.python)
             worker.ask(WatchedCall.of(library, card, *candidates), Ready, STARTING_S)
             deadline = time.monotonic() + patience_s
             while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):

@@ -83,7 +83,7 @@ class TrialProcess(KernelWorker):
         """`workers`: processes that were started before, among which may be the one that this needs."""
         libraries = ((side, LibraryAt.of(library)),)
         request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
-        super().__init__(workers, WORKER, request, str(library.path), LOADING_S)
+        super().__init__(workers, WORKER, request, str(library.path), LOADING_S, library.python)
         self.card, self.device = card, device
         self.starting_s = 0.0
         """What its processes took to start, until they had the library."""
@@ -100,7 +100,7 @@ class TrialProcess(KernelWorker):
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
         if outcome.last:
             self.end(is_dead=True)
-            self.workers.prepare({WORKER: SPARE})
+            self.workers.prepare({WORKER: SPARE}, python=self.python)
         return outcome
 
 
@@ -163,7 +163,7 @@ def examined(
     failed = 1 + sum(process.tried(failing).fault is not None for _ in range(AGAIN[outcome.ended]))
     if failed < runs:
         return FailureFacts(runs, failed)
-    process.workers.prepare({WORKER: 1})
+    process.workers.prepare({WORKER: 1}, python=process.python)
     best = _smallest(process, failing, outcome, excused)
     if outcome.ended:  # each try had a process of its own
         fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None

@@ -126,6 +126,7 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
                     command(ncu, job.report(options), options, job.pattern(options)),
                     WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
                     (options.out,),
+                    python=job.library.python,
                 )
                 for job in jobs
             ]

@@ -17,7 +17,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.command import command_sources, run_command
 from kernelgate.bench.build.imports import followed
-from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides
+from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides, build_records
 from kernelgate.bench.build.sources import (
     CheckOut,
     Command,
@@ -225,6 +225,13 @@ class Compared:
         """Whether nothing that is measured differs."""
         return self.sides.base is not None and self.sides.base.same_as(self.sides.head)
 
+    def is_one(self, machine: record.Environment) -> bool:
+        """Whether nothing that is measured differs on this machine: of an extension all machine code is the same."""
+        if self.same or self.sides.base is None or self.sides.head.manifest.kind != "extension":
+            return self.same
+        base, head = build_records(self.sides, machine.device)[:2]
+        return head.same_call(base)
+
     @property
     def recorded(self) -> record.Card:
         return self.card.recorded.model_copy(update={"source": self.source})
@@ -245,6 +252,35 @@ def select_cases(
     """The cases that were asked for, of all cards. Raises UsageError as cards.select does."""
     listed = tuple(one.card for one in compared)
     return cards.select(Cards(listed[0].file.parent, listed), device, suite, ids) if listed else ()
+
+
+@dataclass(frozen=True)
+class SameCode:
+    """The cases of which base and head launch the same machine code."""
+
+    left_out: tuple[ChosenCase, ...] = ()
+    """What the host runs is the same, too: they need not be measured."""
+    notes: tuple[record.Note, ...] = ()
+
+
+def same_code(compared: Sequence[Compared], cases: Sequence[ChosenCase], machine: record.Environment) -> SameCode:
+    left_out: list[ChosenCase] = []
+    notes: list[record.Note] = []
+    for one in compared:
+        if one.same or one.sides.base is None or one.sides.base.python != one.sides.head.python:
+            continue
+        base, head = build_records(one.sides, machine.device)[:2]
+        own = [case for case in cases if case.card.name == one.card.name]
+        alike = [case for case in own if head.same_code(base, case.case.id)]
+        words = ", ".join(case.case.id for case in alike) if len(alike) < len(own) else "every case"
+        if alike and all(head.same_call(base, case.case.id) for case in alike):
+            left_out += alike
+            text = f"same machine code on both sides, not run: {words}"
+            notes.append(record.Note(code="same_machine_code", card=one.card.name, text=text))
+        elif alike:
+            text = f"same machine code, host changed, so measured: {words}"
+            notes.append(record.Note(code="host_changed", card=one.card.name, text=text))
+    return SameCode(tuple(left_out), tuple(notes))
 
 
 def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> Compared:

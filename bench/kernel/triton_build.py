@@ -14,13 +14,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from importlib import metadata
 from itertools import chain, count
 from pathlib import Path
 
 from pydantic import Field
 
-from kernelgate.bench.build import archs, machine_code
+from kernelgate.bench.build import archs, elf, machine_code
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
@@ -33,6 +32,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
 from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system import interpreter
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -44,6 +44,8 @@ same for every build. Unlike the current folder, a package cannot change it; and
 was changed, has none."""
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
+UNSEEN = re.compile(rb"(?<!\bre)\.compile\b|\b(?:ASTSource|CompiledKernel|JITFunction)\b")
+"""In sources that launch, or may launch, kernels past `kernel[grid](…)`, where the build does not see them."""
 READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTXAS_OPTIONS|NVPTX_ENABLE_DUMP")
 """Variables of the environment, when it compiles."""
 RISKY = 64
@@ -107,6 +109,9 @@ class Compiled(Message):
     imports: tuple[str, ...] = ()
     """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
+    launched: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By target and timed case, as "sm_90/ID", all that its call launches, in order: folders of the cache. A case
+    is not there where what it launches may depend on more than the build sees."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
@@ -119,13 +124,14 @@ def build_package(
 ) -> Library:
     """The library of these files, compiled unless the cache holds it, for what TORCH_CUDA_ARCH_LIST asks for, else the
     L4 and the GPU at hand. Raises as compile_package does."""
-    triton = triton_version()
+    triton = interpreter.installed().triton
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
     asked = (archs.asked() or archs.at_hand()) if triton else ()
     targets = tuple(map(archs.sm, sorted({(target[0], target[1]) for target in asked})))
+    counted = followed(sources, spec, card.file.read_bytes())
     decisive = {  # the card decides for which cases kernels are compiled
-        "files": followed(sources, spec, card.file.read_bytes()).digests(sources),
+        "files": counted.digests(sources),
         "card": [card.name, card.sha256],
         "package": spec.name,
         "manifest": sorted(Manifest.model_fields),
@@ -133,7 +139,9 @@ def build_package(
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
-    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+    key = _digest(decisive)[:32]
+    of_host = {**decisive, "files": counted.digests(sources, host=True)}
+    follows = not any(UNSEEN.search(sources[name]) for name in counted.whole)
     of = sha[:7] if sha else "the working tree"
 
     def make(work: Path) -> Manifest:
@@ -159,20 +167,11 @@ def build_package(
             sha256=content_digest(work, "package"),
             kernels=code.kernels,
             facts_missing=code.missing,
+            host=_digest(of_host),
+            code=_code(work / CACHE, made) if follows else {},
         )
 
     return build_cache.cached(key, make).of_commit(sha)
-
-
-def triton_version() -> str | None:
-    """The installed Triton, such as "3.9.0-1f0c8d2e9a7b"; None without one. It ends in a hash of its files, for Triton
-    finds in a cache what the very same files compiled: a wheel for another version of Python is another Triton."""
-    try:
-        triton = metadata.distribution("triton")
-    except metadata.PackageNotFoundError:
-        return None
-    hashes = sorted(f"{path} {path.hash.value}" for path in triton.files or () if path.hash and "triton" in path.parts)
-    return f"{triton.version}-{hashlib.sha256(' '.join(hashes).encode()).hexdigest()[:12]}"
 
 
 def compile_package(
@@ -213,6 +212,7 @@ def compile_package(
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
         kernels=_named(kernels),
+        launched=dict(pair for report in reports for pair in report.launched.items()),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
 
@@ -279,6 +279,25 @@ def _kind(trial: Trial) -> tuple[object, ...]:
         elif axis not in (DISTRIBUTION, WAY):
             kinds[axis] = 0.0 if isinstance(value, float) else value
     return (*sorted(kinds.items()), trial.way == OFFSET)
+
+
+def _digest(parts: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
+    """By target and timed case, a digest of all that a call launches: machine code, and how Triton launches it."""
+    code: dict[str, dict[str, str]] = {}
+    for launched, entries in made.launched.items():
+        target, _, case = launched.partition("/")
+        code.setdefault(target, {})[case] = _digest({"launched": [_launched(cache / entry) for entry in entries]})
+    return code
+
+
+def _launched(entry: Path) -> list[object]:
+    [cubin] = entry.glob("*.cubin")
+    told = json.loads(cubin.with_suffix(".json").read_bytes())
+    return [elf.digest([cubin.read_bytes()], machine_code.NO_CODE), {**told, "hash": None}]
 
 
 def finish(cache: Path) -> None:

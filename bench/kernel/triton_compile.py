@@ -2,6 +2,10 @@
 
 A wrapper picks its launch by what it asks, also when it is imported: is this tensor on a GPU, of what compute
 capability? Here tensors are the CPU's and say that they are cuda:0; nothing is launched and nothing takes time.
+
+What a case launches here, it launches on a GPU, too, as long as nothing asks for what is known only there: the GPU's
+other properties, such as how many multiprocessors it has, or a tensor's values. From the first such question on, whose
+answer may be kept, nothing is told.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from kernelgate.bench.build import archs
@@ -88,8 +93,10 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     for case in request.cases:
         leader.send(Doing(doing=case.id))
         try:
-            with launches.of(case):
+            with launches.of(case), watch() if case.timed else nullcontext():
                 call(kernel, package, CaseAxes(case.axes))
+            if case.timed and not UNFORESEEN:
+                launches.done[f"{request.target}/{case.id}"] = tuple(launches.entries)
         except (Exception, SystemExit) as error:
             failed = launches.failure_behind(error)
             if failed and case.timed:
@@ -97,7 +104,47 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             place = loading.place(error, SOURCES, request.card.parent)
             why = failed or _said(place, f"{type(error).__name__}: {_short(str(error))}")
             leader.send(Compiled(skipped={case.id: why}))
-    return Compiled(operators=operators(), done=True)
+    return Compiled(operators=operators(), launched=launches.done, done=True)
+
+
+UNFORESEEN: set[str] = set()
+"""What was asked that only a GPU knows."""
+READS_VALUES = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, notes what reads values of tensors."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        by_index = func is torch.ops.aten.index.Tensor and not any(
+            isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8) for one in args[1]
+        )
+        if READS_VALUES & {*getattr(func, "tags", ())} and not by_index:
+            UNFORESEEN.add(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def watch() -> AbstractContextManager[object]:
+    return _Watch()  # type: ignore[no-untyped-call]
+
+
+class _Asked:
+    """Properties of a GPU: whoever reads others than its compute capability is noted."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self._properties = properties
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("major", "minor"):
+            UNFORESEEN.add(name)
+        try:
+            return self._properties[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    __getitem__ = __getattr__
 
 
 class _Launches:
@@ -109,6 +156,8 @@ class _Launches:
         self._target, self._leader = target, leader
         self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
         self._told: set[str] = set()  # entries of the cache
+        self.entries: list[str] = []
+        self.done: dict[str, tuple[str, ...]] = {}
         launch = JITFunction.run
 
         def compile_instead(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001
@@ -117,7 +166,9 @@ class _Launches:
             except Exception as error:
                 self._failures.append((error, kernel))
                 raise
-            if compiled is not None:
+            if compiled is None:
+                UNFORESEEN.add(kernel.__name__)
+            else:
                 self._tell(kernel.__name__, compiled)
             return compiled
 
@@ -128,6 +179,7 @@ class _Launches:
         one the configuration that is fuzzed."""
         self._case, self._config = case, None
         self._failures.clear()
+        self.entries.clear()
         self._begin = os.fstat(2).st_size
         if case.timed:
             return triton_runtime.every_config(partial(setattr, self, "_config"))
@@ -145,6 +197,7 @@ class _Launches:
     def _tell(self, function: str, compiled: Any) -> None:
         file, case = Path(next(iter(compiled.metadata_group.values()))), self._case
         entry = file.parent.name
+        self.entries.append(entry)
         if entry in self._told:
             return
         self._told.add(entry)
@@ -316,6 +369,8 @@ class ClaimsCuda(TorchFunctionMode):
     ) -> Any:
         if func in self._answers:
             return self._answers[func]
+        if func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__):
+            UNFORESEEN.add(func.__name__)
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
         named = dict(kwargs or {})
@@ -353,7 +408,7 @@ def _on_the_cpu(claims: ClaimsCuda, alias: str) -> Callable[..., None]:
 
         @wraps(fn)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with claims:
+            with claims, watch():
                 return fn(*args, **kwargs)
 
         return register(library, op_name, inside, key, **options)
@@ -411,11 +466,11 @@ def _replace_torch_cuda(properties: SimpleNamespace) -> None:
         "device_count": 1,
         "current_device": 0,
         "is_current_stream_capturing": False,
-        "get_device_name": properties.name,
         "get_device_capability": (properties.major, properties.minor),
-        "get_device_properties": properties,
+        "get_device_properties": _Asked(vars(properties)),
     }
     _answer(torch.cuda, answers)
+    torch.cuda.get_device_name = lambda *_: answers["get_device_properties"].name
     _answer(torch.Tensor, {"record_stream": None})
     torch.version.cuda = torch.version.cuda or "13.0"
     for name in ("Stream", "ExternalStream", "Event"):
@@ -444,7 +499,7 @@ def _replace_triton_driver(properties: SimpleNamespace) -> None:
         "mem_bus_width": 5120,
     }
     # A loaded kernel is its module, function, registers, spills, and the most threads of a block.
-    utils = {"get_device_properties": asked, "load_binary": (0, 0, 32, 0, 1024), "unload_module": None}
+    utils = {"get_device_properties": _Asked(asked), "load_binary": (0, 0, 32, 0, 1024), "unload_module": None}
     answers = {
         "launcher_cls": lambda *_: None,
         "get_current_target": GPUTarget("cuda", 10 * capability[0] + capability[1], properties.warp_size),

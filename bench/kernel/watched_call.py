@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import why
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import isolation, lock, supervise
+from kernelgate.bench.system import interpreter, isolation, lock, supervise
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import Running
-from kernelgate.bench.system.worker import ROOT, child_environment
+from kernelgate.bench.system.worker import child_environment
 
 if TYPE_CHECKING:  # they load torch, which waits
     from kernelgate.bench.kernel.card import Kernel
@@ -66,6 +67,8 @@ class Watching:
     """The folders that the tool writes to."""
     variables: tuple[tuple[str, str], ...] = ()
     """Of the environment."""
+    python: Path = field(default_factory=interpreter.current)
+    """Which makes the call."""
 
 
 @dataclass
@@ -87,9 +90,11 @@ class WarmProcesses:
             gate = os.open(fifo, os.O_RDWR)  # held open, so that neither end waits for the other
             self.stack.callback(os.close, gate)
             watching = self.watching[at]
-            words = (*watching.tool, sys.executable, "-P", "-m", MODULE, str(fifo))
+            words = (*watching.tool, *interpreter.command(watching.python, MODULE, fifo))
             apart = isolation.here().around(words, (self.folder, *watching.writes))
-            started = supervise.running(apart, cwd=ROOT, env={**child_environment(), **dict(watching.variables)})
+            started = supervise.running(
+                apart, cwd=ROOT, env={**child_environment(python=watching.python), **dict(watching.variables)}
+            )
             self.waiting.append((self.stack.enter_context(started), gate))
 
     def go(self, at: int) -> Running:

@@ -35,7 +35,7 @@ from kernelgate.bench.kernel import cards, commit, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
-from kernelgate.bench.system import environment, git, lock
+from kernelgate.bench.system import environment, git, interpreter, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -182,7 +182,9 @@ def bench(
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
     every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
-    chosen = tuple(one for one in every if one.card.name not in left_out)
+    differing = tuple(one for one in every if one.card.name not in left_out)
+    same = commit.SameCode() if asked.same else commit.same_code(about, differing, machine)
+    chosen = tuple(one for one in differing if one not in same.left_out)
     seed = new_seed() if asked.seed is None else asked.seed
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
@@ -194,11 +196,12 @@ def bench(
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
     run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash})
-    skeleton = skeleton.model_copy(update={"run": run, "expected": planned, "checks": done})
+    skeleton = with_same_code(skeleton.model_copy(update={"run": run, "expected": planned, "checks": done}), same)
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
-        say("base and head are the same library: nothing is measured; --same measures it all the same")
+        of = "machine code" if same.left_out else "library"
+        say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
@@ -236,6 +239,14 @@ def accuracy_alone(
     return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
 
 
+def with_same_code(skeleton: record.RunRecord, same: commit.SameCode) -> record.RunRecord:
+    """The record with the cases that are not run, and what is to be known of them."""
+    for note in same.notes:
+        say(f"{note.card}: {note.text}")
+    cases = tuple(one.recorded for one in same.left_out)
+    return skeleton.model_copy(update={"cases": cases, "notes": (*skeleton.notes, *same.notes)})
+
+
 def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunRecord:
     """A record of nothing yet: cards, builds, and what a reader must know of them."""
     notes = [note for one in about for note in one.notes]
@@ -246,11 +257,21 @@ def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunR
     base = next((one.sides.base for one in about if one.sides.base), None)
     return record.RunRecord(
         run=run_identity(base, about[0].sides.head),
-        environments=(machine,),
+        environments=(machine, *_other_pythons(about)),
         cards=tuple(one.recorded for one in about),
-        builds=tuple(build for one in about for build in built.build_records(one.sides)),
+        builds=tuple(build for one in about for build in built.build_records(one.sides, machine.device)),
         notes=tuple(notes),
     )
+
+
+def _other_pythons(about: Sequence[Compared]) -> list[record.Environment]:
+    """What is installed for the sides that run in another Python than the one that judges."""
+    pythons = {library.python for one in about for library in one.sides.named.values()} - {interpreter.current()}
+    found = []
+    for number, python in enumerate(sorted(pythons), start=1):
+        with interpreter.using(python):
+            found.append(environment.describe().model_copy(update={"id": str(number)}))
+    return found
 
 
 def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
@@ -403,7 +424,7 @@ def fuzz(
         with worker_pool() as workers:
             workers.prepare({WORKER: 1})  # it loads torch while another process has the device
             machine = environment.describe()
-            done = fuzz_all(about, asked, machine, workers)
+            done = fuzz_all(about, asked, machine, workers, goes_on=True)
         head = about[0].sides.head
         made = record.RunRecord(
             run=run_identity(about[0].sides.base, head),
@@ -416,17 +437,29 @@ def fuzz(
 
 
 def fuzz_all(
-    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, workers: WorkerPool | None = None
+    about: Sequence[Compared],
+    asked: FuzzOptions,
+    machine: record.Environment,
+    workers: WorkerPool | None = None,
+    goes_on: bool = False,
 ) -> tuple[record.Check, ...]:
+    """`goes_on`: past a card that cannot be fuzzed at all, whose check then says why."""
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = by_card(asked.ids, [one.card.name for one in about])
-    return tuple(
-        fuzzing.run(
-            one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers), one.sides.base
-        )
-        for one in about
-        if one.card.name in wanted
-    )
+    done: list[record.Check] = []
+    for one in about:
+        name, how = one.card.name, (asked.limits, workers)
+        if name not in wanted:
+            continue
+        try:
+            done.append(fuzzing.run(one.sides.head, one.card, seed, machine, wanted[name], how, one.sides.base))
+        except UsageError:
+            raise
+        except KernelgateError as error:
+            if not goes_on or len(about) == 1:
+                raise
+            done.append(fuzzing.skipped(str(error), name).model_copy(update={"unjudged": 1}))
+    return tuple(done)
 
 
 def soak(

@@ -240,6 +240,8 @@ class Check(Model):
     asked: Count | None = None
     run: Count | None = None
     failed: Count | None = None
+    unjudged: Count | None = None
+    """Cases that the card itself could not make, or judge; of a fuzz list."""
     seed: Whole | None = None
     tolerance: Tolerance | None = None
     """The float16 tolerance; other dtypes' stand in bench/kernel/cards.py and decide `error_ratio`."""
@@ -299,6 +301,8 @@ class Note(Model):
     card_changed              the head changes the card: the default branch's was used
     head_alone                there is nothing to compare the head with, and the text says why
     same_library              base and head are one library, which was not timed
+    same_machine_code         base and head of some cases are the same machine code and host, and were not timed
+    host_changed              some cases are the same machine code, called by another host, and were timed
     alternating               base and head took turns in separate processes, and the text says why
     no_cases                  no card has cases for the machine: nothing was timed
     no_reference              the reference could not be timed, and the text says why

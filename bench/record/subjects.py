@@ -73,6 +73,8 @@ class Run(Model):
     """What started it, such as "pull_request"; "try" where two commits of a clone were named."""
     cards: str | None = None
     """The folder, on the machine that measured, of the cards that stood in place of the commits' own."""
+    pythons: tuple[str, ...] = ()
+    """The files of the Pythons that kernels were to run in, where the call named some: one, or base's and head's."""
     base_sha: str | None = None
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""
@@ -129,6 +131,8 @@ class Environment(Model):
     cuda: str | None = None
     triton: str | None = None
     python: str | None = None
+    interpreter: str | None = None
+    """The file of the Python, on the machine that measured."""
     os: str | None = None
     host: str | None = None
     clock_policy: str | None = None
@@ -262,7 +266,23 @@ class Build(Model):
     seconds: NonNegative | None = None
     cached: Flag | None = None
     targets: tuple[str, ...] = ()
+    python: str | None = None
+    """Which ran it: the `interpreter` of an environment; null in records from before it was kept."""
     library_sha256: str | None = None
+    host: str | None = None
+    """A digest of what the host runs; null where that is not known."""
+    code: dict[str, str] = {}
+    """By the id of a case, or "" for all, a digest of the machine code that its call launches on the GPU of the record;
+    a case that is not there launches what is not known."""
     kernels: tuple[KernelFacts, ...] = ()
     warnings: Annotated[tuple[CompilerWarning, ...], Field(max_length=MAX_WARNINGS)] | None = None
     """What the compilers warn of in the sources; null where nobody looked."""
+
+    def same_code(self, other: Build, case: str = "") -> bool:
+        """Whether a call of the case launches the same machine code, which is known of both."""
+        mine, others = (one.code.get(case, one.code.get("")) for one in (self, other))
+        return mine is not None and mine == others and self.call_hash == other.call_hash is not None
+
+    def same_call(self, other: Build, case: str = "") -> bool:
+        """Whether all that decides a call of the case is the same: the host's part, too."""
+        return self.same_code(other, case) and self.host == other.host is not None and self.python == other.python

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -55,6 +56,7 @@ def here(device: DeviceKind) -> record.Environment:
         cuda=torch.version.cuda,
         triton=package_version("triton"),
         python=platform.python_version(),
+        interpreter=sys.executable,
         os=f"{platform.system()} {platform.release()}",
         host=platform.node() or None,
         numerics=numerics(),
@@ -155,8 +157,9 @@ def pin_numerics() -> None:
     torch.set_float32_matmul_precision("highest")
     backends.cuda.matmul.allow_tf32 = False
     backends.cudnn.allow_tf32 = False
-    for level in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
-        level.fp32_precision = "ieee"
+    if hasattr(backends, "fp32_precision"):  # from torch 2.9 on
+        for level in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
+            level.fp32_precision = "ieee"
     backends.cudnn.benchmark = False
     torch.set_deterministic_debug_mode("warn")
     filling: Any = torch.utils.deterministic
@@ -175,9 +178,13 @@ def numerics() -> record.Numerics:
     import torch
 
     backends: Any = torch.backends
+
+    def precision(level: Any) -> str:
+        return getattr(level, "fp32_precision", None) or ("tf32" if level.allow_tf32 else "ieee")
+
     return record.Numerics(
-        matmul=backends.cuda.matmul.fp32_precision,
-        convolution=backends.cudnn.conv.fp32_precision,
+        matmul=precision(backends.cuda.matmul),
+        convolution=precision(getattr(backends.cudnn, "conv", backends.cudnn)),
         deterministic=torch.are_deterministic_algorithms_enabled(),
         variables=tuple(f"{name}={os.environ[name]}" for name in VARIABLES if name in os.environ),
     )

@@ -10,9 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 LOG_INTERVAL_S = 5.0
 
 COMMAND = re.compile(r"((?:\A|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*)::")
@@ -23,6 +20,8 @@ Advance = Callable[[str], None]
 
 def say(message: str) -> None:
     """One line for the person who waits; standard output stays free for results."""
+    from rich.console import Console  # a worker does without
+
     Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(inert(message))
 
 
@@ -58,6 +57,16 @@ def expected_s(stepped_s: float, current_s: float, done: int, total: int) -> flo
 
 @contextmanager
 def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -117,7 +118,7 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
         return [call() for call in calls]
     before = orphans.children()
     with ThreadPoolExecutor(max(1, min(most, len(calls)))) as pool:
-        made = [pool.submit(call) for call in calls]
+        made = [pool.submit(copy_context().run, call) for call in calls]
         try:
             done, _ = wait(made, return_when=FIRST_EXCEPTION)
             for future in done:

@@ -27,14 +27,12 @@ from typing import IO, Any, Literal, Self, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-import kernelgate
 from kernelgate.bench.core.errors import KernelgateError, why
-from kernelgate.bench.system import isolation, orphans
+from kernelgate.bench.system import interpreter, isolation, orphans
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.isolation import NONE, Isolation
 from kernelgate.bench.system.progress import say
 
-ROOT = Path(kernelgate.__file__).resolve().parent.parent
-"""Where `import kernelgate` finds this very copy."""
 MODULE = "kernelgate.bench.system.worker"
 STEADY = {
     # OpenMP threads that spin while they wait starve each other wherever another process computes too.
@@ -108,30 +106,35 @@ class WorkerFailedError(WorkerError):
 # ---- The leader's end ------------------------------------------------------------------------------------------------
 
 
-def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """These variables without those that are withheld, for a process that imports this very copy of kernelgate."""
-    path = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
+def child_environment(variables: Mapping[str, str] = os.environ, python: Path | None = None) -> dict[str, str]:
+    """These variables without those that are withheld, for a process that imports this very copy of kernelgate.
+    `python`: its own, which may be another than this one: then PYTHONPATH stays as it is, for beside.py finds it."""
     given = {name: value for name, value in variables.items() if not WITHHELD.search(name)}
-    return {**given, "PYTHONPATH": path}
+    if python not in (None, Path(sys.executable)):
+        return given
+    return {**given, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))}
 
 
 class WorkerProcess:
     """A running worker. Leaving the `with` block kills it, and what it has started in its session."""
 
-    def __init__(self, function: str, fds: Sequence[int] = (), apart: Isolation = NONE) -> None:
-        """`function`: MODULE:FUNCTION. `fds`: files that it inherits. `apart`: how it is isolated."""
+    def __init__(
+        self, function: str, fds: Sequence[int] = (), apart: Isolation = NONE, python: Path | None = None
+    ) -> None:
+        """`function`: MODULE:FUNCTION. `fds`: files that it inherits. `apart`: how it is isolated. `python`: which runs
+        it, by default the current one."""
+        python = python or interpreter.current()
         self.doing = Doing(doing="starting", loading=True)
         """What it said last that it does."""
         self._apart = apart
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
-        # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
         self._process = subprocess.Popen(
-            apart.around([sys.executable, "-P", "-m", MODULE, function]),
+            apart.around(interpreter.command(python, MODULE, function)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             pass_fds=fds,
-            env={**STEADY, **child_environment()},
+            env={**STEADY, **child_environment(python=python)},
             start_new_session=True,
         )
         self._to = cast(IO[bytes], self._process.stdin)
@@ -274,32 +277,33 @@ class WorkerPool:
     fd: int
     """Of the memory that they share on a CPU."""
     started: list[WorkerProcess] = field(default_factory=list)
-    waiting: dict[tuple[str, Message | None], list[WorkerProcess]] = field(default_factory=dict)
-    """By function, and by the message that they have had."""
+    waiting: dict[tuple[str, Message | None, Path], list[WorkerProcess]] = field(default_factory=dict)
+    """By function, by the message that they have had, and by their Python."""
 
-    def take(self, function: str, first: Message | None = None) -> WorkerProcess:
+    def take(self, function: str, first: Message | None = None, python: Path | None = None) -> WorkerProcess:
         """One that has had no message, or this one alone."""
-        self.prepare({function: 1}, first)
-        return self.waiting[function, first].pop(0)
+        self.prepare({function: 1}, first, python)
+        return self.waiting[function, first, python or interpreter.current()].pop(0)
 
-    def prepare(self, counts: Mapping[str, int], first: Message | None = None) -> None:
+    def prepare(self, counts: Mapping[str, int], first: Message | None = None, python: Path | None = None) -> None:
         """Starts workers until so many of each function wait that have been told `first`. Those that were told
-        something else end: nobody needs them any more."""
+        something else end: nobody needs them any more. `python`: which runs them, by default the current one."""
+        python = python or interpreter.current()
         for function, count in counts.items():
-            ready = self.waiting.setdefault((function, first), [])
-            for (of_function, told), workers in self.waiting.items():
-                if of_function == function and told is not None and told != first:
+            ready = self.waiting.setdefault((function, first, python), [])
+            for (of_function, told, of), workers in self.waiting.items():
+                if of_function == function and told is not None and (told, of) != (first, python):
                     while workers:
                         workers.pop().__exit__()
-            untold = self.waiting.get((function, None), []) if first else []
+            untold = self.waiting.get((function, None, python), []) if first else []
             while len(ready) < count or untold:
-                worker = untold.pop(0) if untold else self._started(function)
+                worker = untold.pop(0) if untold else self._started(function, python)
                 if first:
                     worker.send(first)
                 ready.append(worker)
 
-    def _started(self, function: str) -> WorkerProcess:
-        self.started.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here())))
+    def _started(self, function: str, python: Path) -> WorkerProcess:
+        self.started.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here(), python)))
         return self.started[-1]
 
     @contextmanager
@@ -341,12 +345,22 @@ class KernelWorker:
     """A worker that a kernel may crash or hang: what is asked next then gets a fresh one. Leaving the `with` block ends
     it, and what the kernel has left running."""
 
-    def __init__(self, workers: WorkerPool, function: str, request: BaseModel, loads: str, loading_s: float) -> None:
-        """`request`: its first message, which it answers with Ready. `loads`: what it loads, for people."""
+    def __init__(
+        self,
+        workers: WorkerPool,
+        function: str,
+        request: BaseModel,
+        loads: str,
+        loading_s: float,
+        python: Path | None = None,
+    ) -> None:
+        """`request`: its first message, which it answers with Ready. `loads`: what it loads, for people. `python`: as
+        of a WorkerProcess."""
         self.workers = workers
         self.deaths = 0
         """Processes that were beyond use afterwards."""
         self._function, self._request, self._loads, self._loading_s = function, request, loads, loading_s
+        self.python = python
         self._others = orphans.children()
         self._worker: WorkerProcess | None = None
 
@@ -359,7 +373,7 @@ class KernelWorker:
     def started(self) -> WorkerProcess:
         """Raises KernelgateError where what it loads cannot be loaded."""
         if self._worker is None:
-            self._worker = self.workers.take(self._function)
+            self._worker = self.workers.take(self._function, python=self.python)
             try:
                 self._worker.ask(self._request, Ready, self._loading_s)
             except WorkerFailedError:

@@ -144,6 +144,8 @@ def run(
             setup = Setup(plan.environment, plan.how, processes)
             _time(plan, setup, growing, undecided)
             _witness(plan, setup, growing)
+            if setup.verifier is not None:  # it holds memory of the device, which is not to be had twice
+                setup.verifier.worker.__exit__()
     except BaseException as error:
         if growing.record.processes:
             growing.end("failed" if isinstance(error, KernelgateError) else "cancelled")
@@ -304,17 +306,17 @@ def _processes_of(current: RunRecord, part: CardPlan, roles: tuple[record.Role, 
 
 
 def process_count(record_: RunRecord) -> int:
-    return min((len(case.processes) for case in record.timed_cases(record_)), default=0)
+    return min((len(case.processes) for case in record.timed_cases(record_) if case.processes), default=0)
 
 
 def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
     timed = {part.card.name: part.card.recorded for part in plan.parts}
     others = tuple(build for build in skeleton.builds if build.card not in timed)
     parts = {
-        "environments": (plan.environment,),
+        "environments": (plan.environment, *skeleton.environments[1:]),
         "cards": tuple({**timed, **{card.name: card for card in skeleton.cards}}.values()),
         "builds": (*others, *builds(plan)),
-        "cases": plan.cases,
+        "cases": (*plan.cases, *skeleton.cases),  # those of the skeleton are not run
         "processes": (),
     }
     growing = Growing(skeleton.model_copy(update=parts), path)
@@ -347,7 +349,7 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     now = {(one.card, one.side): one.library_sha256 for one in builds(plan)}
     if before != now:
         reasons.append("it was measured with other libraries")
-    if [case.key for case in old.cases] != [case.key for case in plan.cases]:
+    if [case.key for case in old.cases][: len(plan.cases)] != [case.key for case in plan.cases]:
         here = {case.card for case in plan.cases}
         names = (case.id if case.card in here else f"{case.id} of {case.card or 'no card'}" for case in old.cases)
         reasons.append(f"it holds other cases ({', '.join(names) or 'none'})")
@@ -359,4 +361,4 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
-    return tuple(build for part in plan.parts for build in build_records(part.sides))
+    return tuple(build for part in plan.parts for build in build_records(part.sides, plan.environment.device))

@@ -238,9 +238,12 @@ def _started(
     """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
     measured = []
     held = [{side: turn.libraries[side] for side in sides} for sides in split]
-    children = [setup.workers.take(WORKER, imports(libraries)) for libraries in held]
-    if turn.following:  # the next processes start meanwhile
-        setup.workers.prepare({WORKER: SPARES}, imports(turn.following))
+    pythons = [next(iter(libraries.values())).python for libraries in held]
+    children = [
+        setup.workers.take(WORKER, imports(libraries), python) for libraries, python in zip(held, pythons, strict=True)
+    ]
+    if turn.following and len(set(pythons)) == 1:  # the next processes start meanwhile
+        setup.workers.prepare({WORKER: SPARES}, imports(turn.following), pythons[0])
     for sides, name, child in zip(split, names, children, strict=True):
         stack.callback(child.__exit__)
         measured.append(Runner(child, name, setup.how.patience_s, tuple(sorted(sides))))

@@ -60,6 +60,7 @@ class SoakAnswer:
     "--corpus", type=FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
 )
 @options.from_cards
+@options.in_python
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=PATH, help="Write the results as a run record.")
 @answers(RunRecord | SoakAnswer, "Print the checks as a run record; with --hours one JSON object, `soaked`.")

@@ -15,7 +15,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
-from kernelgate.bench.system import git
+from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import PATH, Answered, answers, from_cards
 from kernelgate.ci.document import answer, render
@@ -68,6 +68,7 @@ class PrAnswer:
 @click.command()
 @click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
 @from_cards
+@options.in_python
 @click.option("--out", type=PATH, default=Path("out"), show_default=True, help="For the results.")
 @options.preset
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
@@ -90,16 +91,28 @@ def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, detail
 @click.argument("base")
 @click.argument("head")
 @from_cards
+@options.in_python
+@click.option("--env-a", type=options.PYTHON, help="The Python that BASE runs in, with its torch and Triton.")
+@click.option("--env-b", type=options.PYTHON, help="The Python that HEAD runs in.")
 @click.option("--out", type=PATH, help="For the results. Default: a folder of the cache, which is printed.")
 @options.preset
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
 @answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
-def try_(base: str, head: str, from_cards: Path | None, out: Path | None, preset: str, details: bool) -> Answered:
+def try_(
+    base: str,
+    head: str,
+    from_cards: Path | None,
+    env_a: Path | None,
+    env_b: Path | None,
+    out: Path | None,
+    preset: str,
+    details: bool,
+) -> Answered:
     """Say whether commit HEAD is faster or slower than commit BASE, and right: what a pull request of HEAD would get.
 
     Works on any clone, from any folder of it, with nothing committed and nothing changed in it: --cards names a folder
     of cards, and of both commits only the files that they name are read. Runs on the GPU where there is one, else on
-    the CPU.
+    the CPU. With --env-a and --env-b, BASE and HEAD may be one commit: what is compared is what the two have installed.
 
     Exit codes: 0 improved, 1 regressed, wrong, or it does not compile, 2 no gate acts, 3 it could not be judged (why),
     64 usage.
@@ -107,7 +120,9 @@ def try_(base: str, head: str, from_cards: Path | None, out: Path | None, preset
     repo = git.root(Path.cwd())
     names = [repo.name, *(git.resolve(repo, ref)[:9] for ref in (base, head))]
     place = out or entries.cache_folder() / TRIED / "-".join(names)
-    result = local.run(local.Compare(repo, base, head, from_cards), place, _rules(preset))
+    other = env_b.absolute() if env_b else None
+    with interpreter.using(env_a.absolute() if env_a else None):
+        result = local.run(local.Compare(repo, base, head, from_cards, other), place, _rules(preset))
     return _answered(result, place, details, result.exit_code)
 
 

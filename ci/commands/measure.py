@@ -115,6 +115,7 @@ class BenchAnswer:
 
 
 @click.command()
+@options.in_python
 @two_sides
 @click.option("--pinned-library", type=PATH, help="With --alone: time this library in the same processes, too.")
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
@@ -182,6 +183,7 @@ def bench(
 
 
 @click.command()
+@options.in_python
 @two_sides
 @click.option(
     "--case", "cases", envvar="KERNELGATE_PROFILE_CASE", multiple=True, help=f"{LISTED}; default: the target."

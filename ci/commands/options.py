@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import answer
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -31,6 +33,27 @@ from_cards = click.option(
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     help="Take the cards from this folder, for all commits, instead of .ci/kernels. They decide on this machine alone.",
 )
+PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def in_python(command: Command) -> Command:
+    """Gives a command --python: kernels are built for, and run in, that one, or the policy's."""
+
+    @click.option("--python", type=PYTHON, help="Run kernels in this Python, with its torch. Default: the policy's.")
+    @wraps(command)
+    def running(*words: Any, python: Path | None, **more: Any) -> Any:
+        from kernelgate.bench.system import git, interpreter
+
+        named = ""
+        with suppress(KernelgateError):  # where there is no repository
+            file = git.root(Path.cwd()) / policy.POLICY_FILE
+            named = policy.load(file).measure.environment if file.exists() else ""
+        with interpreter.using(python.absolute() if python else Path(named).expanduser() if named else None):
+            return command(*words, **more)
+
+    return running
+
+
 preset = click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 
 

@@ -4,36 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kernelgate.bench.record import Build, CaseKey, Note, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Build, CaseKey, Environment, Note, RunRecord, TimedCase, timed_cases
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
 HEAD_ALONE = "head_alone"
 SAME_LIBRARY = "same_library"
+SAME_CODE = "same_machine_code"
+HOST_CHANGED = "host_changed"
 NO_CASES = "no_cases"
 
 
 def same_library(record: RunRecord) -> frozenset[str]:
     """The cards whose base and head are one library, called in one way: a comparison of them could show nothing.
 
-    One library is of the same sources, or of others, such as with another comment, that compile to the same bytes.
+    One library is of the same sources, or of others, such as with another comment, that compile to the same bytes, or
+    but for what no call depends on.
     """
-    sides = {(build.card, build.side): build for build in record.builds}
+    return frozenset(card for card, (base, head) in _both(record).items() if _are_one(base, head))
+
+
+def same_code(record: RunRecord) -> frozenset[CaseKey]:
+    """The cases, planned or held, whose calls launch the same machine code from the same host: they need no times."""
+    sides = _both(record)
+    every = {case.key for case in (*record.cases, *(record.expected.cases if record.expected else ()))}
     return frozenset(
-        card for (card, side), head in sides.items() if side == "head" and _are_one(sides.get((card, "base")), head)
+        key for key in every if key.card in sides and sides[key.card][1].same_call(sides[key.card][0], key.id)
     )
 
 
-def _are_one(base: Build | None, head: Build) -> bool:
-    if base is None or head.call_hash is None or base.call_hash != head.call_hash:
+def _both(record: RunRecord) -> dict[str, tuple[Build, Build]]:
+    """Base and head of each card that has both."""
+    sides = {(build.card, build.side): build for build in record.builds}
+    pairs = {card: (sides.get((card, "base")), head) for (card, side), head in sides.items() if side == "head"}
+    return {card: (base, head) for card, (base, head) in pairs.items() if base is not None}
+
+
+def _are_one(base: Build, head: Build) -> bool:
+    if head.call_hash is None or base.call_hash != head.call_hash:
         return False
+    if base.python != head.python:
+        return False
+    if head.same_call(base):
+        return True
     pairs = ((base.key, head.key), (base.library_sha256, head.library_sha256))
     return any(was is not None and was == now for was, now in pairs)
 
 
+def pythons(record: RunRecord) -> tuple[Environment, Environment] | None:
+    """Where base and head ran, where that was not in one Python."""
+    known = {one.interpreter: one for one in record.environments if one.interpreter}
+    pairs = {(base.python, head.python) for base, head in _both(record).values() if base.python != head.python}
+    found = [(known[old], known[new]) for old, new in sorted(pairs, key=str) if old in known and new in known]
+    return found[0] if found else None
+
+
 def nothing_differs(record: RunRecord) -> bool:
-    """Whether every card of the record has the same library on both sides."""
-    return bool(known(record)) and known(record) == same_library(record)
+    """Whether every card of the record has the same library on both sides, or the same machine code in every case."""
+    alike, every = same_code(record), {case.key for case in record.cases}
+    same = same_library(record) | {key.card for key in alike} - {key.card for key in every - alike}
+    return bool(known(record)) and known(record) == same
 
 
 def known(record: RunRecord) -> frozenset[str]:
@@ -49,9 +79,10 @@ def called(record: RunRecord, key: CaseKey) -> str:
 
 
 def compared(record: RunRecord) -> tuple[TimedCase, ...]:
-    """The cases that a judgement is about: all but those that were rightly not timed, since their library is one."""
-    same = same_library(record)
-    return tuple(case for case in timed_cases(record) if case.processes or case.case.card not in same)
+    """The cases that a judgement is about: all but those that were rightly not timed, since nothing of them differs."""
+    same, alike = same_library(record), same_code(record)
+    rightly = {case.key for case in record.cases if case.card in same or case.key in alike}
+    return tuple(case for case in timed_cases(record) if case.processes or case.key not in rightly)
 
 
 def of_head(record: RunRecord) -> frozenset[str]:

@@ -52,8 +52,8 @@ class Completeness:
 def against_plan(record: RunRecord, label: str) -> Completeness:
     """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete.
 
-    Cards with one library on both sides need no measurement. A record that was planned by other cards than those that
-    it is held against is of nothing else, and has to be made again.
+    Cards with one library on both sides need no measurement, nor do cases with the same machine code. A record that was
+    planned by other cards than those that it is held against is of nothing else, and has to be made again.
     """
     expected = record.expected
     if expected is None:
@@ -148,7 +148,8 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
     counts = {case.key: sum(bool(one.samples_us.get("head")) for one in case.processes) for case in timed_cases(record)}
     held = {case.key: next((counts[key] for key in _keys(case) if counts.get(key)), 0) for case in expected.cases}
     least = expected.processes or 1
-    untimed = [case for case in expected.cases if not held[case.key] and case.card not in exempt]
+    alike = cards.same_code(record)
+    untimed = [one for one in expected.cases if not held[one.key] and one.card not in exempt and one.key not in alike]
     yield from _said(record, untimed, "not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least]
     yield from _said(record, short, f"timed in {spread(held[case.key] for case in short)} of {least} processes")

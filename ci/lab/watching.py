@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from kernelgate.bench.system import lock, supervise
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
-from kernelgate.bench.system.worker import ROOT
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.log import Event, GateAttempt, GateName, Opened, TriedChange
 from kernelgate.ci.lab.state import is_timed, opened_of

@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.bench.system import environment, git
+from kernelgate.bench.system import environment, git, interpreter
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -74,6 +74,8 @@ class Compare:
     """None: the working tree."""
     cards: Path | None = None
     """A folder of cards that stand in place of both commits' own, and judge."""
+    head_python: Path | None = None
+    """Which Python the head is built for and runs in, where it is another than the base's."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,9 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         # They load torch while libraries are compiled.
         processes.prepare({trials.WORKER: 1, environment.DESCRIBES: 1})
         which = record.Run(base_sha=sha, head_sha=head)
-        touched = affected(repo, sha, head, asked.cards)
+        touched = Affected(None) if asked.head_python else affected(repo, sha, head, asked.cards)
         try:
-            heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names))
+            heads, bases = _built(repo, sha, head, HowToBuild(cards=asked.cards, only=touched.names), asked.head_python)
         except CompileError as error:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt, which), policy, out)
         except CardError as error:
@@ -134,13 +136,16 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
 
 
-def _built(repo: Path, base: str, head: str | None, how: HowToBuild) -> tuple[Libraries, Libraries]:
+def _built(
+    repo: Path, base: str, head: str | None, how: HowToBuild, head_python: Path | None
+) -> tuple[Libraries, Libraries]:
     """The libraries of head and base. Raises CompileError and CardError of the head alone: where the base fails by the
     same error, it is CannotCompileError, for the change is not to blame."""
 
     def of_head() -> Libraries | CompileError:
         try:
-            return verbs.libraries(repo, head, None, how)
+            with interpreter.using(head_python):
+                return verbs.libraries(repo, head, None, how)
         except CompileError as error:
             return error
 
@@ -154,9 +159,12 @@ def _built(repo: Path, base: str, head: str | None, how: HowToBuild) -> tuple[Li
     raise heads
 
 
-def _called(asked: Compare) -> dict[str, str]:
+def _called(asked: Compare) -> dict[str, object]:
     """What the record says of how it was made, so that commands to repeat it are whole."""
-    cards = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    cards: dict[str, object] = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    if asked.head_python or interpreter.is_named():
+        named = (interpreter.current(), *((asked.head_python,) if asked.head_python else ()))
+        cards["pythons"] = tuple(map(str, named))
     return {"event": TRY, **cards} if asked.head else cards
 
 
@@ -232,19 +240,22 @@ def measured(
     workers: WorkerPool,
     path: Path,
     rules: MeasuringRules,
-    same: tuple[record.Build, ...] = (),
+    unaffected: tuple[record.Build, ...] = (),
 ) -> RunRecord:
-    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed. `same`: the
-    builds of cards that the change does not affect."""
+    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed. `unaffected`:
+    the builds of cards that the change does not touch."""
     machine = environment.describe(workers)
     begun = verbs.begun(about, machine)
-    begun = begun.model_copy(update={"builds": (*begun.builds, *same)})
-    touched = [one for one in about if not one.same]
+    begun = begun.model_copy(update={"builds": (*begun.builds, *unaffected)})
+    touched = [one for one in about if not one.is_one(machine)]
+    every = commit.select_cases([one for one in about if not one.same], environment.kind(machine), None, rules.cases)
+    same = commit.same_code(about, every, machine)
+    begun = verbs.with_same_code(begun, same)
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    chosen = commit.select_cases(touched, environment.kind(machine), None, rules.cases)
-    profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
+    chosen = [one for one in every if one not in same.left_out]
+    profiled = list({one.card.name: _profiled(one, rules, same.left_out) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({**process.FIRST, accuracy.WORKER: 1})
@@ -255,8 +266,9 @@ def measured(
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
-def _profiled(case: ChosenCase, rules: MeasuringRules) -> ChosenCase:
-    return case if rules.cases else ChosenCase(case.card, case.card.target)
+def _profiled(case: ChosenCase, rules: MeasuringRules, left_out: Sequence[ChosenCase]) -> ChosenCase:
+    target = ChosenCase(case.card, case.card.target)
+    return case if rules.cases or target in left_out else target
 
 
 def _checked_and_timed(
@@ -274,6 +286,9 @@ def _checked_and_timed(
     begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, workers)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
+        return begun
+    if not chosen and begun.cases:
+        say("the machine code of every case is the same on both sides: speed is not measured")
         return begun
     if not chosen:
         cpu = environment.kind(machine) == "cpu"
@@ -295,6 +310,8 @@ def _checked_and_timed(
     sources = {one.card.name: one.source for one in touched}
     planned = [one for one in chosen if sources[one.card.name] != "head"]
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
+    if expected:
+        expected = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
     begun = begun.model_copy(update={"expected": expected})
     most = rules.policy.processes.limit
     how = process.Measuring(seed, **rules.policy.timing.model_dump())

@@ -195,6 +195,8 @@ class Measure(PolicySection):
     drafts: Literal["on_ready", "always"] = "on_ready"
     pinned: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
     """The commit of the default branch that each night times beside its head; empty: the head alone."""
+    environment: str = ""
+    """The file of the Python, with its own torch, that kernels run in; empty: the one that kernelgate runs in."""
     gpus: Annotated[tuple[RunnerGpu, ...], Field(min_length=1, max_length=15)] = (L4,)
 
     @model_validator(mode="after")

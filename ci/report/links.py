@@ -40,16 +40,19 @@ TRY = "try"
 def same_here(run: Run, head: str) -> tuple[str, ...]:
     """What a command needs besides, to see the same on this machine; `head`: its option that names the head."""
     sha = run.head_sha if run.event == TRY and run.head_sha and formatting.is_commit(run.head_sha) else None
-    return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()))
+    python = ("--python", run.pythons[-1]) if run.pythons else ()
+    return (*((head, sha[:12]) if sha else ()), *(("--cards", run.cards) if run.cards else ()), *python)
 
 
 def whole_again(run: Run) -> str:
     """The command that does all of it again, on this machine."""
     base = [run.base_sha[:12]] if run.base_sha and formatting.is_commit(run.base_sha) else []
-    cards = ("--cards", run.cards) if run.cards else ()
+    names = ("--env-a", "--env-b") if len(run.pythons) > 1 else ("--python",)
+    pythons = [word for pair in zip(names, run.pythons, strict=False) for word in pair]
+    more = (*(("--cards", run.cards) if run.cards else ()), *pythons)
     if run.event == TRY and run.head_sha and base:
-        return shell("kernelgate", TRY, *base, run.head_sha[:12], *cards)
-    return shell("kernelgate", "pr", *(word for sha in base for word in ("--base", sha)), *cards)
+        return shell("kernelgate", TRY, *base, run.head_sha[:12], *more)
+    return shell("kernelgate", "pr", *(word for sha in base for word in ("--base", sha)), *more)
 
 
 def docs(text: str, place: str) -> Link:

@@ -209,7 +209,7 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
     if record.profile and not record.cases:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
-    if record.cases:
+    if record.cases and len(record.run.pythons) < 2:
         bench = [
             "kernelgate",
             "bench",

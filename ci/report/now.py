@@ -14,7 +14,7 @@ from kernelgate.ci.judge.correctness import wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links, docs, same_here
+from kernelgate.ci.report.links import Links, docs, same_here, whole_again
 
 NOW = Strong("Now:")
 PROFILE: Line = (
@@ -221,6 +221,8 @@ def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
     named = tuple(cases) if 0 < len(cases) <= MAX_CASES and all(cases) else ()
     if places.on_github:
         return (Code(" ".join(("/kernelgate bench", *named))),)
+    if len(gpu.run.pythons) > 1:
+        return (Code(whole_again(gpu.run), most=correctness.MAX_COMMAND),)
     base = gpu.run.base_sha
     words = [
         *(("--base", base[:7]) if base else ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kernelgate.bench.record import CaseKey, CompilerWarning, Note, RunRecord, TimedProcess, timed_cases
+from kernelgate.bench.record import CaseKey, CompilerWarning, Environment, Note, RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
@@ -69,13 +69,18 @@ def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
 
 def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
     """Which cards were not compared and why, and whose own card judged them: in the order in which readers need it."""
+    if both := cards.pythons(record):
+        yield (Mark.NONE, " Base and head ran in two environments: ", *_changed(*both), ".")
     timed = {case.case.card for case in cards.compared(record) if case.processes}
     if timed:  # where nothing at all was compared, the first line of the report says it
-        for card in sorted(cards.same_library(record) - timed):
+        noted = {note.card for note in cards.notes(record, cards.SAME_CODE)}
+        for card in sorted(cards.same_library(record) - timed - noted):
             yield (Mark.NONE, _of(record, card, "base and head are the same library, not measured."))
+    for note in (*cards.notes(record, cards.SAME_CODE), *cards.notes(record, cards.HOST_CHANGED)):
+        yield (Mark.NONE, _of(record, note.card or "", f"{visible(note.text)}."))
     libraries = {(build.card, build.side): build.library_sha256 for build in record.builds if build.library_sha256}
     for card, side in sorted(libraries):
-        if side == "head" and card in timed and libraries[card, side] == libraries.get((card, "base")):
+        if side == "head" and card in timed and not both and libraries[card, side] == libraries.get((card, "base")):
             words = "base and head compile to the same library, which was timed against itself."
             yield (Mark.SAME, _of(record, card, words))
     yield from _alone(record, verdict)
@@ -87,9 +92,19 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
         yield (Mark.NONE, f" This pull request changes {what}: {words}")
 
 
+INSTALLED = ("python", "torch", "cuda", "triton")
+
+
+def _changed(base: Environment, head: Environment) -> Line:
+    """ "torch 2.13.0 → 2.14.0", of all that differs."""
+    versions = [(name, getattr(base, name), getattr(head, name)) for name in INSTALLED]
+    found = [f"{name} {old or 'none'} → {new or 'none'}" for name, old, new in versions if old != new]
+    return (visible(", ".join(found) or "with the same versions of all that is known of them"),)
+
+
 def said(record: RunRecord) -> frozenset[Note]:
     """The notes that `of_cards` puts into words of its own."""
-    codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE}
+    codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE, cards.SAME_CODE, cards.HOST_CHANGED}
     if cards.same_library(record):
         codes.add(cards.SAME_LIBRARY)
     return frozenset(note for note in record.notes if note.code in codes)

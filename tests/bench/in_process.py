@@ -24,7 +24,7 @@ class ThreadWorker(WorkerProcess):
 
     pid = None
 
-    def __init__(self, function: str, _fds: Sequence[int] = (), _apart: object = None) -> None:
+    def __init__(self, function: str, _fds: Sequence[int] = (), _apart: object = None, _python: object = None) -> None:
         self.function = function
         self.doing = Doing(doing="starting", loading=True)
         self.to: queue.SimpleQueue[str] = queue.SimpleQueue()

@@ -125,6 +125,35 @@ def test_every_card_is_fuzzed_and_one_that_fails_fails_all(repo: CardRepository)
     assert (made.fuzz.status, len(made.fuzz.results)) == ("failed", 72)
 
 
+IN_PART = BODY.replace("return 2 * x", "assert case.M < 6, 'more than I can tell'\n    return 2 * x")
+
+
+@pytest.mark.parametrize(
+    ("torch", "body", "code", "says"),
+    [
+        (None, BODY, 0, "24 of 24 configurations passed"),
+        (None, IN_PART, 3, " cannot be judged, such as "),
+        ("0.1", BODY, 3, "skipped: "),
+    ],
+    ids=["it can be", "not in part of its list", "not at all"],
+)
+def test_a_card_that_cannot_be_fuzzed_is_named_and_the_others_go_on(
+    repo: CardRepository, torch: str | None, body: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.card("one", body)
+    repo.card("two")
+    registered.build(repo.folder / "head" / "one", f"{repo.name}_one", KERNEL, "one", torch=torch)
+    repo.library("head", "two")
+    found, made = repo.run("fuzz", "--library", "head", "--seed", "7")
+    [one, two] = capsys.readouterr().out.split("fuzz two: ")
+    assert found == code
+    assert one.startswith("fuzz one: ")
+    assert says in one
+    assert two.startswith("24 of 24 configurations passed")
+    assert made is not None
+    assert [bool(check.unjudged) for check in made.checks] == [code == 3, False]
+
+
 def test_one_configuration_of_one_card(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         repo.card(name)

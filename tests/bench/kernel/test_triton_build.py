@@ -28,8 +28,9 @@ from kernelgate.bench.kernel.triton_build import (
 )
 from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.record import LAYOUTS
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker import ROOT, WorkerProcess
+from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
 from tests.processes import alive
 
@@ -325,3 +326,72 @@ def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
         "where nothing divides the sizes, and where wide loads do"
     )
     assert {case.axes["way"] for case in risky} <= {*LAYOUTS, "plain", "repeat", "two-streams"}, "nothing huge"
+
+
+FOLLOWED = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_kernel(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at))
+
+
+@triton.jit
+def square_kernel(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at) * tl.load(x + at))
+
+
+def scale(x, out):
+    scale_kernel[(x.numel() // 128,)](x, out, 128)
+
+
+def square(x, out):
+    square_kernel[(x.numel() // 128,)](x, out, 128)
+
+
+def by_value(x, out):
+    scale_kernel[(int(x.sum()) + 1,)](x, out, 128)
+
+
+def by_shape(x, out):
+    scale_kernel[(1 + torch.nonzero(x).shape[0],)](x, out, 128)
+
+
+def by_multiprocessors(x, out):
+    scale_kernel[(torch.cuda.get_device_properties(0).multi_processor_count,)](x, out, 128)
+
+
+def by_capability(x, out):
+    scale_kernel[(torch.cuda.get_device_properties(0).major,)](x, out, 128)
+"""
+
+
+def code(folder: Path, source: str, *ways: str) -> dict[str, str]:
+    """By function, the digest of the machine code that its call launches on sm_90."""
+    tree = folder / "tree"
+    (tree / "my_kernels").mkdir(parents=True)
+    (tree / "my_kernels/__init__.py").write_text("from . import own\n")
+    (tree / "my_kernels/own.py").write_text(source)
+    made = compiled(request(library(folder / "library", tree), [case(f"own.{way}") for way in ways]), "sm_90")
+    found = triton_build._code(folder / "library/cache", made).get("sm_90", {})
+    return {case_.partition(".")[2]: digest for case_, digest in found.items()}
+
+
+def test_the_machine_code_that_each_case_launches_is_known(tmp_path: Path) -> None:
+    base = code(tmp_path / "base", FOLLOWED, "scale", "square", "by_capability")
+    assert base.keys() == {"scale", "square", "by_capability"}
+    assert base["scale"] != base["square"]
+    moved = FOLLOWED.replace("    at = ", "    # a comment\n    at = ")
+    assert code(tmp_path / "moved", moved, *base) == base
+    head = code(tmp_path / "head", FOLLOWED.replace("load(x + at) * tl", "load(x + at) + tl"), *base)
+    assert {way for way in base if base[way] != head[way]} == {"square"}
+
+
+@pytest.mark.parametrize("way", ["by_value", "by_shape", "by_multiprocessors"])
+def test_what_depends_on_more_than_the_build_sees_is_not_known_from_there_on(tmp_path: Path, way: str) -> None:
+    assert code(tmp_path, FOLLOWED, "scale", way, "square").keys() == {"scale"}

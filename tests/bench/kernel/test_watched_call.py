@@ -15,8 +15,9 @@ import torch
 from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
+from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
-from kernelgate.bench.system.worker import ROOT, child_environment
+from kernelgate.bench.system.worker import child_environment
 from tests import faulty, registered
 
 CARD = """

@@ -15,7 +15,8 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock
-from kernelgate.bench.system.worker import ROOT, child_environment, memory_file
+from kernelgate.bench.system.interpreter import ROOT
+from kernelgate.bench.system.worker import child_environment, memory_file
 
 UUID = "GPU-0123"
 HOLD = f"from kernelgate.bench.system import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from kernelgate.bench.system import worker
+from kernelgate.bench.system import interpreter, worker
 from kernelgate.bench.system.worker import (
     ROOT,
     Message,
@@ -196,9 +196,9 @@ def test_what_waits_has_its_first_message_and_takes_no_time_of_the_machine_while
     one, two = FrozenWord(text="one"), FrozenWord(text="two")
     with worker_pool() as workers:
         workers.prepare({SCRIPT: 2})
-        first, second = workers.waiting[SCRIPT, None]
+        first, second = workers.waiting[SCRIPT, None, interpreter.current()]
         workers.prepare({SCRIPT: 1}, one)
-        assert workers.waiting[SCRIPT, one] == [first, second]
+        assert workers.waiting[SCRIPT, one, interpreter.current()] == [first, second]
         assert workers.take(SCRIPT, one) is first
         wait_for(lambda: used_s(second) > 0.5)
         with workers.paused():
@@ -208,7 +208,7 @@ def test_what_waits_has_its_first_message_and_takes_no_time_of_the_machine_while
         wait_for(lambda: used_s(second) > before)
         workers.prepare({SCRIPT: 1}, two)
         assert not alive(second.pid or 0), "nobody needs it any more"
-        (third,) = workers.waiting[SCRIPT, two]
+        (third,) = workers.waiting[SCRIPT, two, interpreter.current()]
         third.__exit__()
         with workers.paused():
             pass

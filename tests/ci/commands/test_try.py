@@ -114,6 +114,27 @@ def test_only_what_the_change_affects_is_compiled(
 
 
 @pytest.mark.slow
+def test_a_commit_that_changes_no_machine_code_is_not_run(
+    clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(clone, "checkout", "--quiet", "HEAD~3")
+    commit(clone, {"csrc/scale.cpp": f"{HEADER}{SCALE}// moves no line that the code names\n"})
+    out = str(tmp_path / "out")
+    assert cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", out]) == 2
+    said = capsys.readouterr()
+    assert "same machine code on both sides, not run: every case." in said.out
+    made = record.read(tmp_path / "out/run.json")
+    assert (made.processes, made.checks) == ((), ())
+    commit(
+        clone,
+        {"csrc/scale.cpp": HEADER + SCALE.replace("  for (", "  for (int again = 0; again < 3; ++again)\n  for (")},
+    )
+    cli.run(["try", "HEAD~1", "HEAD", "--cards", cards, "--out", out])
+    assert "not run" not in capsys.readouterr().out
+    assert record.read(tmp_path / "out/run.json").processes
+
+
+@pytest.mark.slow
 def test_what_is_faster_is_said_to_be(
     clone: Path, cards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.record import Build, RunRecord
-from kernelgate.ci.judge import cards
+from kernelgate.bench.record import Build, Case, Expected, Note, RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import cards, completeness
+from kernelgate.ci.judge.case import Outcome
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import remarks
 
 BOTH: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "library_sha256": "ab"}
 
@@ -35,3 +40,46 @@ def test_nothing_that_is_unknown_is_the_same() -> None:
     unknown = Build(side="head", card="one", call_hash="c")
     made = RunRecord(builds=(unknown.model_copy(update={"side": "base"}), unknown))
     assert cards.same_library(made) == frozenset()
+
+
+CODE: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "host": "h", "code": {"a": "1", "b": "2"}}
+CASES = tuple(Case(card="one", id=name) for name in ("a", "b"))
+
+
+def coded(**head: Any) -> RunRecord:
+    """Planned with cases a and b, of which nothing was timed."""
+    builds = (Build(side="base", **CODE), Build(side="head", **(CODE | {"key": "other"} | head)))
+    return RunRecord(expected=Expected(cases=CASES), cases=CASES, builds=builds)
+
+
+@pytest.mark.parametrize(
+    ("head", "same"),
+    [
+        ({}, {"a", "b"}),
+        ({"code": {"a": "1", "b": "3"}}, {"a"}),
+        ({"code": {"a": "1"}}, {"a"}),
+        ({"host": "changed"}, set()),
+        ({"host": None}, set()),
+        ({"call_hash": "called in another way"}, set()),
+        ({"python": "another"}, set()),
+    ],
+)
+def test_cases_of_one_machine_code_are_rightly_not_run_and_no_others(head: dict[str, Any], same: set[str]) -> None:
+    made = coded(**head)
+    assert {key.id for key in cards.same_code(made)} == same
+    assert {case.id for case in cards.compared(made)} == {"a", "b"} - same
+    assert cards.nothing_differs(made) is (same == {"a", "b"})
+    untimed = ", ".join(sorted({"a", "b"} - same))
+    lacking = [render.plain_line(line) for line in completeness.against_plan(made, "").missing]
+    assert lacking == ([f"{untimed} {'was' if same else 'were'} not timed"] if untimed else [])
+
+
+def test_a_case_of_one_machine_code_counts_as_equivalent_and_is_no_row() -> None:
+    note = Note(code="same_machine_code", card="one", text="same machine code on both sides, not run: every case")
+    made = coded().model_copy(update={"notes": (note,)})
+    verdict = judge(made, Policy())
+    assert (verdict.refused, verdict.cases) == (None, ())
+    said = [render.plain_line(line) for line in remarks.of_cards(made, verdict)]
+    assert said == ["➖ one: same machine code on both sides, not run: every case."]
+    assert note in remarks.said(made)
+    assert judge(coded(host="changed"), Policy()).verdict is Outcome.INCONCLUSIVE

@@ -54,7 +54,7 @@ def edit(tree: Path, name: str, old: str, new: str) -> None:
 def test_the_working_tree_is_compared_with_head(
     clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
+    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", '\n\nextern "C" int another_library() { return 1; }\n')
     compiled: list[Path] = []
     build_tree = commit.build_tree
     monkeypatch.setattr(commit, "build_tree", lambda tree, how: compiled.append(tree) or build_tree(tree, how))
