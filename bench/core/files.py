@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,6 +50,18 @@ def write(path: Path, content: str | bytes) -> None:
         except OSError:
             part.unlink()
             raise
+
+
+def write_each(contents: Mapping[Path, str | bytes]) -> None:
+    """Writes each of these files, whatever becomes of the others. Raises OutputError for the first that failed."""
+    failed: OutputError | None = None
+    for path, content in contents.items():
+        try:
+            write(path, content)
+        except OutputError as error:
+            failed = failed or error
+    if failed:
+        raise failed
 
 
 def _in_place(path: Path) -> bool:

@@ -12,7 +12,7 @@ import click
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, step_answer
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, step_answer
 from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
@@ -208,7 +208,7 @@ def next_(places: Places) -> None:
 
 @history.command()
 @answers(facts.KnownCulprits, "Print one object: `culprits` and `searches` (docs/history.md).")
-@click.option("-o", "--output", type=PATH, help="A folder for that, and for the comparisons.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that, and for the comparisons.")
 @click.pass_obj
 def culprits(places: Places, output: Path | None) -> Answered:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
@@ -217,13 +217,14 @@ def culprits(places: Places, output: Path | None) -> Answered:
     """
     with database.reading(places.existing) as connection:
         found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    if output:
-        output.mkdir(parents=True, exist_ok=True)
-        files.write(output / "culprits.json", answer.shown(found) + "\n")
-        for name in {case.record for one in found.culprits for case in one.cases if case.record}:
-            if (data := stores.get(places.store, "records", name)) is not None:
-                (output / f"{name}.run.json").write_bytes(data)
-    return Answered(found, confirmed.text(found))
+    written: dict[Path, str | bytes] = {output / "culprits.json": answer.shown(found) + "\n"} if output else {}
+    for name in {case.record for one in found.culprits for case in one.cases if output and case.record}:
+        try:
+            if output and (data := stores.get(places.store, "records", name)) is not None:
+                written[output / f"{name}.run.json"] = data
+        except KernelgateError as error:
+            progress.say(f"left out: {error}")
+    return Answered(found, confirmed.text(found), files=written)
 
 
 @history.command()
@@ -298,7 +299,7 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 
 
 @history.command()
-@click.option("-o", "--output", type=PATH, required=True, help="A folder.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, required=True, help="A folder.")
 @release_option
 @click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history-site.md).")
 @answers(facts.WrittenSite)
@@ -306,7 +307,6 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
     library, rules = dashboard_write.chart_library(uplot), places.rules
-    files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
     with database.reading(places.existing) as connection:
         shown = dashboard.dashboard(connection, rules, yardstick)

@@ -44,8 +44,6 @@ MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try
 """Those whose time is taken from the budget of the device."""
 WITHHELD: Final = frozenset({"as_json", "policy_file", "preset", "token", "post", "library", "corpus", "hours"})
 """Parameters that agents do not get: what judges is the checkout's policy, and what is measured its own sources."""
-WRITTEN: Final = frozenset({"output", "out", "html"})
-"""Parameters that name what is written."""
 OUT: Final = "out"
 MAX_TEXT = 4000
 
@@ -198,7 +196,8 @@ def _value(one: click.Parameter, value: object, checkout: Path) -> str:
     if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
         raise ToolRefusedError(f"{one.name!r} takes text of at most {MAX_TEXT} characters, all of them printable")
     if isinstance(one.type, click.Path):
-        return str(inside(checkout, text, OUT if one.name in WRITTEN else ""))
+        is_left = hasattr(one.type, "is_folder")  # the OutputPath of ci/commands/options.py
+        return str(inside(checkout, text, OUT if is_left else ""))
     if text.startswith("-") and _type(one)["type"] == "string":
         raise ToolRefusedError(f"{one.name!r} is {text[:60]!r}: a value does not begin with -, as an option does")
     return text

@@ -15,6 +15,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
 from kernelgate.bench.system import lock
 from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
@@ -122,7 +123,7 @@ def create(root: Path, opened: Opened) -> Session:
     try:
         folder.mkdir(parents=True)
         (folder / WORK).mkdir()
-        (folder / ".gitignore").write_text(f"{WORK}/\n", encoding="utf-8")
+        files.write(folder / ".gitignore", f"{WORK}/\n")
         (folder / FILE).touch()
     except FileExistsError:
         raise UsageError(f"there is a session {opened.name} already, in {folder}: choose another --name") from None

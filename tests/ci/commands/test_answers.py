@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.record import Check
+from kernelgate.bench.record import Check, RunRecord
 from kernelgate.ci.commands import cli, schema
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
@@ -76,8 +76,8 @@ def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys:
     done = record.read(ROOT / RECORD).checks
     failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
     monkeypatch.chdir(ROOT)
-    for checks, code in ((done, 0), (failed, 1)):
-        monkeypatch.setattr(measuring, "fuzz", lambda *_, made=checks: made)
+    for fuzzed, code in ((RunRecord(checks=done), 0), (RunRecord(checks=failed), 1)):
+        monkeypatch.setattr(measuring, "fuzz", lambda *_, made=fuzzed: made)
         assert cli.run(["fuzz", "--json"]) == code
         assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
 
