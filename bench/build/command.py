@@ -16,11 +16,10 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from posixpath import normpath
 
 from kernelgate.bench.build import archs, cache, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST
-from kernelgate.bench.build.compiler_output import LOCATED, MAX_LINE
+from kernelgate.bench.build.compiler_output import MAX_LINE, error_in
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES
 from kernelgate.bench.build.sources import CheckOut, Command
@@ -126,8 +125,8 @@ def _run(
 
         def on_line(line: str) -> None:
             print(line, file=file)
-            found = LOCATED.match(line.strip())
-            errors.extend([found[0]] if found and normpath(found["file"]) in files else [])
+            found = error_in(line.strip()[:MAX_LINE], "", "", files)
+            errors.extend([found.text] if found and found.in_sources else [])
             last.extend([line[:MAX_LINE]] if line.strip() else [])
 
         def on_silence(seconds: float) -> None:
@@ -143,6 +142,8 @@ def _run(
         said = next(iter((*errors, *reversed(last))), "it printed nothing")
         if code in NOT_FOUND or said.endswith("No module named pip"):
             raise CannotCompileError(f"`{spec.line}` cannot be run here: {said}; install it beside {sys.executable}")
+        if broken := toolchain.breakdown(code, () if errors else last, work):
+            raise CannotCompileError(f"`{spec.line}` could not be run: {broken} (all of it: {log})")
         raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))
     if (wrong := _lacking(work / PACKAGE, spec)) is not None:
         text = f"`{spec.line}` left {wrong}"

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
 
-from kernelgate.bench.core.errors import CannotCompileError
+from kernelgate.bench.build.compiler_output import broke_down, was_ended
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import CannotCompileError, OutputError
 from kernelgate.bench.system import cuda_tools
 
 PATIENCE_S = 30.0
@@ -77,6 +82,21 @@ done
 """
 """g++, whose preprocessed output names the environment's headers where there are none: of a header that it finds, ptxas
 writes into line tables when that was installed."""
+
+
+def breakdown(code: int, said: Iterable[str], work: Path) -> str | None:
+    """What kept this machine from compiling in the folder `work`; None where a failed build is its author's fault.
+    `code`: the command's exit code, of whose output `said` are lines."""
+    if was_ended(code):
+        return f"it was ended by {signal.Signals(-code if code < 0 else code - 128).name}"
+    if (line := next(filter(broke_down, said), None)) is not None:
+        return line.strip()
+    for folder in (work, Path(tempfile.gettempdir())):
+        try:
+            files.try_folder(folder)
+        except OutputError as full:
+            return str(full)
+    return None
 
 
 def find() -> Toolchain:

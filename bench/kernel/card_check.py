@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.cache import cache_folder
+from kernelgate.bench.build.compiler_output import broke_down
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
+from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError, first_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import AxisValue
@@ -88,6 +89,8 @@ def check_operators(library: Library, card: CardFacts) -> None:
     try:
         told = _ask(library, card, "operators").mistake
     except WorkerError as error:
+        if "was killed by SIGKILL" in str(error) or broke_down(str(error)):  # as for want of memory
+            raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
         raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
     if told is not None:
         raise _mistake(card, told.member, told.text, told.line)
