@@ -23,6 +23,7 @@ from kernelgate.ci.commands.options import (
     PATH,
     Answered,
     AskedSides,
+    FiniteNumber,
     answers,
     both_sides,
 )
@@ -33,7 +34,7 @@ from kernelgate.ci.report import accuracy as accuracy_words
 from kernelgate.ci.report import correctness
 
 TOOLS = click.Choice(sanitizer.TOOLS)
-HOURS = click.FloatRange(min=0, max=10_000, min_open=True)
+HOURS = FiniteNumber(min=0, max=10_000, min_open=True)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
 from kernelgate.bench.system import git
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, Answered, answers, from_cards
+from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, from_cards
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.pipeline.local import LocalResult
@@ -132,8 +132,8 @@ def cache() -> None:
 
 
 @cache.command()
-@click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="What was used since stays.")
-@click.option("--gigabytes", type=click.FloatRange(min=0), default=20, show_default=True, help="Of the rest, so much.")
+@click.option("--days", type=AT_LEAST_0, default=30, show_default=True, help="What was used since stays.")
+@click.option("--gigabytes", type=AT_LEAST_0, default=20, show_default=True, help="Of the rest, so much.")
 @answers(Pruned, "Print one JSON object: what was `removed`, is `in_use` and `kept`.")
 def prune(days: float, gigabytes: float) -> Answered:
     """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.

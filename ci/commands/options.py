@@ -13,7 +13,7 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import OutputError
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import LARGEST, RunRecord
 from kernelgate.bench.system import progress
 from kernelgate.ci.document import answer
 from kernelgate.ci.policy import policy
@@ -38,9 +38,17 @@ class OutputPath(click.Path):
         return path
 
 
+class FiniteNumber(click.FloatRange):
+    """Not NaN, which is in every range, nor what becomes infinite when it is added up."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if abs(number) <= LARGEST else self.fail(f"{value} is no number up to {LARGEST:g}.", param, ctx)
+
+
 PATH = click.Path(path_type=Path)
 OUTPUT, OUTPUT_FOLDER = OutputPath(), OutputPath(is_folder=True)
-MORE_THAN_0 = click.FloatRange(min=0, min_open=True)
+MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0)
 Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")

@@ -13,7 +13,7 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, Answered, answers, show
+from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, show
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
@@ -215,7 +215,7 @@ def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
 
 
 @session.command()
-@click.argument("usd", type=click.FloatRange(min=0))
+@click.argument("usd", type=AT_LEAST_0)
 @click.argument("of", type=click.Choice(get_args(log.Payer)))
 @click.option("--said", default="", help="What for.")
 @on_session(folder.still_open)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError, faults
+from kernelgate.bench.system.progress import say
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 FOLDER = Path("docs/patterns")
@@ -75,8 +76,14 @@ def folder(checkout: Path) -> Path:
 
 
 def read_all(at: Path) -> tuple[Pattern, ...]:
-    """All patterns of a folder, by name. Raises PatternError, which names file and field."""
-    return tuple(read(path) for path in sorted(at.glob("*.md")) if path.name != INDEX)
+    """All patterns of a folder, by name. One that cannot be read is said, and left out."""
+    found = []
+    for path in (one for one in sorted(at.glob("*.md")) if one.name != INDEX):
+        try:
+            found.append(read(path))
+        except PatternError as error:
+            say(f"left out: {error}")
+    return tuple(found)
 
 
 def read(path: Path) -> Pattern:
@@ -96,6 +103,8 @@ def read(path: Path) -> Pattern:
         raise PatternError(f"{path}: {faults(error)}") from None
     if pattern.name != path.stem:
         raise PatternError(f"{path}: its name is {pattern.name!r}, and its file must be called {pattern.name}.md")
+    if strange := next((name for name in pattern.signals if name not in SIGNALS), None):
+        raise PatternError(f"{path}: no signal is called {strange!r}; there are {', '.join(SIGNALS)}")
     return pattern
 
 
@@ -119,15 +128,9 @@ class PatternsNow:
 
 
 def applying(patterns: Iterable[Pattern], seen: Seen, every: bool = False) -> tuple[Applies, ...]:
-    """Those with a signal that fires, in their order; with `every` all, each with what was seen.
-
-    Raises KernelgateError for a signal that does not exist.
-    """
+    """Those with a signal that fires, in their order; with `every` all, each with what was seen."""
     found = []
     for pattern in patterns:
-        if strange := next((name for name in pattern.signals if name not in SIGNALS), None):
-            known = ", ".join(SIGNALS)
-            raise KernelgateError(f"pattern {pattern.name}: no signal is called {strange!r}; there are {known}")
         said = (SIGNALS[name](seen) for name in pattern.signals)
         found.append(Applies(pattern, tuple(dict.fromkeys(filter(None, said)))))
     return tuple(one for one in found if one.why or every)

@@ -81,7 +81,7 @@ def begin(root: Path, asked: Opened) -> Session:
     if not cards.select(Cards(known.folder, (known[card],)), kind, None, [f"{card}/{case}" for case in ids]):
         raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
     base = git.take_snapshot(root, cards.paths(known))
-    taken = [one.name for one in folder.every(root)]
+    taken = [path.name for path in (root / folder.FOLDER).glob("*")]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     told = {
         "at": folder.now(),
