@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -19,7 +18,8 @@ from pathlib import Path
 from kernelgate.bench.build.compiler_output import broke_down, was_ended
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, OutputError
-from kernelgate.bench.system import cuda_tools
+from kernelgate.bench.system import cuda_tools, supervise
+from kernelgate.bench.system.supervise import TimeLimits
 
 PATIENCE_S = 30.0
 """For a compiler to say its version."""
@@ -187,12 +187,16 @@ def on_path(name: str) -> Path | None:
 
 def _version(compiler: Path) -> str:
     """All that `--version` prints: it tells compilers apart in the cache. Raises CannotCompileError where it fails."""
+    said: list[str] = []
+    version, limits = [str(compiler), "--version"], TimeLimits(total_s=PATIENCE_S)
     try:
-        done = subprocess.run([compiler, "--version"], capture_output=True, timeout=PATIENCE_S, check=False)
-    except subprocess.TimeoutExpired:
+        code = supervise.run(
+            version, cwd=Path.cwd(), env=os.environ, limits=limits, on_line=said.append, on_silence=lambda _: None
+        )
+    except TimeoutError:
         raise CannotCompileError(f"`{compiler} --version` did not end within {PATIENCE_S:g} s") from None
     except OSError as error:
         raise CannotCompileError(f"{compiler} cannot be run: {error.strerror}") from None
-    if done.returncode != 0:
-        raise CannotCompileError(f"`{compiler} --version` ended with code {done.returncode}, so that it cannot compile")
-    return done.stdout.decode(errors="replace").strip()
+    if code != 0:
+        raise CannotCompileError(f"`{compiler} --version` ended with code {code}, so that it cannot compile")
+    return "\n".join(said).strip()

@@ -17,7 +17,6 @@ from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import Extension, read_sources
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
-from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.github import untrusted_artifact
@@ -120,7 +119,7 @@ def test_nvcc_cannot_do_what_the_environment_asks(
 
 
 def test_ninja_is_killed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "run", lambda *_, **__: -9)
+    monkeypatch.setattr(build, "_ninja", lambda *_: -9)
     with pytest.raises(CannotCompileError, match="could not be compiled: it was ended by SIGKILL"):
         compiled(tree)
 
@@ -135,6 +134,7 @@ def test_ninja_vanishes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 VERSIONS = {
     "hangs": ("sleep 1000", "--version` did not end within 0.3 s"),
+    "hangs in a process of its own": ("sleep 1000 & wait", "--version` did not end within 0.3 s"),
     "fails": ("exit 7", "--version` ended with code 7"),
 }
 
@@ -144,7 +144,7 @@ def test_a_compiler_that_does_not_say_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
 ) -> None:
     hangs = "sleep" in script
-    own_compiler(tmp_path, monkeypatch, f"exec {script}" if hangs else script)
+    own_compiler(tmp_path, monkeypatch, f"exec {script}" if script == "sleep 1000" else script)
     monkeypatch.setattr(toolchain, "PATIENCE_S", 0.3 if hangs else 60.0)
     with pytest.raises(CannotCompileError) as caught:
         toolchain.find()
