@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -239,15 +238,13 @@ def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) 
                 f"unfinished: {' '.join(unfinished)}; {overdue} "
                 f"(output so far: {log}); `build --time-limit` allows more"
             ) from None
-    if code < 0:
-        raise CannotCompileError(f"{name} could not be compiled: ninja was ended by {signal.Signals(-code).name}")
     error = output.error
     if code == 0 and not (tree / LIBRARY).is_file():
         error = FirstError(LIBRARY, f"{LIBRARY}: error: the compilers ended without an error, and made nothing", False)
     elif code == 0:
         return output.warnings
-    if error.broken:
-        raise CannotCompileError(f"{name} could not be compiled: {error.text} (all of it: {log})")
+    if broken := error.text if error.broken and code > 0 else toolchain.breakdown(code, (), tree):
+        raise CannotCompileError(f"{name} could not be compiled: {broken} (all of it: {log})")
     if not error.in_sources:
         _check_machine(recipe, tree, limits)
     raise CompileError(name, target_of(error.source), error.text, log, error.excerpt)

@@ -141,11 +141,11 @@ def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
     for folder in (entry.parent / BUILDING).glob("*"):  # of builds that were killed: nobody holds their lock
         with suppress(OSError), (entry.parent / LOCKS / folder.name).open("w") as file:
             if lock.taken(file.fileno()):
-                _remove(folder)
+                remove(folder)
     if os.path.lexists(entry):
         say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
     work = entry.parent / BUILDING / entry.name
-    _remove(work)
+    remove(work)
     try:
         manifest = make(work)
         finished = work / "entry"
@@ -153,7 +153,7 @@ def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
         for part in PARTS[manifest.kind]:
             (work / part).rename(finished / part)
         _write_manifest(manifest, finished)
-        _remove(entry)
+        remove(entry)
         finished.rename(entry)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -179,7 +179,7 @@ def _write_manifest(manifest: Manifest, folder: Path) -> None:
     files.write(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Whatever it is: a folder, a file, or a link, which may lead nowhere."""
     if path.is_symlink() or path.is_file():
         path.unlink()

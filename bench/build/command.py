@@ -15,11 +15,10 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from posixpath import normpath
 
 from kernelgate.bench.build import archs, cache, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST
-from kernelgate.bench.build.compiler_output import LOCATED, MAX_LINE
+from kernelgate.bench.build.compiler_output import MAX_LINE, error_in
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES
 from kernelgate.bench.build.sources import CheckOut, Command
@@ -130,8 +129,8 @@ def _run(
 
         def on_line(line: str) -> None:
             print(line, file=file)
-            found = LOCATED.match(line.strip())
-            errors.extend([found[0]] if found and normpath(found["file"]) in files else [])
+            found = error_in(line.strip()[:MAX_LINE], "", "", files)
+            errors.extend([found.text] if found and found.in_sources else [])
             last.extend([line[:MAX_LINE]] if line.strip() else [])
 
         def on_silence(seconds: float) -> None:
@@ -149,6 +148,8 @@ def _run(
             raise CannotCompileError(
                 f"`{spec.line}` cannot be run here: {said}; install it beside {interpreter.current()}"
             )
+        if broken := toolchain.breakdown(code, () if errors else last, work):
+            raise CannotCompileError(f"`{spec.line}` could not be run: {broken} (all of it: {log})")
         raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))
     if (wrong := _lacking(work / PACKAGE, spec)) is not None:
         text = f"`{spec.line}` left {wrong}"

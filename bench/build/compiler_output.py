@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
@@ -12,14 +13,14 @@ from kernelgate.bench.record import MAX_WARNING, MAX_WARNINGS, CompilerWarning
 STATUS = re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\] (?P<step>.*)")
 """What ninja prints when a step has ended."""
 
-FAILED = re.compile(r"FAILED: (?:\[code=-?\d+\] )?(?P<output>\S+)")
+FAILED = re.compile(r"FAILED: (?:\[code=(?P<code>-?\d+)\] )?(?P<output>\S+)")
 """The line before the failed step's command; ninja holds back a step's output until it ends, so steps never mix."""
 
 # csrc/a.cpp:12:5: error: …          g++; also its preprocessor under nvcc
 # csrc/a.cuh(12): error: …           nvcc's front end; also "catastrophic error" and "error #20014-D"
 LOCATED = re.compile(
     r"(?P<file>[^\s:()]+)(?::(?P<line>\d+)(?::\d+)?|\((?P<nvcc_line>\d+)\)): "
-    r"(?:fatal |catastrophic |(?P<internal>internal compiler ))?error(?: #[\w-]+)?: (?P<text>.+)"
+    r"(?:(?P<kind>fatal|catastrophic|internal compiler) )?error(?: #[\w-]+)?: (?P<text>.+)"
 )
 # ptxas error   : …    ptxas /tmp/x.ptx, line 21; error   : …    nvcc fatal   : …    nvlink error   : …
 CUDA_TOOL = re.compile(r"(?P<tool>ptxas|nvlink|nvcc|fatbinary)\b.*?\b(?P<kind>error|fatal)\s*: (?P<text>.+)")
@@ -46,12 +47,24 @@ WARNING = re.compile(
 CUDA_WARNING = re.compile(r"(?P<tool>ptxas|nvlink)\b.*?\bwarning\s*: (?P<text>.+)")
 MAX_WARNINGS_READ = 10_000
 
-# What a compiler says that broke down, or whoever started it.
+# What a compiler says that broke down, or whoever started it; an author's words are in quotes, or behind a place.
 BROKEN = re.compile(
     r".*(?:internal compiler error|signal terminated program|died due to signal|\bKilled\b|[Oo]ut of memory"
-    r"|std::bad_alloc|[Cc]annot allocate memory|[Mm]emory allocation failure|virtual memory exhausted"
-    r"|No space left on device|Disk quota exceeded|: (?:not found|Permission denied|cannot execute)\b)"
+    r"|terminate called|MemoryError|[Cc]annot allocate memory|[Mm]emory allocation failure|virtual memory exhausted"
+    r"|No space left on device|Disk quota exceeded|File too large|Read-only file system|Too many open files"
+    r"|[Cc]annot fork|Resource temporarily unavailable|assertion fail|failed to map segment"
+    r"|error while loading shared libraries"
+    r"|: (?:not found|Permission denied|cannot execute)\b)"
 )
+QUOTED = re.compile(r"[`'][^']*'|\"[^\"]*\"")
+# The same of an error behind a place in the sources, which names only how far the compiler was.
+LACKING = re.compile(
+    r"out of memory|error while writing .{1,99}|(?:error writing to|when writing output to) \S{0,300}: "
+    r"(?:No space left on device|Disk quota exceeded|Cannot allocate memory|File too large|Read-only file system"
+    r"|Too many open files)"
+)
+ENDED = {signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGQUIT, signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ}
+"""Signals that come from outside: no source makes a compiler end so."""
 # What stands before everything that concerns a file: csrc/a.cpp:1:2: …    csrc/a.cuh(12): …    csrc/a.h: In function …
 PLACE = re.compile(r"(?:\S*\bld: )?(?:(?P<file>\S.*?)(?::\d+(?::\d+)?|\(\d+\)): |(?P<context>\S.*?): (?:In|At) )")
 
@@ -97,6 +110,7 @@ class CompilerOutput:
     """What that step printed, from its first error on; before that its first lines."""
     _found: FirstError | None = None
     _ended: bool = False
+    _killed: bool = False
     _skip_command: bool = False
     _place: str = ""
     _warnings: set[tuple[str, int, str]] = field(default_factory=set)
@@ -114,6 +128,7 @@ class CompilerOutput:
         if not self._failed:
             if match := FAILED.match(line):
                 self._failed = self._place = match["output"].removesuffix(".o")
+                self._killed = was_ended(int(match["code"] or 0))
                 self._skip_command = True
             elif match := NINJA.match(line):
                 self._failed, self._ended = "build.ninja", True
@@ -134,7 +149,7 @@ class CompilerOutput:
         if linked:
             self._place = linked["object"]
         if self._found is None and not (linked and linked["heading"]):
-            self._found = _error(line, self._failed, self._place, self.files)
+            self._found = error_in(line, self._failed, self._place, self.files)
             if self._found:
                 self._lines.clear()
         if line.strip() and len(self._lines) < EXCERPT_LINES:
@@ -146,8 +161,10 @@ class CompilerOutput:
         source = self._failed or "build.ninja"
         excerpt = tuple(quotable(self._lines, self.files))
         said = excerpt[0].strip() if excerpt else "it failed without output"
-        broken = not excerpt or any(map(BROKEN.match, excerpt))
+        broken = not excerpt or any(map(broke_down, excerpt))
         found = self._found or FirstError(source, f"{source}: error: {said}", False, broken)
+        if self._killed:
+            found = replace(found, in_sources=False, broken=True)
         return replace(found, excerpt=excerpt)
 
     @property
@@ -157,6 +174,16 @@ class CompilerOutput:
             CompilerWarning(file=file, line=line or None, text=text)
             for file, line, text in sorted(self._warnings)[:MAX_WARNINGS]
         )
+
+
+def broke_down(line: str) -> bool:
+    """Whether a compiler, or whoever started it, says that it broke down, or lacked memory or room on a disk."""
+    return bool(BROKEN.match(QUOTED.sub("", line)))
+
+
+def was_ended(code: int) -> bool:
+    """Whether a signal from outside ended a process, by its exit code or that of the shell around it."""
+    return -code in ENDED or code - 128 in ENDED
 
 
 def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
@@ -179,16 +206,19 @@ def _may_be_quoted(file: str, files: Collection[str]) -> bool:
     return file in files or file.startswith(SYSTEM_HEADERS)
 
 
-def _error(line: str, source: str, place: str, files: Collection[str]) -> FirstError | None:
+def error_in(line: str, source: str, place: str, files: Collection[str]) -> FirstError | None:
+    """What a line says of an error, while compiling `source`; `place` is the file that the linker is at."""
     if match := LOCATED.match(line):
         # csrc/a/b/../c.h, as a header is named by its includer's folder, is csrc/a/c.h to everybody else.
         file = normpath(match["file"])
         where = f"{file}:{match['line'] or match['nvcc_line']}"
+        text = match["text"]
+        if match["kind"] == "internal compiler" or (match["kind"] and LACKING.fullmatch(text)):
+            return FirstError(source, f"{where}: error: {text}", False, True)
         if not _may_be_quoted(file, files):
             return FirstError(source, f"{source}: error: in {where}, which {NOT_QUOTED}", False)
-        broken = bool(match["internal"])
-        return FirstError(source, f"{where}: error: {match['text']}", file in files and not broken, broken)
-    broken = bool(BROKEN.match(line))
+        return FirstError(source, f"{where}: error: {text}", file in files)
+    broken = broke_down(line)
     if match := CUDA_TOOL.match(line):
         own = match["tool"] in ("ptxas", "nvlink") and match["kind"] == "error"
         return FirstError(source, f"{place}: error: {match['tool']}: {match['text']}", own and not broken, broken)
@@ -197,4 +227,6 @@ def _error(line: str, source: str, place: str, files: Collection[str]) -> FirstE
     if match := LINKER.match(line):
         said = match["text"] or match["located"] or match["plain"]
         return FirstError(source, f"{place}: error: {said}", place in files and not broken, broken)
+    if broken and not line[:1].isspace() and not PLACE.match(line):
+        return FirstError(source, f"{source}: error: {line.strip()}", False, True)
     return None

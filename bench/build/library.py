@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -226,6 +227,13 @@ def read(folder: Path) -> Library:
         wrong = card_in(folder, manifest) if digest == manifest.sha256 else Library(folder, manifest, True).path
         raise KernelgateError(f"{wrong} is not the one that {MANIFEST} describes; build it again")
     return Library(folder, manifest, cached=True)
+
+
+def manifest_in(folder: Path) -> Manifest | None:
+    """What a library's folder says of it; None where the file is another program's of this name."""
+    with suppress(OSError, ValidationError):
+        return Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+    return None
 
 
 def card_in(folder: Path, manifest: Manifest) -> Path:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
+import tempfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelgate.bench.core.errors import CannotCompileError
-from kernelgate.bench.system import cuda_tools, interpreter
+from kernelgate.bench.build.compiler_output import broke_down, was_ended
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import CannotCompileError, OutputError
+from kernelgate.bench.system import cuda_tools, interpreter, supervise
+from kernelgate.bench.system.supervise import TimeLimits
 
 PATIENCE_S = 30.0
 """For a compiler to say its version."""
@@ -75,6 +80,21 @@ done
 """
 """g++, whose preprocessed output names the environment's headers where there are none: of a header that it finds, ptxas
 writes into line tables when that was installed."""
+
+
+def breakdown(code: int, said: Iterable[str], work: Path) -> str | None:
+    """What kept this machine from compiling in the folder `work`; None where a failed build is its author's fault.
+    `code`: the command's exit code, of whose output `said` are lines."""
+    if was_ended(code):
+        return f"it was ended by {signal.Signals(-code if code < 0 else code - 128).name}"
+    if (line := next(filter(broke_down, said), None)) is not None:
+        return line.strip()
+    for folder in (work, Path(tempfile.gettempdir())):
+        try:
+            files.try_folder(folder)
+        except OutputError as full:
+            return str(full)
+    return None
 
 
 def find() -> Toolchain:
@@ -164,12 +184,16 @@ def on_path(name: str) -> Path | None:
 
 def _version(compiler: Path) -> str:
     """All that `--version` prints: it tells compilers apart in the cache. Raises CannotCompileError where it fails."""
+    said: list[str] = []
+    version, limits = [str(compiler), "--version"], TimeLimits(total_s=PATIENCE_S)
     try:
-        done = subprocess.run([compiler, "--version"], capture_output=True, timeout=PATIENCE_S, check=False)
-    except subprocess.TimeoutExpired:
+        code = supervise.run(
+            version, cwd=Path.cwd(), env=os.environ, limits=limits, on_line=said.append, on_silence=lambda _: None
+        )
+    except TimeoutError:
         raise CannotCompileError(f"`{compiler} --version` did not end within {PATIENCE_S:g} s") from None
     except OSError as error:
         raise CannotCompileError(f"{compiler} cannot be run: {error.strerror}") from None
-    if done.returncode != 0:
-        raise CannotCompileError(f"`{compiler} --version` ended with code {done.returncode}, so that it cannot compile")
-    return done.stdout.decode(errors="replace").strip()
+    if code != 0:
+        raise CannotCompileError(f"`{compiler} --version` ended with code {code}, so that it cannot compile")
+    return "\n".join(said).strip()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,6 +51,37 @@ def write(path: Path, content: str | bytes) -> None:
             part.replace(target)
         except OSError:
             part.unlink()
+            raise
+
+
+def write_each(contents: Mapping[Path, str | bytes]) -> None:
+    """Writes each of these files, whatever becomes of the others. Raises OutputError for the first that failed."""
+    failed: OutputError | None = None
+    for path, content in contents.items():
+        try:
+            write(path, content)
+        except OutputError as error:
+            failed = failed or error
+    if failed:
+        raise failed
+
+
+def append(path: Path, data: bytes, read: Callable[[bytes], object] = bytes) -> None:
+    """Adds to the end of a file: all of it or nothing, whoever else writes. What was written is read again, by `read`:
+    a KernelgateError of that leaves the file as it was. Raises OutputError."""
+    with _refusing(path), os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b", 0) as file:
+        if not file.seekable():
+            file.write(data)
+            return
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = file.seek(0, os.SEEK_END)
+        try:
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
+            read(os.pread(file.fileno(), len(data), size))
+        except BaseException:
+            file.truncate(size)
             raise
 
 

@@ -21,7 +21,6 @@ from typing import Final, Literal
 from kernelgate.bench.build.archs import Capability, only_gpu
 from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides, facts_missing, sources_in
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
@@ -145,7 +144,7 @@ def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options
 
 
 def profiled(profiler: Profiler) -> ProfilingResult:
-    """Makes the profiles, one after the other; summaries of all of them go to `options.out`."""
+    """Makes the profiles, one after the other; their reports are in `options.out`."""
     if profiler.processes is None:
         return ProfilingResult((), (profiler.refusal,))
     profiles: list[Profile] = []
@@ -159,8 +158,6 @@ def profiled(profiler: Profiler) -> ProfilingResult:
             except OSError as error:
                 failures.append(f"no profile of {job.where}: ncu cannot be started: {error.strerror}")
             advance(job.where)
-    if profiles:
-        write_summaries(profiles, profiler.options.out)
     return ProfilingResult(tuple(profiles), tuple(dict.fromkeys(failures)))
 
 
@@ -254,7 +251,7 @@ def last_words(lines: Sequence[str]) -> str:
     return ncu_reader.plain(next((line for line in reversed(lines) if line.strip()), "nothing"))
 
 
-def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
+def summaries(profiles: Sequence[Profile]) -> dict[str, str]:
     """`profile.csv`, a row for each figure, and `profile.json`, a list of what the run record holds."""
     rows = io.StringIO(newline="")
     writer = csv.writer(rows)
@@ -264,9 +261,8 @@ def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
             (one.card, one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
             for key, value in one.metrics.items()
         )
-    files.write(out / "profile.csv", rows.getvalue())
     content = json.dumps([one.model_dump() for one in profiles], indent=2)
-    files.write(out / "profile.json", content + "\n")
+    return {"profile.csv": rows.getvalue(), "profile.json": content + "\n"} if profiles else {}
 
 
 # ---- The commit's own lines where samples were taken. A line table may name any file: no other one is opened ---------

@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.cache import cache_folder
+from kernelgate.bench.build.compiler_output import broke_down
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
+from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError, first_line
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel import fuzz_trials
+from kernelgate.bench.kernel import fuzz_trials, loading
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_for
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
-from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
+from kernelgate.bench.system.worker import Doing, Leader, Message, WorkerError, WorkerFailedError, WorkerProcess
 
 if TYPE_CHECKING:
     import torch
@@ -61,8 +62,9 @@ class CardTried(Message):
     """Why the kernel itself was not run."""
 
 
-def _ask(library: Library, card: CardFacts, what: What) -> CardTried:
-    """What comes of small cases: the smallest that is timed, and what fuzzing would draw. Raises WorkerError."""
+def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) -> CardTried:
+    """What comes of small cases: the smallest that is timed, and what fuzzing would draw. Raises WorkerError;
+    unless not `may_end`, a member that ends the process is a mistake."""
     device: DeviceKind = "cpu" if card.suites["cpu"] else "cuda"
     timed = card.suites["cpu"] if what == "call" and card.suites["cpu"] else card.cases.values()
     cases = [min(timed, key=lambda one: one.bytes or 0.0).axes]
@@ -75,7 +77,14 @@ def _ask(library: Library, card: CardFacts, what: What) -> CardTried:
     file = card.file if library.card is None or what != "operators" else library.card.absolute()
     asked = CardTrial(library=LibraryAt.of(library), card=file, cases=tuple(cases), what=what)
     with WorkerProcess(f"{__name__}:examine") as worker:
-        return worker.ask(asked, CardTried, PATIENCE_S)
+        try:
+            return worker.ask(asked, CardTried, PATIENCE_S)
+        except WorkerError as error:
+            failed = isinstance(error, WorkerFailedError) or worker.doing.loading or not may_end
+            if failed or not worker.ended_itself:
+                raise
+            text = f"could not be tried: {error}"
+            return CardTried(mistake=CardMistake(file=str(file), line=None, member=worker.doing.doing, text=text))
 
 
 def check_operators(library: Library, card: CardFacts) -> None:
@@ -88,6 +97,8 @@ def check_operators(library: Library, card: CardFacts) -> None:
     try:
         told = _ask(library, card, "operators").mistake
     except WorkerError as error:
+        if "was killed by SIGKILL" in str(error) or broke_down(str(error)):  # as for want of memory
+            raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
         raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
     if told is not None:
         raise _mistake(card, told.member, told.text, told.line)
@@ -118,7 +129,7 @@ def check(library: Library, card: CardFacts) -> CheckedCard:
         raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
     if told.mistake is None and not must_run and library.manifest.kind == "package":
         try:
-            told = _ask(library, card, "call")
+            told = _ask(library, card, "call", may_end=False)
         except WorkerError as error:  # a GPU's kernel that takes a CPU's memory for its own
             told = CardTried(not_run=str(error))
     if one := told.mistake:
@@ -157,9 +168,11 @@ def _mistake(card: CardFacts, member: str, text: str, line: int | None = None) -
     return CardError(str(card.file), line or line_of(ast.parse(card.file.read_bytes()), member), member, text)
 
 
-def examine(trial: CardTrial) -> CardTried:
+def examine(trial: CardTrial, leader: Leader) -> CardTried:
     """Tries the cases on the CPU, in a process of its own."""
     case = trial.cases[0]
+    loading.tell_member = lambda member: leader.send(Doing(doing=member))
+    loading.tell_member("build")
     try:
         recorder = _recorder(trial) if trial.what == "operators" else None
         kernel = load(trial.card)

@@ -48,11 +48,11 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     import_stubs.install()
     cards: list[CardFacts] = []
     mistakes: list[CardMistake] = []
-    for path in sorted(asked.folder.glob("[!_]*.py")):
+    for path in sorted(path for path in asked.folder.glob("[!_]*.py") if path.name not in asked.without):
         leader.send(Doing(doing=path.name))
         try:
             cards.append(_Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles))
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             mistake = error if isinstance(error, CardError) else mistake_of(path, "", error)
             mistakes.append(CardMistake(**vars(mistake)))
     return CardsAnswer(cards=tuple(cards), mistakes=tuple(mistakes))

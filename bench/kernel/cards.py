@@ -6,6 +6,7 @@ listing them takes a fraction of a second.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.record import Tolerance
 from kernelgate.bench.system import git
-from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
 
 FOLDER = ".ci/kernels"
 PATIENCE_S = 30.0
@@ -120,6 +121,8 @@ class CardQuestions(Message):
     folder: Path
     cases: dict[str, tuple[dict[str, AxisValue], ...]]
     tiles: tuple[dict[str, int], ...]
+    without: tuple[str, ...] = ()
+    """Files that are left out."""
 
 
 class CardsAnswer(Message):
@@ -169,18 +172,46 @@ def read(
 
     `more`: cases to describe besides, by card. `tiles`: what each card is asked about tiles.
 
-    Raises KernelgateError where a card crashes or hangs the process that reads it.
+    A card that ends the process that reads it is a mistake, and the others are read without it. Raises KernelgateError
+    where one hangs, or the process is killed from outside.
     """
     if not folder.is_dir():
         return Cards(folder, ())
-    with WorkerProcess("kernelgate.bench.kernel.card_reader:read") as worker:
-        try:
-            asked = CardQuestions(folder=folder, cases=dict(more or {}), tiles=tuple(map(dict, tiles)))
-            said = worker.ask(asked, CardsAnswer, PATIENCE_S)
-        except WorkerError as error:
-            at = folder if worker.doing.loading else folder / worker.doing.doing
-            raise KernelgateError(f"{at}: the card cannot be read: {error}") from None
-    return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
+    asked = CardQuestions(folder=folder, cases=dict(more or {}), tiles=tuple(map(dict, tiles)))
+    held = [path for path in sorted(folder.rglob("*.py")) if path.is_file()]
+    contents = [(str(path.relative_to(folder)), path.read_bytes()) for path in held]
+    key = hashlib.sha256(repr((contents, asked.model_copy(update={"folder": Path()}))).encode()).digest()
+    if key not in _READ:
+        said = _read(asked)
+        if said.mistakes:  # their words may name the folder
+            return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
+        _READ[key] = said.cards
+    return Cards(folder, tuple(_moved(card, folder / card.file.name) for card in _READ[key]))
+
+
+def _moved(card: CardFacts, file: Path) -> CardFacts:
+    doubts = tuple(one.model_copy(update={"file": str(file)}) for one in card.doubts)
+    return card.model_copy(update={"file": file, "doubts": doubts})
+
+
+_READ: dict[bytes, tuple[CardFacts, ...]] = {}
+"""What cards say, by their contents and what they were asked: a verb asks several times, of several checkouts."""
+
+
+def _read(asked: CardQuestions) -> CardsAnswer:
+    ended: dict[str, CardMistake] = {}
+    while True:
+        with WorkerProcess("kernelgate.bench.kernel.card_reader:read") as worker:
+            try:
+                said = worker.ask(asked.model_copy(update={"without": tuple(ended)}), CardsAnswer, PATIENCE_S)
+                return said.model_copy(update={"mistakes": (*said.mistakes, *ended.values())})
+            except WorkerError as error:
+                name, why = worker.doing.doing, f"the card cannot be read: {error}"
+                of_card = not worker.doing.loading and name not in ended and not isinstance(error, WorkerFailedError)
+                if not of_card or not worker.ended_itself:
+                    at = asked.folder if worker.doing.loading else asked.folder / name
+                    raise KernelgateError(f"{at}: {why}") from None
+                ended[name] = CardMistake(file=str(asked.folder / name), line=None, member="", text=why)
 
 
 def of_checkout(repo: Path, folder: Path | None = None, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:

@@ -15,9 +15,10 @@ from typing import Any, Literal, TypeVar, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import build as builder
+from kernelgate.bench.build import cache
 from kernelgate.bench.build.command import command_sources, run_command
 from kernelgate.bench.build.imports import followed
-from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library, Sides, build_records
+from kernelgate.bench.build.library import ABSENT, CARD, MANIFEST, Libraries, Library, Sides, build_records, manifest_in
 from kernelgate.bench.build.sources import (
     CheckOut,
     Command,
@@ -29,7 +30,7 @@ from kernelgate.bench.build.sources import (
     whole,
 )
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
+from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError, OutputError
 from kernelgate.bench.kernel import card_check, cards, triton_build
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
@@ -116,10 +117,17 @@ def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
 def export(built: Libraries, folder: Path) -> Libraries:
     """Copies of the libraries in folders of their cards, to be carried to the machine that measures.
 
-    Those of an earlier export to this folder are libraries no more.
+    Those of an earlier export to this folder are libraries no more. Raises OutputError where a card's folder holds
+    anything else, which would be removed.
     """
-    for manifest in folder.glob(f"*/{MANIFEST}"):
-        manifest.unlink()
+    earlier = {path.parent: made for path in folder.glob(f"*/{MANIFEST}") if (made := manifest_in(path.parent))}
+    for place in (folder / name for name in built.built):
+        if place not in earlier and place.is_dir() and any(place.iterdir()):
+            raise OutputError(f"{place} holds something else than a library of an earlier build: name another folder")
+    for place, manifest in earlier.items():
+        (place / MANIFEST).unlink()  # first: without it the rest is no library
+        for part in (*cache.PARTS[manifest.kind], CARD):
+            cache.remove(place / part)
     copies = {name: builder.export(library, folder / name) for name, library in built.built.items()}
     (folder / ABSENT).unlink(missing_ok=True)
     if built.absent or not built.built:

@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -42,14 +42,19 @@ def mistake_of(path: Path, member: str, error: BaseException) -> CardError:
     return CardError(str(path), line, member, f"{kind}{first_line(error)}")
 
 
+tell_member: Callable[[str], object] = str
+"""Where somebody waits for this process: tells which member is tried, in case that ends it."""
+
+
 @contextmanager
 def trying(path: Path, member: str) -> Iterator[None]:
     """Until the block ends, an error is a mistake of this member of the card; a CardError already says where."""
+    tell_member(member)
     try:
         yield
     except CardError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise mistake_of(path, member, error) from error
 
 

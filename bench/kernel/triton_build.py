@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kernelgate.bench.build import archs, elf, machine_code
+from kernelgate.bench.build import archs, elf, machine_code, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.imports import followed
 from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
@@ -200,6 +200,8 @@ def compile_package(
                 if report.error is not None:
                     log, name = build_cache.log_of(request.library), f"the package {request.package}"
                     files.write(log, f"{report.error}\n")
+                    if broken := toolchain.breakdown(0, (report.error,), request.library):
+                        raise CannotCompileError(f"{name} could not be compiled: {broken}")
                     raise CompileError(name, share.target, report.error, log, (report.error,))
                 reports.append(report)
                 if report.done:

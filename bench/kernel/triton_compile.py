@@ -55,7 +55,7 @@ DISABLED = (
 """Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
 _DIAGNOSTIC = re.compile(rf"^(?:{SOURCES}/)?(?P<place>\S+?:\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
 """Of the compiler behind the front end, which prints on standard error."""
-_PTXAS = re.compile(r"^ptxas.*?error\s*: (?P<text>.*)$", re.MULTILINE)
+_PTXAS = re.compile(r"^ptxas.*?(?:error|fatal)\s*: (?P<text>.*)$", re.MULTILINE)
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 _RUN_THE_KERNEL = frozenset({"CUDA", "CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
 """Dispatch keys under which an operator's own code is registered."""
@@ -299,6 +299,8 @@ def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:
         place = _at(function, getattr(error.node, "lineno", 1)) if function is not None else ""
         return place, _short(error.error_message or str(error.__cause__ or error))
     if isinstance(error, PTXASError):
+        if killed := re.search(r"failed with error code -(\d+)$", str(error), re.MULTILINE):
+            return _at(kernel, 1), f"ptxas died due to signal {killed[1]}"
         match = _PTXAS.search(str(error))
         return _at(kernel, 1), f"ptxas: {match['text']}" if match else _short(str(error))
     if match := _DIAGNOSTIC.search(printed):

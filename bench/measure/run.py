@@ -325,21 +325,24 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
     return tuple(known.values())
 
 
-def try_record(path: Path | None) -> None:
+def check_record(path: Path | None) -> None:
     """Raises KernelgateError where a record could not be added to, before something is done that takes long."""
-    if path is not None:
-        files.try_file(path)
-        if path.exists():
-            record.read(path)
+    if path is not None and path.exists():
+        record.read(path)
 
 
-def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
+def added(
+    path: Path | None, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]
+) -> dict[Path, str]:
+    """The record at `path` with these parts, as it is to be written; nothing where no record is asked for."""
+    if path is None:
+        return {}
     if path.exists():
         old = record.read(path)
     else:
         first = next(iter(sides.values()))
         old = record.RunRecord(run=run_identity(first.base, first.head), environments=(environment.describe(),))
-    record.write(old.model_copy(update=parts(old)), path)
+    return {path: record.to_json(old.model_copy(update=parts(old)))}
 
 
 def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
@@ -408,32 +411,26 @@ def fuzz(
     heads: tuple[str | None, Path | None],
     base: tuple[str | None, Path | None],
     asked: FuzzOptions,
-    output: Path | None,
     from_cards: Path | None = None,
-) -> tuple[record.Check, ...]:
-    """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none.
+) -> record.RunRecord:
+    """Fuzzes every card's library. Skipped where there is none.
 
     `heads`, `base`: each a commit or a folder; a head that is neither is the working tree, a base none.
     """
     try:
         about = _heads(repo, *heads, base, from_cards)
     except NoKernelError as error:
-        made = record.RunRecord()
-        done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
-    else:
-        with worker_pool() as workers:
-            workers.prepare({WORKER: 1})  # it loads torch while another process has the device
-            machine = environment.describe()
-            done = fuzz_all(about, asked, machine, workers, goes_on=True)
-        head = about[0].sides.head
-        made = record.RunRecord(
-            run=run_identity(about[0].sides.base, head),
-            environments=(machine,),
-            cards=tuple(one.recorded for one in about),
-        )
-    if output:
-        record.write(made.model_copy(update={"checks": done}), output)
-    return done
+        return record.RunRecord(checks=(fuzzing.skipped(str(error)),))
+    with worker_pool() as workers:
+        workers.prepare({WORKER: 1})  # it loads torch while another process has the device
+        machine = environment.describe()
+        done = fuzz_all(about, asked, machine, workers, goes_on=True)
+    return record.RunRecord(
+        run=run_identity(about[0].sides.base, about[0].sides.head),
+        environments=(machine,),
+        cards=tuple(one.recorded for one in about),
+        checks=done,
+    )
 
 
 def fuzz_all(

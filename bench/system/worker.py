@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any, Literal, Self, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -51,6 +52,8 @@ WITHHELD = re.compile(
 )
 """Names of variables that no child gets: where a workflow's later steps take their orders from, and what opens doors.
 All others may be a kernel's own."""
+MARK = "KERNELGATE_WORKER"
+"""The variable by which all that a worker starts is known, also what leaves its session."""
 _LAST_LINES = 400
 _LOOK_S = 0.5
 """How often a worker that is silent is looked at: what it has started may hold its output open when it is gone."""
@@ -126,7 +129,7 @@ class WorkerProcess:
         python = python or interpreter.current()
         self.doing = Doing(doing="starting", loading=True)
         """What it said last that it does."""
-        self._apart = apart
+        self._apart, self._mark = apart, token_hex(8)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
         self._process = subprocess.Popen(
             apart.around(interpreter.command(python, MODULE, function)),
@@ -134,7 +137,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             pass_fds=fds,
-            env={**STEADY, **child_environment(python=python)},
+            env={**STEADY, **child_environment(python=python), MARK: self._mark},
             start_new_session=True,
         )
         self._to = cast(IO[bytes], self._process.stdin)
@@ -145,17 +148,23 @@ class WorkerProcess:
     def pid(self) -> int | None:
         return self._process.pid
 
+    @property
+    def ended_itself(self) -> bool:
+        """Whether it has exited or crashed, and was not killed from outside, as for want of memory."""
+        code = self._process.poll()
+        return code is not None and self._apart.exit_code(code) not in (-signal.SIGKILL, -signal.SIGTERM)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        orphans.kill_followers(self._process.pid)
+        orphans.kill_followers(self._process.pid, self._mark)
         if self._apart.words:  # bwrap ends when what it has started has, and collects it
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(orphans.GRACE_S)
         self._process.kill()
         self._process.wait()
-        orphans.kill_followers(self._process.pid)  # what was started in between
+        orphans.kill_followers(self._process.pid, self._mark)  # what was started in between
         with suppress(BrokenPipeError):
             self._to.close()
         self._from.close()
@@ -400,7 +409,8 @@ class Leader:
 
     def __init__(self) -> None:
         """Takes over standard input and output."""
-        self._out = os.fdopen(os.dup(1), "wb")
+        self._in, self._out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor may it read them
         os.dup2(2, 1)  # a kernel's output must not mix with messages
 
     def send(self, message: BaseModel) -> None:
@@ -408,7 +418,7 @@ class Leader:
         self._out.flush()
 
     def receive(self, kind: type[M] | TypeAdapter[M]) -> M:
-        line = sys.stdin.buffer.readline()
+        line = self._in.readline()
         if not line:
             sys.exit(1)
         return _validated(kind, line)

@@ -70,10 +70,10 @@ class CommandPair:
         return self.base if side == "base" else self.head
 
 
-def run(pair: CommandPair, undecided: Undecided, output: Path | None) -> RunRecord:
+def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], None]) -> RunRecord:
     """Runs both until `undecided` names no case, or the pair's processes are spent.
 
-    The record in `output` grows with each process. Raises CommandError naming the side, and what it said last.
+    `keep` gets the record after each process, and whole. Raises CommandError naming the side, and what it said last.
     """
     machine = environment.describe()
     made = RunRecord(
@@ -102,15 +102,10 @@ def run(pair: CommandPair, undecided: Undecided, output: Path | None) -> RunReco
                 timings=timings,
             )
             made = made.model_copy(update={"processes": (*made.processes, process)})
-            _keep(made, output)
+            keep(made)
     made = made.model_copy(update={"run": made.run.model_copy(update={"ended": "complete"})})
-    _keep(made, output)
+    keep(made)
     return made
-
-
-def _keep(made: RunRecord, output: Path | None) -> None:
-    if output:
-        record.write(made, output)
 
 
 def _now() -> str:

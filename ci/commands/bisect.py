@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from kernelgate.bench import record
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.measure import bisect as commits
 from kernelgate.bench.measure.bisect import CommitRange, TrialBench, Workbench
@@ -27,7 +24,7 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, with_rules
 from kernelgate.ci.commands.options import from_cards as cards_option
 from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document.answer import shown
@@ -47,9 +44,9 @@ Bench = TypeVar("Bench", Workbench, TrialBench)
 @seed_option
 @cards_option
 @answers(BisectAnswer)
-@click.option("--answer", type=PATH, help="A file that gets that JSON object, too.")
+@click.option("--answer", type=OUTPUT, help="A file that gets that JSON object, too.")
 @with_rules()
-@click.option("-o", "--output", type=PATH, default=Path("out/bisect.json"), show_default=True, help="The run record.")
+@click.option("-o", "--output", type=OUTPUT, default=Path("out/bisect.json"), show_default=True, help="The run record.")
 def bisect(
     good: str,
     bad: str,
@@ -74,11 +71,11 @@ def bisect(
     """
 
     def done(found: BisectAnswer, code: int = 0) -> Answered:
-        if answer:
-            files.write(answer, shown(found) + "\n")
-        return Answered(found, "" if isinstance(found, NothingFails) else answered.text(found), code)
+        files = {answer: shown(found) + "\n"} if answer else {}
+        text = "" if isinstance(found, NothingFails) else answered.text(found)
+        return Answered(found, text, code, files | keep.files)
 
-    ends = (good, bad)
+    ends, keep = (good, bad), GrowingRecord(None)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
@@ -92,9 +89,8 @@ def bisect(
             progress.say(f"kernelgate: {error}")
             return done(NothingFails.model_construct(why=str(error)), error.exit_code)
         return done(failing, failing.exit_code)
-    files.try_file(output)
     how = commits.measuring(rounds, seed, pause_when_capped=True)
-    keep = partial(record.write, path=output)
+    keep = GrowingRecord(output)
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep, from_cards) as bench:
         found = _searched(bench)
     return done(found, found.exit_code)

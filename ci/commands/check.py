@@ -11,13 +11,22 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.check import fuzz as fuzzer
 from kernelgate.bench.check import sanitize as sanitizer
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, Answered, AskedSides, answers, both_sides
+from kernelgate.ci.commands.options import (
+    MORE_THAN_0,
+    OUTPUT,
+    OUTPUT_FOLDER,
+    PATH,
+    Answered,
+    AskedSides,
+    FiniteNumber,
+    answers,
+    both_sides,
+)
 from kernelgate.ci.document import escape, render
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -25,7 +34,7 @@ from kernelgate.ci.report import accuracy as accuracy_words
 from kernelgate.ci.report import correctness
 
 TOOLS = click.Choice(sanitizer.TOOLS)
-HOURS = click.FloatRange(min=0, max=10_000, min_open=True)
+HOURS = FiniteNumber(min=0, max=10_000, min_open=True)
 
 
 @dataclass(frozen=True)
@@ -57,12 +66,12 @@ class SoakAnswer:
 @click.option("--time-limit", type=MORE_THAN_0, help="Seconds of each card's trials. Default: on a GPU the policy's.")
 @click.option("--hours", type=HOURS, help="Soak: random configurations for so long, such as 0.1; failures are kept.")
 @click.option(
-    "--corpus", type=FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
+    "--corpus", type=OUTPUT_FOLDER, help="With --hours: what is kept and tried first. Default: corpus/ in the cache."
 )
 @options.from_cards
 @options.in_python
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
-@click.option("-o", "--output", type=PATH, help="Write the results as a run record.")
+@click.option("-o", "--output", type=OUTPUT, help="Write the results as a run record.")
 @answers(RunRecord | SoakAnswer, "Print the checks as a run record; with --hours one JSON object, `soaked`.")
 def fuzz(
     ref: str | None,
@@ -96,11 +105,10 @@ def fuzz(
         made = [SoakedCard(one.card.name, one.tried, one.failed, dict(one.kept), one.summary()) for one in soaked]
         text = "\n".join(one.sentence for one in made)
         return Answered(SoakAnswer(tuple(made)), text, int(any(one.failed for one in made)))
-    if output:
-        files.try_file(output)
     limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     asked = measuring.FuzzOptions(seed, case_ids, limits)
-    done = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, output, from_cards)
+    fuzzed = measuring.fuzz(Path.cwd(), (ref, library), (base, base_library), asked, from_cards)
+    done, files = fuzzed.checks, {output: record.to_json(fuzzed)} if output else {}
     told, lines = RunRecord(checks=done), list[str]()
     for check in done:
         lines.append(fuzzer.summary(check))
@@ -110,7 +118,7 @@ def fuzz(
             lines.append(f"  {escape.visible(render.plain_line(failing)).rstrip()}")
         if said := correctness.in_words(told, check):
             lines.append(f"  {escape.visible(render.plain_line(said))}")
-    return Answered(record.to_json(told).rstrip(), "\n".join(lines), fuzzer.exit_code(done))
+    return Answered(record.to_json(told).rstrip(), "\n".join(lines), fuzzer.exit_code(done), files)
 
 
 @click.command()
@@ -121,7 +129,7 @@ def fuzz(
 @click.option("--tool", "tools", multiple=True, type=TOOLS, help="Default: all four; may be repeated.")
 @click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
-@click.option("--record", "run", type=PATH, help="Put the checks into this run record.")
+@click.option("--record", "run", type=OUTPUT, help="Put the checks into this run record.")
 @answers(RunRecord, "Print the checks as a run record.")
 def sanitize(
     ref: str | None,
@@ -140,7 +148,7 @@ def sanitize(
     Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
     rules = policy.load().sanitizer
-    measuring.try_record(run)
+    measuring.check_record(run)
     heads = measuring.libraries(Path.cwd(), ref, library)
     alone = base is None and base_library is None
     sides = {name: Sides(None, one) for name, one in heads.built.items()}
@@ -149,10 +157,9 @@ def sanitize(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
     done = measuring.sanitize(commit.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
-    if run is not None:
-        measuring.put_into(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
+    added = measuring.added(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
     text = "\n".join(line for check in done for line in sanitizer.to_text(check))
-    return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done))
+    return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done), added)
 
 
 @click.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, with_rules
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.policy.policy import Policy
@@ -36,10 +36,10 @@ class DecideAnswer:
 
 
 @click.command()
-@click.argument("speedup", type=float)
-@click.argument("milliseconds", type=float)
-@click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
-@click.option("--before-ms", type=float, help="Of a call before the last fix: says whether to keep it.")
+@click.argument("speedup", type=MORE_THAN_0)
+@click.argument("milliseconds", type=MORE_THAN_0)
+@click.option("--kernel-ms", type=MORE_THAN_0, help="Of its kernels alone, such as the record's graph_us / 1000.")
+@click.option("--before-ms", type=MORE_THAN_0, help="Of a call before the last fix: says whether to keep it.")
 @answers(DecideAnswer)
 @with_rules()
 def decide(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +14,7 @@ import click
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, step_answer
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, step_answer
 from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
@@ -20,11 +22,11 @@ from kernelgate.ci.history import culprits as confirmed
 from kernelgate.ci.history import database, facts, index, keep, nights, retention
 from kernelgate.ci.history import series as measured
 from kernelgate.ci.history import store as stores
-from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.database import BrokenIndexError, Database
 from kernelgate.ci.history.entry import KeptSession, SeriesEvent, moment
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.series import Wanted
-from kernelgate.ci.history.store import Store
+from kernelgate.ci.history.store import Store, StoreError
 from kernelgate.ci.lab import session_entries
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy import policy
@@ -68,12 +70,19 @@ class Places:
             )
         return self.store.folder / prior.INDEX
 
-    def archive(self, renew: bool = False) -> Archive:
-        """To be written to. `renew`: an index of another version is made anew."""
+    def archive(self, open_index: Callable[[Path | str], Database] = database.at) -> Archive:
+        """To be written to, with the index that is opened so."""
         rules, store = self.rules, self.store
         if self.store_at is None and store.folder and not (store.folder.parent / ".gitignore").exists():
             files.write(store.folder.parent / ".gitignore", "*\n")
-        return Archive(store, _opened(self.index, renew), rules)
+        return Archive(store, _opened(self.index, open_index), rules)
+
+    @property
+    def current(self) -> Archive:
+        """To be written to, its index counted against the store, and brought up to it."""
+        archive = self.archive()
+        keep.catch_up(archive, progress.say)
+        return archive
 
     @property
     def existing(self) -> Database:
@@ -82,12 +91,20 @@ class Places:
         if isinstance(index, Path) and not index.exists():
             again = "`kernelgate history rebuild` makes it from the store, `kernelgate history add RECORD` begins one"
             raise KernelgateError(f"there is no history at {index}: {again}")
-        return _opened(index)
+        found = _opened(index, partial(database.at, make=False))
+        if self.store_at or (self.store.folder and self.store.folder.exists()):
+            try:
+                with database.reading(found) as connection:
+                    if differs := str(keep.difference(self.store, connection)):
+                        progress.say(f"the index {found.name} {differs}: `kernelgate history rebuild` makes it again")
+            except StoreError as error:
+                progress.say(f"the index was not counted against the store: {error}")
+        return found
 
 
-def _opened(index: Path | str, renew: bool = False) -> Database:
+def _opened(index: Path | str, open_index: Callable[[Path | str], Database]) -> Database:
     """Until the command has ended."""
-    found = database.at(index, renew)
+    found = open_index(index)
     click.get_current_context().call_on_close(found.engine.dispose)
     return found
 
@@ -114,7 +131,7 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
 
     Exit codes: 0 all are in the history, 3 some could not be read, which are named.
     """
-    archive = places.archive()
+    archive = places.current
     new, failed = 0, dict[str, str]()
     for path in records:
         try:
@@ -208,7 +225,7 @@ def next_(places: Places) -> None:
 
 @history.command()
 @answers(facts.KnownCulprits, "Print one object: `culprits` and `searches` (docs/history.md).")
-@click.option("-o", "--output", type=PATH, help="A folder for that, and for the comparisons.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that, and for the comparisons.")
 @click.pass_obj
 def culprits(places: Places, output: Path | None) -> Answered:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
@@ -217,13 +234,14 @@ def culprits(places: Places, output: Path | None) -> Answered:
     """
     with database.reading(places.existing) as connection:
         found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    if output:
-        output.mkdir(parents=True, exist_ok=True)
-        files.write(output / "culprits.json", answer.shown(found) + "\n")
-        for name in {case.record for one in found.culprits for case in one.cases if case.record}:
-            if (data := stores.get(places.store, "records", name)) is not None:
-                (output / f"{name}.run.json").write_bytes(data)
-    return Answered(found, confirmed.text(found))
+    written: dict[Path, str | bytes] = {output / "culprits.json": answer.shown(found) + "\n"} if output else {}
+    for name in {case.record for one in found.culprits for case in one.cases if output and case.record}:
+        try:
+            if output and (data := stores.get(places.store, "records", name)) is not None:
+                written[output / f"{name}.run.json"] = data
+        except KernelgateError as error:
+            progress.say(f"left out: {error}")
+    return Answered(found, confirmed.text(found), files=written)
 
 
 @history.command()
@@ -231,14 +249,52 @@ def culprits(places: Places, output: Path | None) -> Answered:
 @answers(facts.RebuiltIndex)
 @click.pass_obj
 def rebuild(places: Places, if_needed: bool) -> Answered:
-    """Make the index again from the store. Others may read meanwhile; if it is ended early, run it again."""
+    """Make the index again from the store, whose records are read and checked, in the place of whatever is there: a
+    file that is no index is kept beside it. Others may read meanwhile; if it is ended early, run it again.
+
+    Exit codes: 0 done, 3 something in the store is damaged and was left out, which is named.
+    """
     if if_needed and database.is_there(places.index):
         return Answered("", "")
-    archive = places.archive(renew=True)
-    count = keep.rebuild(archive, progress.say, _sessions_of_checkout())
+    lost = Said()
+    try:
+        archive = places.archive(partial(database.at, renew=True))
+        count = keep.rebuild(archive, lost, _sessions_of_checkout())
+    except BrokenIndexError as error:
+        progress.say(f"{error}, in its place")
+        lost = Said()
+        archive = places.archive(database.replaced)
+        count = keep.rebuild(archive, lost, _sessions_of_checkout())
     _place_commits(archive.database)
-    made = facts.RebuiltIndex(index=archive.database.name, measurements=count)
-    return Answered(made, f"{made.index} holds {counted(count, 'measurement')}")
+    made = facts.RebuiltIndex(archive.database.name, count, tuple(lost))
+    text = f"{made.index} holds {counted(count, 'measurement')}" + (f"; {len(lost)} left out" if lost else "")
+    return Answered(made, text, KernelgateError.exit_code if lost else 0)
+
+
+class Said(list[str]):
+    """What was said, for the answer."""
+
+    def __call__(self, text: str) -> None:
+        self.append(text)
+        progress.say(text)
+
+
+@history.command()
+@answers(facts.VerifiedHistory)
+@click.pass_obj
+def verify(places: Places) -> Answered:
+    """Read and check all that the store has, and count the index against it. Nothing is changed.
+
+    Exit codes: 0 all is whole, 3 something is damaged or missing, which is named.
+    """
+    archive = Archive(places.store, _opened(places.index, partial(database.at, make=False)), places.rules)
+    damaged = Said()
+    files = keep.verify(archive, damaged)
+    with database.reading(archive.database) as connection:
+        differs = str(keep.difference(archive.store, connection))
+    found = facts.VerifiedHistory(files, tuple(damaged), differs)
+    text = f"{counted(files, 'file')} whole, {len(damaged)} damaged; the index {differs or 'holds all of them'}"
+    return Answered(found, text, KernelgateError.exit_code if damaged or differs else 0)
 
 
 @history.command()
@@ -257,7 +313,7 @@ def decide(places: Places, /, kind: facts.Decision, commit: str, **options: str)
     What was accepted is no longer an issue, and its old records need not keep their samples. It is said of all cases
     that the options leave.
     """
-    archive, sha = places.archive(), git.resolve(Path.cwd(), commit)
+    archive, sha = places.current, git.resolve(Path.cwd(), commit)
     with database.reading(archive.database) as connection:
         cases = measured.cases_at(connection, Wanted(options["card"], options["case"], options["gpu"]), sha)
     about = {"made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "who": options["by"], "why": options["why"]}
@@ -276,7 +332,7 @@ def condense(places: Places, release: str | None) -> Answered:
 
     Exit codes: 0 done, 3 some records were left as they are, which are named.
     """
-    archive = places.archive()
+    archive = places.current
     _, released = git.release(Path.cwd(), release) or ("", ())
     done = retention.condense(archive, frozenset(released), datetime.now(UTC))
     for line in done.left:
@@ -298,7 +354,7 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 
 
 @history.command()
-@click.option("-o", "--output", type=PATH, required=True, help="A folder.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, required=True, help="A folder.")
 @release_option
 @click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history.md).")
 @answers(facts.WrittenSite)
@@ -306,7 +362,6 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
     library, rules = dashboard_write.chart_library(uplot), places.rules
-    files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
     with database.reading(places.existing) as connection:
         shown = dashboard.dashboard(connection, rules, yardstick)

@@ -10,11 +10,10 @@ from typing import Literal
 import click
 
 from kernelgate.bench import record
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, Answered, answers, json_option, with_rules
-from kernelgate.ci.document import answer, render
+from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, with_rules
+from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import RecordVerdict
@@ -76,9 +75,9 @@ class RenderedReport:
 @click.option("--page", help="With --post: the address of the page, which the comment links to.")
 @click.option("--token", help="With --post: whose check run it is, such as a GitHub App's; default: GITHUB_TOKEN.")
 @click.option("--baseline", type=PATH, help="Also compare the head with this baseline.")
-@click.option("--html", type=PATH, help="Write the page, one file that opens anywhere.")
-@click.option("-o", "--output", type=PATH, help="Write the comment's Markdown instead of printing it.")
-@json_option(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
+@click.option("--html", type=OUTPUT, help="Write the page, one file that opens anywhere.")
+@click.option("-o", "--output", type=OUTPUT, help="Write the comment's Markdown instead of printing it.")
+@answers(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
 @with_rules(default_branch.rules, presets=True)
 def report(
     run: Path | None,
@@ -90,9 +89,8 @@ def report(
     baseline: Path | None,
     html: Path | None,
     output: Path | None,
-    as_json: bool,
     rules: Policy,
-) -> int:
+) -> Answered:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
 
     With --from it is the comment on everything that a workflow run left behind, with the pull request's claims; --post,
@@ -106,17 +104,16 @@ def report(
     if (run is None) == (folder is None) or (post and folder is None):
         needed = "a run record, or --from and a folder of `kernelgate step fetch`; --post needs --from"
         raise UsageError(f"Missing argument: give {needed}")
-    if post and (as_json or html or output):
+    if post and (click.get_current_context().params["as_json"] or html or output):
         raise UsageError("--post prints and writes nothing: render by a call of its own, with --from")
-    for asked in filter(None, (html, output)):
-        files.try_file(asked)
     if folder is not None:
         from kernelgate.ci.github import assemble, client, fetch, publish
         from kernelgate.ci.github.actions import Step
 
         trusted = assemble.Trusted(default_branch.expected(rules), past, nights=prior.nights(progress.say))
         if post:
-            return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
+            bot = client.connect(Step().with_token(token))
+            return Answered("", "", publish.post(bot, folder, rules, task, page, trusted))
         info = fetch.read_run_info(folder)
         posting = assemble.assemble(folder, info, rules, task, trusted)
         found, links = BuiltReport(posting.report, posting.gpus), assemble.places(info)
@@ -125,14 +122,8 @@ def report(
         measured = record.read(run)
         found = reported(measured, rules, str(run), stored, past(measured))
         links = NO_LINKS
-    built = found.report
-    if html:
-        files.write(html, write_page(found, rules.gates, links))
-    if output:
-        files.write(output, render.comment(built))
-    if as_json:
-        written = tuple(str(path) for path in (html, output) if path)
-        click.echo(answer.shown(RenderedReport(render.comment(built), written)))
-    elif not output:
-        render.show(built, sys.stdout)
-    return 0
+    comment = render.comment(found.report)
+    files = {html: write_page(found, rules.gates, links)} if html else {}
+    files |= {output: comment} if output else {}
+    told = RenderedReport(comment, tuple(map(str, files)))
+    return Answered(told, "" if output else lambda: render.show(found.report, sys.stdout), files=files)

@@ -40,7 +40,7 @@ def recommend(source: Path, case: str | None, sessions: Path | None) -> Answered
 def outcomes(sessions: Path | None) -> Answered:
     """Say what came of all tries of all sessions, by action and bottleneck; below five sessions it is not measured.
 
-    Exit codes: 0 said, 3 a log cannot be read, 64 usage.
+    A log that cannot be read is said, and left out.
     """
     found = advice.table(sessions or folder.FOLDER)
     return Answered(found, "\n".join(advice.table_lines(found)))

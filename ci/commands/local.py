@@ -11,13 +11,12 @@ import click
 
 from kernelgate.bench.build import cache as entries
 from kernelgate.bench.build.cache import Pruned
-from kernelgate.bench.core import files
 from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
 from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import PATH, Answered, answers, from_cards
+from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, from_cards
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.pipeline.local import LocalResult
@@ -39,7 +38,7 @@ class DoctorAnswer:
     "--gpu", is_flag=True, help="A machine without a GPU is not fit, and nothing is compiled; for GPU runners."
 )
 @answers(DoctorAnswer)
-@click.option("--output", "-o", type=PATH, help="Write all as JSON to this file, too.")
+@click.option("--output", "-o", type=OUTPUT, help="Write all as JSON to this file, too.")
 def doctor(gpu: bool, output: Path | None) -> Answered:
     """Is this machine fit to measure, and do the checkout's kernels work on it? What does not says how to fix it.
 
@@ -47,13 +46,10 @@ def doctor(gpu: bool, output: Path | None) -> Answered:
 
     Exit codes: 0 fit, 1 not fit.
     """
-    if output:
-        files.try_file(output)
     checks = examine(Path.cwd(), gpu_wanted=gpu)
     made = DoctorAnswer(machine.fit(checks), tuple(checks))
-    if output:
-        files.write(output, answer.shown(made) + "\n")
-    return Answered(made, machine.report(checks), 0 if made.fit else 1)
+    files = {output: answer.shown(made) + "\n"} if output else {}
+    return Answered(made, machine.report(checks), 0 if made.fit else 1, files)
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class PrAnswer:
 @click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
 @from_cards
 @options.in_python
-@click.option("--out", type=PATH, default=Path("out"), show_default=True, help="For the results.")
+@click.option("--out", type=OUTPUT_FOLDER, default=Path("out"), show_default=True, help="For the results.")
 @options.preset
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
 @answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
@@ -94,7 +90,7 @@ def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, detail
 @options.in_python
 @click.option("--env-a", type=options.PYTHON, help="The Python that BASE runs in, with its torch and Triton.")
 @click.option("--env-b", type=options.PYTHON, help="The Python that HEAD runs in.")
-@click.option("--out", type=PATH, help="For the results. Default: a folder of the cache, which is printed.")
+@click.option("--out", type=OUTPUT_FOLDER, help="For the results. Default: a folder of the cache, which is printed.")
 @options.preset
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
 @answers(PrAnswer, "Print one JSON object: whether it `blocks`, `why`, and the `files`.")
@@ -133,11 +129,16 @@ def _rules(preset: str) -> Policy:
 
 
 def _answered(result: LocalResult, out: Path, details: bool, code: int) -> Answered:
-    made = tuple(str(out / name) for name in local.written(out))
-    click.echo(f"Written: {', '.join(made)}", err=True)
+    files = {out / name: text for name, text in result.files.items()}
+    made = tuple(map(str, files))
     decided, why = result.decision, render.plain_line(result.report.headline)
     told = PrAnswer(decided.blocks, decided.conclusion, why, made)
-    return Answered(told, lambda: render.show(result.report, sys.stdout, details), code)
+
+    def show() -> None:
+        render.show(result.report, sys.stdout, details)
+        click.echo(f"Written: {', '.join(made)}", err=True)
+
+    return Answered(told, show, code, files)
 
 
 @click.group()
@@ -146,8 +147,8 @@ def cache() -> None:
 
 
 @cache.command()
-@click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="What was used since stays.")
-@click.option("--gigabytes", type=click.FloatRange(min=0), default=20, show_default=True, help="Of the rest, so much.")
+@click.option("--days", type=AT_LEAST_0, default=30, show_default=True, help="What was used since stays.")
+@click.option("--gigabytes", type=AT_LEAST_0, default=20, show_default=True, help="Of the rest, so much.")
 @answers(Pruned, "Print one JSON object: what was `removed`, is `in_use` and `kept`.")
 def prune(days: float, gigabytes: float) -> Answered:
     """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.

@@ -15,7 +15,7 @@ from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.build.machine_code import Occupancy
 from kernelgate.bench.check import accuracy
-from kernelgate.bench.core import files, hardware
+from kernelgate.bench.core import hardware
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain import tile as calculator
@@ -31,7 +31,16 @@ from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import FOLDER, MORE_THAN_0, PATH, Answered, AskedSides, answers, two_sides
+from kernelgate.ci.commands.options import (
+    MORE_THAN_0,
+    OUTPUT,
+    OUTPUT_FOLDER,
+    PATH,
+    Answered,
+    AskedSides,
+    answers,
+    two_sides,
+)
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.judge import static, verdict
@@ -54,7 +63,7 @@ class BuildAnswer:
 @click.command()
 @click.option("--ref", help="Compile this commit instead of the working tree.")
 @options.from_cards
-@click.option("-o", "--output", type=FOLDER, help="Put a copy into this folder.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="Put a copy into this folder.")
 @click.option("--time-limit", type=MORE_THAN_0, default=600.0, show_default=True, help="Seconds of a compile, at most.")
 @click.option(
     "--as-base",
@@ -71,8 +80,6 @@ def build(ref: str | None, from_cards: Path | None, output: Path | None, time_li
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
-    if output:
-        files.try_folder(output)
     how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base, cards=from_cards)
     built = measuring.libraries(Path.cwd(), ref, None, how)
     for library in built.built.values():
@@ -127,7 +134,7 @@ class BenchAnswer:
 @click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
 @click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
-@click.option("-o", "--output", type=PATH, default=Path("out/run.json"), show_default=True, help="Run record.")
+@click.option("-o", "--output", type=OUTPUT, default=Path("out/run.json"), show_default=True, help="Run record.")
 @answers(BenchAnswer, "Print one JSON object: where the record is, and what it holds.")
 def bench(
     sides: AskedSides,
@@ -147,7 +154,6 @@ def bench(
     """
     if pinned_library and not sides.alone:
         raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
-    files.try_file(output)
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
@@ -193,8 +199,8 @@ def bench(
     show_default=True, help="quick: the figures of the comment, at most 12 passes. full: all of Nsight Compute's.",
 )  # fmt: skip
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
-@click.option("--out", type=PATH, default=Path("out/profile"), show_default=True)
-@click.option("--record", "run", type=PATH, help="Put the metrics into this run record.")
+@click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=OUTPUT, help="Put the metrics into this run record.")
 @options.with_rules()
 @answers(nsight.ProfilingResult, "Print one JSON object: `profiles` and `failures`.")
 def profile(
@@ -210,16 +216,15 @@ def profile(
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
-    measuring.try_record(run)
-    files.try_folder(out)
+    measuring.check_record(run)
     options = nsight.Options(out, only_gpu(), which, rules.profiling.clock_control, kernel=kernel)
     compiled = sides.built()
     about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
-    if run is not None and done.profiles:
-        measuring.put_into(run, compiled, lambda _: {"profile": done.profiles})
+    added = measuring.added(run, compiled, lambda _: {"profile": done.profiles}) if done.profiles else {}
+    written = {out / name: text for name, text in nsight.summaries(done.profiles).items()}
     for reason in done.failures:
         progress.say(reason)
 
@@ -227,7 +232,7 @@ def profile(
         for text in profiles.sides_to_text(out, done.profiles):
             click.echo(text)
 
-    return Answered(done, show, 3 if done.failures else 0)
+    return Answered(done, show, 3 if done.failures else 0, added | written)
 
 
 @dataclass(frozen=True)
@@ -248,7 +253,7 @@ class TileAnswer:
 
 @click.command()
 @two_sides
-@click.option("--record", "run", type=PATH, help="Add the result to this run record.")
+@click.option("--record", "run", type=OUTPUT, help="Add the result to this run record.")
 @answers(CompilerFacts | TileAnswer, "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.")
 @options.with_rules()
 @click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
@@ -265,13 +270,12 @@ def resources(sides: AskedSides, run: Path | None, rules: Policy, tile: str | No
         needs, device = measuring.block_needs(Path.cwd(), words=tile, **block), hardware.gpu(gpu)
         sentence, fits = calculator.explain(needs, device), calculator.fit(needs, device)
         return Answered(TileAnswer(device.name, needs, None if isinstance(fits, str) else fits, sentence), sentence)
-    measuring.try_record(run)
+    measuring.check_record(run)
     compiled = sides.built()
     builds = measuring.builds(compiled)
-    if run is not None:
-        measuring.put_into(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
+    added = measuring.added(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
     findings = static.judge(builds, rules.static)
     for finding in findings:
         click.echo(str(finding), err=True)
     failed = any(finding.blocks for finding in findings)
-    return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed))
+    return Answered(CompilerFacts(builds, findings), static.to_text(builds), int(failed), added)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench import record
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, OutputError
+from kernelgate.bench.record import LARGEST, RunRecord
+from kernelgate.bench.system import progress
 from kernelgate.ci.document import answer
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
@@ -20,9 +24,32 @@ if TYPE_CHECKING:
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.kernel.cards import Cards
 
+
+class OutputPath(click.Path):
+    """A place that a command leaves something at: tried while the command line is read, before anything is done."""
+
+    def __init__(self, is_folder: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self.is_folder = is_folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if ctx is None or not ctx.resilient_parsing:
+            (files.try_folder if self.is_folder else files.try_file)(path)
+        return path
+
+
+class FiniteNumber(click.FloatRange):
+    """Not NaN, which is in every range, nor what becomes infinite when it is added up."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if abs(number) <= LARGEST else self.fail(f"{value} is no number up to {LARGEST:g}.", param, ctx)
+
+
 PATH = click.Path(path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
-MORE_THAN_0 = click.FloatRange(min=0, min_open=True)
+OUTPUT, OUTPUT_FOLDER = OutputPath(), OutputPath(is_folder=True)
+MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0)
 Command = Callable[..., Any]
 
 policy_file = click.option("--policy", "policy_file", type=PATH, help="Default: .ci/kernelgate.toml.")
@@ -82,11 +109,12 @@ class JsonOption(click.Option):
 @dataclass(frozen=True)
 class Answered:
     """What a command answers: the object that --json prints (a text is JSON already), what people read, which may
-    also be a call that shows it, and the exit code."""
+    also be a call that shows it, the exit code, and the files that are written once that was printed."""
 
     told: Any
     text: str | Callable[[], object]
     code: int = 0
+    files: Mapping[Path, str | bytes] = field(default_factory=dict)
 
 
 def json_option(model: Any, text: str = "Print one JSON object.") -> Callable[[Command], Command]:
@@ -102,7 +130,10 @@ def answers(model: Any, text: str = "Print one JSON object.") -> Callable[[Calla
         @wraps(command)
         def answering(*words: Any, as_json: bool, **options: Any) -> int:  # noqa: ARG001 (`show` asks click)
             found = command(*words, **options)
-            show(found)
+            try:
+                show(found)
+            finally:  # also where nobody is left to read what is printed
+                files.write_each(found.files)
             return found.code
 
         return answering
@@ -119,6 +150,26 @@ def show(found: Answered) -> None:
         said()
     elif said:
         click.echo(said)
+
+
+class GrowingRecord:
+    """Writes a record again as it grows. What is measured counts for more than its file: where that cannot be written
+    any more, it is said, and tried for the last time once the answer was printed."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.last = path, RunRecord()
+
+    def __call__(self, made: RunRecord) -> None:
+        self.last = made
+        if self.path:
+            try:
+                record.write(made, self.path)
+            except OutputError as error:
+                progress.say(str(error))
+
+    @property
+    def files(self) -> dict[Path, str]:
+        return {self.path: record.to_json(self.last)} if self.path else {}
 
 
 def model_of(command: click.Command) -> Any | None:

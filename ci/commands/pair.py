@@ -8,13 +8,12 @@ from pathlib import Path
 import click
 
 from kernelgate.bench import record
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.measure.run import new_seed
 from kernelgate.bench.timing import command_pair
 from kernelgate.bench.timing.command_pair import TO_US, CommandPair
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers
+from kernelgate.ci.commands.options import MORE_THAN_0, OUTPUT, Answered, GrowingRecord, answers
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import durations
 from kernelgate.ci.judge import verdict
@@ -33,7 +32,7 @@ MAX_NAME = 60
 @click.option("--wall", is_flag=True, help="Ignore what they print: compare how long they run.")
 @click.option("--timeout", type=MORE_THAN_0, default=600.0, show_default=True, help="Seconds of one run.")
 @options.seed
-@click.option("--output", "-o", type=PATH, help="Keep the run record, which grows with each process.")
+@click.option("--output", "-o", type=OUTPUT, help="Keep the run record, which grows with each process.")
 @options.with_rules(presets=True)
 @answers(RecordVerdict)
 def pair(
@@ -62,17 +61,16 @@ def pair(
     """
     if not base.strip() or not head.strip():
         raise UsageError("name two commands: kernelgate pair CMD_A CMD_B")
-    if output:
-        files.try_file(output)
     limit = rules.processes.limit
     asked = CommandPair(base, head, unit, wall, timeout, limit, new_seed() if seed is None else seed)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return verdict.undecided(so_far, rules)
 
-    made = command_pair.run(asked, open_cases, output)
+    keep = GrowingRecord(output)
+    made = command_pair.run(asked, open_cases, keep)
     found = verdict.judge(made, rules, name=str(output or "pair"))
-    return Answered(verdict.as_json(found), "\n".join(lines(found)), verdict.exit_code(found))
+    return Answered(verdict.as_json(found), "\n".join(lines(found)), verdict.exit_code(found), keep.files)
 
 
 def lines(found: RecordVerdict) -> Iterator[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
-from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, show
+from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, show
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
@@ -216,7 +215,7 @@ def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
 
 
 @session.command()
-@click.argument("usd", type=click.FloatRange(min=0))
+@click.argument("usd", type=AT_LEAST_0)
 @click.argument("of", type=click.Choice(get_args(log.Payer)))
 @click.option("--said", default="", help="What for.")
 @on_session(folder.still_open)
@@ -232,16 +231,15 @@ def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
 
 @session.command()
 @answers(across.SessionsBeside)
-@click.option("-o", "--output", type=PATH, help="Draw time and speed-up by session into this SVG file.")
+@click.option("-o", "--output", type=OUTPUT, help="Draw time and speed-up by session into this SVG file.")
 def metrics(output: Path | None) -> Answered:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     rules, at = policy.load(), folder.now()
     rows = [summary(one.events, rules, at) for one in folder.every(checkout())]
-    if output:
-        if not rows:
-            raise UsageError("there is no session to draw: begin one with `kernelgate session new`")
-        files.write(output, drawings.file(drawings.beside(rows)))
-    return Answered(across.beside(rows), "\n".join(across.lines(rows)))
+    if output and not rows:
+        raise UsageError("there is no session to draw: begin one with `kernelgate session new`")
+    drawn = {output: drawings.file(drawings.beside(rows))} if output else {}
+    return Answered(across.beside(rows), "\n".join(across.lines(rows)), files=drawn)
 
 
 @session.command()
@@ -265,12 +263,12 @@ def review(work: SessionAtHand) -> Answered:
     path = work.session.folder / report.REVIEW
     if path.exists():
         raise UsageError(f"{path} is there already: fill it in, or remove it first")  # it may be filled in
-    files.write(path, report.for_review(work.session.events, work.rules, folder.now()))
-    return work.answer((work.below(path),), (path,))
+    text = report.for_review(work.session.events, work.rules, folder.now())
+    return replace(work.answer((work.below(path),), (path,)), files={path: text})
 
 
 @session.command()
-@click.option("-o", "--output", type=PATH, help="Write the page into this HTML file.")
+@click.option("-o", "--output", type=OUTPUT, help="Write the page into this HTML file.")
 @click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
 @on_session(folder.named)
@@ -285,10 +283,8 @@ def page(work: SessionAtHand, output: Path | None, serve: bool, port: int) -> An
         raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
     known = write.known(work.root)
     if output:
-        files.try_file(output)
         now = state_of(work.session.events, work.rules, folder.now())
-        files.write(output, write.page(now, known))
-        return work.answer((str(output),), (output,))
+        return replace(work.answer((str(output),), (output,)), files={output: write.page(now, known)})
 
     def say(address: str) -> None:
         show(work.answer((f"{address} shows the session; Ctrl-C ends it",), address=address))

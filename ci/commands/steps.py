@@ -13,7 +13,7 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import PATH, Command, json_option, step_answer, with_rules
+from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Command, json_option, step_answer, with_rules
 from kernelgate.ci.document import answer
 from kernelgate.ci.github import (
     artifacts,
@@ -47,7 +47,7 @@ def workflow_step(name: str | None = None) -> Callable[[Command], click.Command]
 
 @workflow_step("fetch")
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
-@click.option("-o", "--output", required=True, type=PATH, help="The folder to fill.")
+@click.option("-o", "--output", required=True, type=OUTPUT_FOLDER, help="The folder to fill.")
 @click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
 @click.option("--base-sha", help="… what it was compared with, …")
 @click.option("--pull-request", type=click.IntRange(min=1), help="… and the pull request that gets the report.")
@@ -117,7 +117,7 @@ def command_(rules: Policy) -> None:
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
 @click.option("--head-sha", required=True, help="… the commit that was its head, …")
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
-@click.option("-o", "--output", required=True, type=PATH, help="The folder to fill.")
+@click.option("-o", "--output", required=True, type=OUTPUT_FOLDER, help="The folder to fill.")
 @click.option("--token", help="Whose check run says so, such as a GitHub App's; default: GITHUB_TOKEN.")
 @with_rules(default_branch.rules)
 def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token: str | None, rules: Policy) -> None:
@@ -180,7 +180,7 @@ def reuse(base_sha: str | None) -> None:
 
 
 @workflow_step()
-@click.option("-o", "--output", required=True, type=PATH, help="The SQLite file to write.")
+@click.option("-o", "--output", required=True, type=OUTPUT, help="The SQLite file to write.")
 def index(output: Path) -> None:
     """Fetch the history's index, as the newest run of the default branch left it.
 

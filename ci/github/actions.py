@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import click
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.escape import visible
 
@@ -157,8 +158,7 @@ class Step:
             answer.outputs.update(values)
         lines = "".join(f"{name}={value}\n" for name, value in values.items())
         if file_name:
-            with Path(file_name).open("a", encoding="utf-8") as file:
-                file.write(lines)
+            files.append(Path(file_name), lines.encode())
         elif answer is None:
             click.echo(lines, nl=False)
 
@@ -170,8 +170,7 @@ class Step:
         path = Path(name)
         free = MAX_SUMMARY - (path.stat().st_size if path.exists() else 0)
         data = (markdown.rstrip("\n") + "\n\n").encode()
-        with path.open("ab") as file:
-            file.write(data if len(data) <= free else data[: max(0, free)].decode(errors="ignore").encode())
+        files.append(path, data if len(data) <= free else data[: max(0, free)].decode(errors="ignore").encode())
 
     def log(self, text: str) -> None:
         """One line that says what was done, without the token and without power over the runner."""

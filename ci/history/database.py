@@ -6,10 +6,12 @@ version is made again in the same way; nothing is migrated.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, MetaData, SmallInteger, Table, Text, exc
@@ -18,10 +20,13 @@ from sqlalchemy.engine import URL, make_url
 from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
 
 WAIT_S = 60
-"""For another writer of a SQLite file."""
+"""For another writer."""
+CONNECT_S, STATEMENT_S = 10, 600
+"""For a database's server: to be reached, and for one of its answers."""
 
 # ---- its tables: whoever changes them raises REVISION ----------------------------------------------------------------
 
+DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_FORMAT", "SQLITE_MISMATCH")
 REVISION = "0010"
 METADATA = MetaData()
 NAMES = ("repository", "card", "case", "gpu")
@@ -145,6 +150,10 @@ class HistoryIndexError(KernelgateError):
     """The index cannot be opened, read or written."""
 
 
+class BrokenIndexError(HistoryIndexError):
+    """What is there is no index, or a damaged one."""
+
+
 @dataclass(frozen=True)
 class Database:
     """`name` is how people know it, without a password."""
@@ -170,6 +179,17 @@ def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     except BaseException:
         found.engine.dispose()
         raise
+    return found
+
+
+def replaced(where: str | Path) -> Database:
+    """An empty index in the place of whatever is there: of a file, which is kept beside it."""
+    if "://" not in str(where):
+        for path in (Path(f"{where}{end}") for end in ("", "-wal", "-shm") if Path(f"{where}{end}").is_file()):
+            path.replace(f"{where}.damaged{str(path)[len(str(where)) :]}")
+        return at(where)
+    found = _opened(where, make=True)
+    _make(found, anew=True)
     return found
 
 
@@ -212,7 +232,7 @@ def _opened(where: str | Path, make: bool) -> Database:
         elif not Path(where).is_file():
             raise HistoryIndexError(f"there is no history at {where}")
         # SQLAlchemy's recipe for transactions that hold for reads as well; readers do not wait for the writer.
-        engine = sa.create_engine(URL.create("sqlite", database=str(where)), connect_args={"timeout": WAIT_S})
+        engine = sa.create_engine(_file(Path(where)), connect_args={"timeout": WAIT_S})
         if make:
             sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA journal_mode=WAL").close())
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
@@ -224,7 +244,19 @@ def _opened(where: str | Path, make: bool) -> Database:
     if url.drivername.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("--database takes a file's path, or postgresql://USER@HOST/NAME")
     name = url.render_as_string(hide_password=True)
-    return Database(name, sa.create_engine(url.set(drivername="postgresql+psycopg")))
+    engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), connect_args={"connect_timeout": CONNECT_S})
+    limits = f"SET lock_timeout = '{WAIT_S}s'; SET statement_timeout = '{STATEMENT_S}s'"
+    sa.event.listen(engine, "connect", lambda raw, _: (raw.execute(limits), raw.commit()))
+    return Database(name, engine)
+
+
+def _file(path: Path) -> URL:
+    """Of a folder in which nothing can be written as it is: SQLite would make files beside those that are read."""
+    changing = Path(f"{path}-wal").exists() and Path(f"{path}-wal").stat().st_size > 0
+    if os.access(path.absolute().parent, os.W_OK) or not path.is_file() or changing:
+        return URL.create("sqlite", database=str(path))
+    uri = f"file:{quote(str(path.absolute()))}"
+    return URL.create("sqlite", database=uri, query={"uri": "true", "mode": "ro", "immutable": "1"})
 
 
 def _revision(database: Database) -> str | None:
@@ -235,14 +267,14 @@ def _revision(database: Database) -> str | None:
         return connection.execute(sa.select(VERSION.c.version_num)).scalar()
 
 
-def _make(database: Database) -> None:
-    """Gives the database this version's tables, all of them empty."""
+def _make(database: Database, anew: bool = False) -> None:
+    """Gives the database this version's tables, all of them empty: `anew`, or where no other process was faster."""
     tables = [table for table in METADATA.sorted_tables if table is not VERSION]
     try:
         with _faults(database), database.engine.begin() as connection:
             connection.execute(sa.schema.CreateTable(VERSION, if_not_exists=True))
             _lock(connection)
-            if connection.execute(sa.select(VERSION.c.version_num)).scalar() != REVISION:  # else another was faster
+            if anew or connection.execute(sa.select(VERSION.c.version_num)).scalar() != REVISION:
                 METADATA.drop_all(connection, tables)
                 METADATA.create_all(connection, tables)
                 connection.execute(sa.delete(VERSION))
@@ -260,6 +292,14 @@ def _faults(database: Database) -> Iterator[None]:
         reason = first_line(error.orig or error)
         if "database is locked" in reason:
             reason = f"another process has been writing for {WAIT_S} s: try again"
-        elif "not a database" in reason or "malformed" in reason:
-            reason += ": move the file away, and run `kernelgate history rebuild`"
+        elif _is_damage(error.orig):
+            said = f"the index {database.name} is damaged ({reason}): `kernelgate history rebuild` makes it anew"
+            raise BrokenIndexError(said) from None
         raise HistoryIndexError(f"the index {database.name}: {reason}") from None
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    """Whether what is there is at fault, and neither the disk, nor the server, nor another writer: by SQLite's names of
+    errors, and Postgres's of what lacks a table or a column."""
+    kind = getattr(error, "sqlite_errorname", "")
+    return kind.startswith(DAMAGE) or str(getattr(error, "sqlstate", None) or "").startswith("42")

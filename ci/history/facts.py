@@ -284,6 +284,19 @@ class RebuiltIndex:
 
     index: str
     measurements: int
+    lost: tuple[str, ...] = ()
+    """What is damaged in the store, a sentence each."""
+
+
+@dataclass(frozen=True)
+class VerifiedHistory:
+    """The answer of `history verify`."""
+
+    files: int
+    """That are whole."""
+    damaged: tuple[str, ...]
+    index: str
+    """How it differs from the store; empty where it does not."""
 
 
 @dataclass(frozen=True)

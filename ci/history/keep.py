@@ -6,21 +6,25 @@ The store is written before the index. Whoever is killed between the two has los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import sqlalchemy as sa
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError, RecordError, one_line
 from kernelgate.ci.history import database, entry, index, judging, series, store
-from kernelgate.ci.history.database import RECORD, SESSION, Database
+from kernelgate.ci.history.database import EVENT, RECORD, SESSION, Database
 from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
 from kernelgate.ci.history.store import Kind, Store
 from kernelgate.ci.policy.policy import Policy
 
 Say = Callable[[str], None]
+INDEXED: Final[tuple[Kind, ...]] = ("records", "condensed", "events")
+"""Kinds of the store of which the index knows each file."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +45,27 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
     name = store.name_of(data)
     with database.reading(archive.database) as connection:
         known = connection.execute(sa.select(RECORD.c.rules, RECORD.c.condensed).filter_by(name=name)).first()
-    if known and known.condensed:
+    if known and known.condensed and store.is_whole(archive.store, "condensed", known.condensed):
         return False
     judged = _kept_judgement(archive, name)
     made = None if judged else record.from_json(data, source)  # before anything is kept
+    _check_time((made or judged or record.RunRecord()).run, source)
     store.put(archive.store, "records", name, data)  # also where it was judged: it may have been removed since
     judged = judged or judgement(archive, name, made)
-    if known and known.rules == judged.rules:
+    if known and known.rules == judged.rules and not known.condensed:
         return False
     with database.writing(archive.database) as connection:
         index.add(connection, judged)
     return True
+
+
+def _check_time(run: record.Run, source: str) -> None:
+    """Raises RecordError for a time that is none, or has not come: the history would begin or end with it for ever."""
+    if run.created_at is not None:
+        made, tomorrow = entry.moment(run.created_at), datetime.now(UTC) + timedelta(days=1)
+        if made is None or datetime.fromisoformat(made) > tomorrow:
+            when = one_line(run.created_at[:80])
+            raise RecordError(f"{source}: run.created_at is {when!r}, which is no time that has been: correct it")
 
 
 def add_event(archive: Archive, event: SeriesEvent) -> None:
@@ -63,15 +77,81 @@ def add_event(archive: Archive, event: SeriesEvent) -> None:
         index.add_event(connection, name, event)
 
 
+@dataclass(frozen=True)
+class Difference:
+    """Between the store, which is the truth, and its index: names of files."""
+
+    unindexed: Mapping[Kind, set[str]]
+    lost: set[str]
+    """Measurements that the index has, and the store neither as they were nor condensed."""
+
+    def __str__(self) -> str:
+        lacks = sum(map(len, self.unindexed.values()))
+        words = [f"lacks {lacks} that the store has"] if lacks else []
+        words += [f"has {len(self.lost)} that the store lacks"] if self.lost else []
+        return " and ".join(words)
+
+
+def difference(kept: Store, connection: sa.Connection) -> Difference:
+    rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
+    condensed = {row.condensed for row in rows} - {None}
+    known = {"records": {row.name for row in rows}, "condensed": condensed}
+    known["events"] = set(connection.execute(sa.select(EVENT.c.name)).scalars())
+    held = {kind: set(store.names(kept, kind)) for kind in INDEXED}
+    lost = {row.name for row in rows if row.name not in held["records"] and row.condensed not in held["condensed"]}
+    return Difference({kind: held[kind] - known[kind] for kind in INDEXED}, lost)
+
+
+def catch_up(archive: Archive, say: Say) -> None:
+    """Brings into the index what only the store has, as after a process that was killed, or an index that is gone."""
+    with database.reading(archive.database) as connection:
+        found = difference(archive.store, connection)
+        is_new = connection.execute(sa.select(RECORD.c.id).limit(1)).first() is None
+    if str(found):
+        say(f"the index {archive.database.name} {found}: it gets what it lacks, `history rebuild` makes it anew")
+    if is_new and any(found.unindexed.values()):
+        rebuild(archive, say)
+        return
+    for name in found.unindexed["records"]:
+        try:
+            judged = _of_whole(archive, name)
+            with database.writing(archive.database) as connection:
+                index.add(connection, judged)
+        except KernelgateError as error:
+            say(f"left out: {error}")
+    if not (found.unindexed["condensed"] or found.unindexed["events"]):
+        return
+    with database.writing(archive.database) as connection:
+        for own, short in _read(archive, "condensed", CondensedRecord, say, found.unindexed["condensed"]):
+            index.add(connection, short.entry, own)
+        for name, event in _read(archive, "events", SeriesEvent, say, found.unindexed["events"]):
+            index.add_event(connection, name, event)
+
+
+def verify(archive: Archive, say: Say) -> int:
+    """Reads all that the store has, says what is damaged, and returns how many files that are."""
+    count = len([*_read(archive, "condensed", CondensedRecord, say), *_read(archive, "events", SeriesEvent, say)])
+    count += len([*_read(archive, "sessions", KeptSession, say)])
+    for name in store.names(archive.store, "records"):
+        try:
+            record.from_json(store.get(archive.store, "records", name) or b"", name)
+            count += 1
+        except KernelgateError as error:
+            say(f"left out: {error}")
+    return count
+
+
 def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:
     """Makes the index hold exactly what the store does, and returns how many measurements that are.
 
     Others may read meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is
     damaged is said and left out. `here`: sessions of the checkout, which need not be in the store.
     """
+    checked = set()
     for name in store.names(archive.store, "records"):
         with suppress(KernelgateError):
-            judgement(archive, name)  # what takes long, before others have to wait
+            _of_whole(archive, name)  # what takes long, before others have to wait
+            checked.add(name)
     with database.writing(archive.database) as connection:
         index.clear(connection)
         names = store.names(archive.store, "records")
@@ -82,7 +162,7 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
         count = len(replaced)
         for name in sorted({*names} - replaced):
             try:
-                index.add(connection, judgement(archive, name))
+                index.add(connection, judgement(archive, name) if name in checked else _of_whole(archive, name))
                 count += 1
             except KernelgateError as error:
                 say(f"left out: {error}")
@@ -94,9 +174,11 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
     return count
 
 
-def _read(archive: Archive, kind: Kind, form: type[StoreFile], say: Say) -> Iterator[tuple[str, StoreFile]]:
-    """All files of a kind, with their names."""
-    for name in store.names(archive.store, kind):
+def _read(
+    archive: Archive, kind: Kind, form: type[StoreFile], say: Say, names: Iterable[str] | None = None
+) -> Iterator[tuple[str, StoreFile]]:
+    """Files of a kind, all unless some are named, with their names. What is damaged is said, and left out."""
+    for name in store.names(archive.store, kind) if names is None else names:
         try:
             yield name, entry.parsed(form, store.get(archive.store, kind, name) or b"", name)
         except KernelgateError as error:
@@ -112,6 +194,12 @@ def judgement(archive: Archive, name: str, made: record.RunRecord | None = None)
     data = judged.model_dump_json(by_alias=True, exclude_none=True).encode()
     store.write(archive.store, "judgements", f"{name}-{archive.rules}", data)
     return judged
+
+
+def _of_whole(archive: Archive, name: str) -> Entry:
+    """The same of a record that is as it was put there. Raises StoreError where it is damaged, though it was judged."""
+    store.get(archive.store, "records", name)
+    return judgement(archive, name)
 
 
 def _kept_judgement(archive: Archive, name: str) -> Entry | None:

@@ -66,13 +66,18 @@ def name_of(data: bytes) -> str:
 def put(store: Store, kind: Kind, name: str, data: bytes) -> None:
     """Keeps the data under its name: all of it or nothing, whoever else writes and whenever this is killed.
 
-    A name stands for one content, so nothing is written twice. Raises OutputError.
+    A name stands for one content, so what is whole is not written again; what is damaged is. Raises OutputError.
     """
-    path = _path(store, kind, name)
-    with _faults(store):
-        there = store.system.exists(path)
-    if not there:
+    if not is_whole(store, kind, name):
         write(store, kind, name, data)
+
+
+def is_whole(store: Store, kind: Kind, name: str) -> bool:
+    """Whether it is there, and as it was put there."""
+    try:
+        return get(store, kind, name) is not None
+    except StoreError:
+        return False
 
 
 def write(store: Store, kind: Kind, name: str, data: bytes) -> None:
@@ -98,7 +103,7 @@ def get(store: Store, kind: Kind, name: str) -> bytes | None:
     except zstandard.ZstdError:
         data = None
     if data is None or (kind != "judgements" and name_of(data) != name):
-        raise StoreError(f"{path} is damaged: remove it, and add the measurement again from where it came")
+        raise StoreError(f"{path} is damaged: add the measurement again from where it came, which repairs it")
     return data
 
 

@@ -167,7 +167,7 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     """What a record alone says of its GPU. One of something else than was planned proves nothing."""
     held = completeness.against_plan(record, label)
     if held.contrary:
-        return GpuEvidence(label, fault=Fault.OURS, doubts=(Doubt(doubt.UNMEASURED, label),))
+        return GpuEvidence(label, fault=Fault.DISPUTED, doubts=(Doubt(doubt.UNMEASURED, label),))
     gates = policy.gates
     proven, decides = cards.without(record, cards.of_head(record)), _of_proven(record, verdict)
     wrong = correctness.is_wrong(proven)

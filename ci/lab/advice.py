@@ -118,14 +118,13 @@ def recommend(analysis: Analysis, table: ActionTable) -> Recommended:
 
 
 def table(sessions: Path) -> ActionTable:
-    """From the logs below a folder. Raises SessionError naming the line that is no event.
+    """From the logs below a folder.
 
     Not of sessions that people recorded in documents, nor of a try that nobody named an action for or that could not be
     measured.
     """
     cells: dict[tuple[str, str], list[tuple[str, TriedChange]]] = {}
-    for path in sorted(sessions.glob(f"*/{log.FILE}")):
-        session = folder.read(path.parent)
+    for session in folder.below(sessions):
         for one in log.tries(session.events):
             if session.opened.source == "measured" and one.action is not None and one.failed != "measurement":
                 cells.setdefault((one.action, one.bottleneck or UNKNOWN), []).append((session.name, one))

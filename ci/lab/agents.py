@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -44,8 +45,6 @@ MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try
 """Those whose time is taken from the budget of the device."""
 WITHHELD: Final = frozenset({"as_json", "policy_file", "preset", "token", "post", "library", "corpus", "hours"})
 """Parameters that agents do not get: what judges is the checkout's policy, and what is measured its own sources."""
-WRITTEN: Final = frozenset({"output", "out", "html"})
-"""Parameters that name what is written."""
 OUT: Final = "out"
 MAX_TEXT = 4000
 
@@ -198,7 +197,8 @@ def _value(one: click.Parameter, value: object, checkout: Path) -> str:
     if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
         raise ToolRefusedError(f"{one.name!r} takes text of at most {MAX_TEXT} characters, all of them printable")
     if isinstance(one.type, click.Path):
-        return str(inside(checkout, text, OUT if one.name in WRITTEN else ""))
+        is_left = hasattr(one.type, "is_folder")  # the OutputPath of ci/commands/options.py
+        return str(inside(checkout, text, OUT if is_left else ""))
     if text.startswith("-") and _type(one)["type"] == "string":
         raise ToolRefusedError(f"{one.name!r} is {text[:60]!r}: a value does not begin with -, as an option does")
     return text
@@ -216,6 +216,8 @@ PASSED_ON: Final = {
 ANSWERS: Final = frozenset({0, 1, 2, 4})
 """Exit codes by which verbs answer; with others they could not run, or were called wrongly."""
 LAST_LINES = 40
+AT_ONCE: Final = 2
+"""Verbs that run at the same time; others wait for their turn."""
 INSTRUCTIONS = (
     "kernelgate judges whether a change makes a GPU kernel faster, and how sure that is. Begin with session_new or "
     "doctor; change one thing at a time; believe what compare says, not single times. AGENTS.md tells how to work here."
@@ -240,15 +242,28 @@ class AgentsServer:
         self.checkout, self.budget = checkout, budget
         self.tools = {tool.name: tool for tool in offered}
         self.program = PROGRAM
-        self._device = anyio.Lock()
+        self._device, self._places = anyio.Lock(), anyio.CapacityLimiter(AT_ONCE)
+        self._running: set[int] = set()
         self.protocol: Server[Any] = Server(
             "kernelgate", instructions=INSTRUCTIONS, on_list_tools=self._list, on_call_tool=self._call
         )
 
     async def serve(self) -> None:
-        """Until the client closes its end."""
-        async with stdio_server() as (reading, writing):
-            await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
+        """Until the client closes its end, or a signal ends this process."""
+        async with anyio.create_task_group() as both:
+            both.start_soon(self._end_on_signals)
+            async with stdio_server() as (reading, writing):
+                await self.protocol.run(reading, writing, self.protocol.create_initialization_options())
+            both.cancel_scope.cancel()
+
+    async def _end_on_signals(self) -> None:
+        """With all that runs: who waits for the client's next line cannot be asked to end."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            async for number in received:
+                for pid in tuple(self._running):
+                    await anyio.to_thread.run_sync(orphans.end_session, pid)
+                print(f"kernelgate: stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+                os._exit(128 + number)
 
     async def _list(self, _: object, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         listed = [
@@ -292,6 +307,10 @@ class AgentsServer:
         return started[0].name if len(started) == 1 else ""
 
     async def _run(self, words: list[str], limit_s: float) -> Ended:
+        async with self._places:
+            return await self._run_alone(words, limit_s)
+
+    async def _run_alone(self, words: list[str], limit_s: float) -> Ended:
         began = time.monotonic()
         variables = {name: value for name, value in os.environ.items() if name in PASSED_ON}
         process = await anyio.open_process(
@@ -301,6 +320,7 @@ class AgentsServer:
             env={**variables, "NO_COLOR": "1"},
             start_new_session=True,
         )
+        self._running.add(process.pid)
         out, err = bytearray(), bytearray()
         with orphans.ended_with_us(process.pid):
             try:
@@ -313,6 +333,7 @@ class AgentsServer:
                 with anyio.CancelScope(shield=True):
                     code = process.returncode
                     await anyio.to_thread.run_sync(orphans.end_session, process.pid)
+                    self._running.discard(process.pid)
                     await process.aclose()
         return Ended(code, bytes(out), bytes(err), time.monotonic() - began)
 

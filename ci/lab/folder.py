@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +13,17 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults, first_line
 from kernelgate.bench.system import lock
+from kernelgate.bench.system.progress import say
 from kernelgate.ci.lab.log import EVENT, FILE, Closed, Event, Opened, line
 
 FOLDER = Path(".ci/sessions")
 WORK = "work"
 RECORD = "run.json"
 """In a try's folder of that."""
+_SAID: set[str] = set()
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -69,14 +70,19 @@ def read(folder: Path) -> Session:
     return Session(folder, events_of(text, str(path)))
 
 
-def events_of(log: str, where: str) -> tuple[Event, ...]:
-    """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
+def _events(lines: str, where: str) -> list[Event]:
     events: list[Event] = []
-    for number, text in enumerate(log.split("\n"), 1):
+    for number, text in enumerate(lines.split("\n"), 1):
         try:
             events += [EVENT.validate_json(text)] if text.strip() else []
         except ValidationError as error:
             raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
+    return events
+
+
+def events_of(log: str, where: str) -> tuple[Event, ...]:
+    """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
+    events = _events(log, where)
     if not events or not isinstance(events[0], Opened):
         raise SessionError(f"{where}: its first line is not the session's opening (docs/loop.md)")
     if any(isinstance(event, Opened) for event in events[1:]):
@@ -85,23 +91,15 @@ def events_of(log: str, where: str) -> tuple[Event, ...]:
 
 
 def append(folder: Path, *events: Event) -> None:
-    """Adds lines to the log: all of them or none, whoever else writes. Raises OutputError."""
-    path = folder / FILE
+    """Adds lines to the log: all of them or none, whoever else writes. Raises OutputError, and SessionError for events
+    that nobody could read again."""
+    path, where = folder / FILE, f"nothing was logged: {folder / FILE}"
+    whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
     try:
-        with path.open("r+b", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            size = file.seek(0, os.SEEK_END)
-            begun = b"" if size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n" else b"\n"
-            data = begun + "".join(map(line, events)).encode()
-            try:
-                if file.write(data) != len(data):
-                    raise OSError(0, "no space left")
-                os.fsync(file)
-            except OSError:
-                file.truncate(size)
-                raise
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
+        data = "".join(map(line, events)).encode()
+    except ValueError as error:
+        raise SessionError(f"{where}: it is no text: {first_line(error)}") from None
+    files.append(path, data if whole else b"\n" + data, lambda read: _events(read.decode(), where))
 
 
 @contextmanager
@@ -122,8 +120,7 @@ def create(root: Path, opened: Opened) -> Session:
     try:
         folder.mkdir(parents=True)
         (folder / WORK).mkdir()
-        (folder / ".gitignore").write_text(f"{WORK}/\n", encoding="utf-8")
-        (folder / FILE).touch()
+        files.write(folder / ".gitignore", f"{WORK}/\n")
     except FileExistsError:
         raise UsageError(f"there is a session {opened.name} already, in {folder}: choose another --name") from None
     except OSError as error:
@@ -134,8 +131,18 @@ def create(root: Path, opened: Opened) -> Session:
 
 def every(root: Path) -> tuple[Session, ...]:
     """All sessions of a checkout, by the time they were opened; recorded ones without a time first."""
-    folders = sorted(path.parent for path in (root / FOLDER).glob(f"*/{FILE}"))
-    return tuple(sorted(map(read, folders), key=lambda one: (one.opened.at or "", one.name)))
+    return tuple(sorted(below(root / FOLDER), key=lambda one: (one.opened.at or "", one.name)))
+
+
+def below(sessions: Path) -> Iterator[Session]:
+    """The sessions whose folders are in this one. A log that cannot be read is said, once, and left out."""
+    for path in sorted(sessions.glob(f"*/{FILE}")):
+        try:
+            yield read(path.parent)
+        except SessionError as error:
+            if str(error) not in _SAID:
+                _SAID.add(str(error))
+                say(f"left out: {error}")
 
 
 def waiting_in(root: Path) -> tuple[Session, ...]:

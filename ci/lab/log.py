@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import hypot, log1p
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, computed_field
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, computed_field
 
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.change import percent
@@ -39,7 +39,13 @@ def _moment(text: str) -> str:
     raise ValueError("no time with a zone, such as 2026-11-22T12:00:00Z")
 
 
-class _Event(Model):
+class _Finite(Model):
+    """Its numbers are finite: JSON has no others, so that nobody could read them again."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class _Event(_Finite):
     at: Annotated[str, AfterValidator(_moment)] | None = None
     """When it ended; None where a document does not say."""
 
@@ -94,7 +100,7 @@ class GateAttempt(_Worked):
     bottleneck: str | None = None
 
 
-class TryOutcome(Model):
+class TryOutcome(_Finite):
     """What a paired comparison of a try against what stood before it showed, of one case: with 95% interval and one
     standard error."""
 

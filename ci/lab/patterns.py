@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system.progress import say
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 FILE = Path(".ci/patterns.md")
@@ -44,15 +45,20 @@ def file_of(checkout: Path) -> Path:
 
 
 def read_all(path: Path) -> tuple[Pattern, ...]:
-    """All patterns of a file, in its order. Raises PatternError, which names file, section and line."""
+    """All patterns of a file, in its order; a section that is none is said and left out. Raises PatternError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PatternError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    found = tuple(_pattern(path, name.strip(), lines) for name, lines in SECTION.findall(text))
+    found: list[Pattern] = []
+    for name, lines in SECTION.findall(text):
+        try:
+            found.append(_pattern(path, name.strip(), lines))
+        except PatternError as error:
+            say(f"left out: {error}")
     if not found:
         raise PatternError(f"{path} has no pattern: each is a section, which begins with a line `## NAME`")
-    return found
+    return tuple(found)
 
 
 def _pattern(path: Path, name: str, section: str) -> Pattern:
@@ -63,6 +69,8 @@ def _pattern(path: Path, name: str, section: str) -> Pattern:
         known = ", ".join((*REQUIRED, *OPTIONAL))
         raise PatternError(f"{path}: pattern {name} has a line `- {strange[0]}: …`; known are {known}")
     signals = tuple(re.findall(r"`(\w+)`", said["Check"]))
+    if unknown := next((one for one in signals if one not in SIGNALS), None):
+        raise PatternError(f"{path}: pattern {name}: no signal is called {unknown!r}; there are {', '.join(SIGNALS)}")
     command = said["Run"].strip("`")
     return Pattern(name, said["When"], said["Do"], command, signals, said["Evidence"], said.get("Saves"))
 
@@ -87,15 +95,9 @@ class PatternsNow:
 
 
 def applying(patterns: Iterable[Pattern], seen: Seen, every: bool = False) -> tuple[Applies, ...]:
-    """Those with a signal that fires, in their order; with `every` all, each with what was seen.
-
-    Raises KernelgateError for a signal that does not exist.
-    """
+    """Those with a signal that fires, in their order; with `every` all, each with what was seen."""
     found = []
     for pattern in patterns:
-        if strange := next((name for name in pattern.signals if name not in SIGNALS), None):
-            known = ", ".join(SIGNALS)
-            raise KernelgateError(f"pattern {pattern.name}: no signal is called {strange!r}; there are {known}")
         said = (SIGNALS[name](seen) for name in pattern.signals)
         found.append(Applies(pattern, tuple(dict.fromkeys(filter(None, said)))))
     return tuple(one for one in found if one.why or every)

@@ -81,7 +81,7 @@ def begin(root: Path, asked: Opened) -> Session:
     if not cards.select(Cards(known.folder, (known[card],)), kind, None, [f"{card}/{case}" for case in ids]):
         raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
     base = git.take_snapshot(root, cards.paths(known))
-    taken = [one.name for one in folder.every(root)]
+    taken = [path.name for path in (root / folder.FOLDER).glob("*")]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     told = {
         "at": folder.now(),
@@ -102,12 +102,13 @@ def close(session: Session, policy: Policy, why: ClosedWhy, learnt: str) -> tupl
     with folder.alone(session):
         at = folder.now()
         known = state_of(session.events, policy, at)
-        notes = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
+        end: list[Event] = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
         said = known.stop_reason or learnt or f"{known.minutes:.0f} minutes, {len(known.tries)} tries"
-        folder.append(session.folder, *notes, Closed(at=at, why=why, said=said))
-        made = report.of(folder.read(session.folder).events, policy, at)
-        for name, text in made.items():
+        end.append(Closed(at=at, why=why, said=said))
+        made = report.of((*session.events, *end), policy, at)
+        for name, text in made.items():  # before the end is logged, after which nobody could write it any more
             files.write(session.folder / name, text)
+        folder.append(session.folder, *end)
     return tuple(session.folder / name for name in made)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -85,6 +85,8 @@ class LocalResult:
     """Of the gate, which does not know the pull request's description here."""
     verdict: RecordVerdict | None = None
     """None where the head does not compile."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What is to be left in the output folder, by name."""
 
     @property
     def exit_code(self) -> int:
@@ -93,7 +95,8 @@ class LocalResult:
 
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
-    """Does everything that a pull request gets, and leaves run.json, comment.md and page.html in `out`.
+    """Does everything that a pull request gets, for whose record, comment and page there is room in `out`; the record
+    grows there.
 
     Raises KernelgateError where nothing can be found out about the change.
     """
@@ -122,7 +125,6 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         with _judged(asked, repo, sha, verbs.against(heads, bases)) as about:
             done = measured(about, processes, out / RECORD, rules, touched.same)
     done = done.model_copy(update={"run": done.run.model_copy(update=_called(asked))})
-    record.write(done, out / RECORD)
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
     against: Baseline | None = None
@@ -133,7 +135,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         against = baselines.of_record(held, baseline, done.run.created_at)
         since = baselines.yardsticks_beside(done, repo / ".ci" / name, policy, known)
     part = of_record("", done, verdict, against, since)
-    return LocalResult(*_written(part, gate.evidence("", done, verdict, policy), policy, out), verdict)
+    found = _decided(part, gate.evidence("", done, verdict, policy), policy)
+    return replace(found, verdict=verdict, files={RECORD: record.to_json(done), **found.files})
 
 
 def _built(
@@ -185,9 +188,9 @@ def last_change(repo: Path, base: str) -> Compare | None:
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
-    written = _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
-    (out / RECORD).unlink(missing_ok=True)  # of an earlier run, which the comment is not about
-    return LocalResult(*written)
+    with suppress(OSError):
+        (out / RECORD).unlink()  # of an earlier run, which the comment is not about
+    return _decided(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy)
 
 
 @dataclass(frozen=True)
@@ -332,11 +335,6 @@ def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> 
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 
-def written(out: Path) -> list[str]:
-    """What a run has left in `out`."""
-    return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
-
-
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
     """The stored baseline with a case of this record, and its name: of this kind of device, or else of another, which
     is then said; None where there is none."""
@@ -353,9 +351,8 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
     return min(found, key=lambda one: one[:2])[1:] if found else None
 
 
-def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> tuple[Report, Decision]:
+def _decided(part: GpuReport, evidence: GpuEvidence, policy: Policy) -> LocalResult:
     decision = gate.decide([evidence], hold=policy.gates.doubt == "hold")
     report = build([part], decision, policy)
-    files.write(out / COMMENT, render.comment(report))
-    files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))
-    return report, decision
+    page = write_page(BuiltReport(report, (part,)), policy.gates)
+    return LocalResult(report, decision, files={COMMENT: render.comment(report), PAGE: page})

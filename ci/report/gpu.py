@@ -142,4 +142,4 @@ def of_record(
     if not contrary:
         return GpuReport(label, record, verdict, baseline, yardsticks)
     why = "; ".join(map(render.plain_line, contrary))
-    return GpuReport(label, failure=Failure(Fault.OURS, f"the record cannot be used: {why}", run=record.run))
+    return GpuReport(label, failure=Failure(Fault.DISPUTED, f"the record cannot be used: {why}", run=record.run))

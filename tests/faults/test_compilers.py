@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import Extension, read_sources
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
-from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.github import untrusted_artifact
@@ -37,6 +37,11 @@ BREAKDOWNS = {
     "silent": ("exit 1", "it failed without output"),
     "no memory": ("echo 'cc1plus: out of memory allocating 9 bytes' >&2; exit 1", "out of memory allocating 9 bytes"),
     "full disk": ("echo 'as: fatal error: a.o: No space left on device' >&2; exit 1", "No space left on device"),
+    "full disk at a line": (
+        "echo 'csrc/binding.cpp:9:1: fatal error: error writing to /tmp/a.s: No space left on device' >&2; exit 1",
+        "error writing to /tmp/a.s: No space left on device",
+    ),
+    "killed at a line": ("echo 'csrc/binding.cpp:9:1: error: half a w' >&2; kill -9 $$", "could not be compiled"),
     "refuses everything": (
         "echo 'g++: error: unrecognized option' >&2; exit 1",
         "refuse even an empty source: empty.c",
@@ -62,6 +67,18 @@ def test_a_compiler_that_breaks_down(
     untrusted_artifact.note(caught.value, "build", {"KERNELGATE_FAILURE": str(tree / "failure.json")})
     assert json.loads((tree / "failure.json").read_text("utf-8"))["fault"] == "runner"
     assert not list((cache / "building").iterdir())
+
+
+def test_without_room_for_temporary_files_no_line_is_at_fault(
+    tree: Path, compiler: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a compiler makes of half a file."""
+    compiler("echo 'csrc/binding.cpp:9:1: error: expected }' >&2; exit 1")
+    with pytest.raises(CompileError, match=r"csrc/binding\.cpp:9: error: expected }"):
+        compiled(tree)
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/none")
+    with pytest.raises(CannotCompileError, match=r"/proc/none.* cannot be written"):
+        compiled(tree)
 
 
 ONLY_WITHOUT_A_FLAG = 'case "$*" in *-DWRONG*) echo "g++: error: unrecognized option -DWRONG" >&2; exit 1;; esac; '
@@ -102,8 +119,8 @@ def test_nvcc_cannot_do_what_the_environment_asks(
 
 
 def test_ninja_is_killed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervise, "run", lambda *_, **__: -9)
-    with pytest.raises(CannotCompileError, match="could not be compiled: ninja was ended by SIGKILL"):
+    monkeypatch.setattr(build, "_ninja", lambda *_: -9)
+    with pytest.raises(CannotCompileError, match="could not be compiled: it was ended by SIGKILL"):
         compiled(tree)
 
 
@@ -117,6 +134,7 @@ def test_ninja_vanishes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 VERSIONS = {
     "hangs": ("sleep 1000", "--version` did not end within 0.3 s"),
+    "hangs in a process of its own": ("sleep 1000 & wait", "--version` did not end within 0.3 s"),
     "fails": ("exit 7", "--version` ended with code 7"),
 }
 
@@ -126,7 +144,7 @@ def test_a_compiler_that_does_not_say_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
 ) -> None:
     hangs = "sleep" in script
-    own_compiler(tmp_path, monkeypatch, f"exec {script}" if hangs else script)
+    own_compiler(tmp_path, monkeypatch, f"exec {script}" if script == "sleep 1000" else script)
     monkeypatch.setattr(toolchain, "PATIENCE_S", 0.3 if hangs else 60.0)
     with pytest.raises(CannotCompileError) as caught:
         toolchain.find()

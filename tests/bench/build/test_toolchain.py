@@ -85,3 +85,20 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(BuildError, match=r"torch is not installed beside this Python; .* -m pip install torch"):
         toolchain.find()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "broken"),
+    [
+        (-9, "", "it was ended by SIGKILL"),
+        (137, "a.py:1: error: half", "it was ended by SIGKILL"),
+        (1, "my_kernels/x.py:12: OSError: [Errno 28] No space left on device", "No space left on device"),
+        (1, "my_kernels/x.py:12: MemoryError: no message", "MemoryError"),
+        (1, "my_kernels/x.py:12: ptxas died due to signal 9", "died due to signal 9"),
+        (1, "my_kernels/x.py:12: NameError('Killed is not defined')", None),
+        (139, 'my_kernels/x.py:12: "out of memory" is no type', None),
+    ],
+)
+def test_who_is_to_blame_for_a_failed_build(tmp_path: Path, code: int, said: str, broken: str | None) -> None:
+    found = toolchain.breakdown(code, [said], tmp_path)
+    assert found is None if broken is None else broken in (found or "")

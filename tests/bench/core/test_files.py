@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import OutputError
+from kernelgate.bench.core.errors import OutputError, RecordError
 from tests.disks import full
 
 
@@ -110,3 +110,18 @@ def test_what_a_process_has_open_is_written_into(tmp_path: Path) -> None:
         files.write(open_file, "1")
         assert os.fstat(file.fileno()).st_size == 1
     assert left(tmp_path) == ["redirected"]
+
+
+def test_what_is_added_is_all_there_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    files.append(path, b"one\n")
+    with full(room=6), pytest.raises(OutputError, match="log cannot be written"):
+        files.append(path, b"three\n")
+    with pytest.raises(RecordError):
+        files.append(path, b"unreadable\n", refuse)
+    files.append(path, b"two\n")
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+def refuse(_: bytes) -> None:
+    raise RecordError

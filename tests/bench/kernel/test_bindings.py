@@ -197,6 +197,21 @@ def test_a_program_that_is_missing_is_no_fault_of_the_sources(project: Path, tmp
         built(project, tmp_path, 'Command("no-such-tool .", "theirs")')
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("echo setup.py:1: error: half a; kill -9 $$", "could not be run: it was ended by SIGKILL"),
+        ("echo g++: fatal error: Killed signal terminated program cc1plus; false", "terminated program cc1plus"),
+        ("echo setup.py:9:1: fatal error: error writing to /x: No space left on device; false", "No space left"),
+    ],
+)
+def test_a_build_that_the_machine_ends_is_no_fault_of_the_sources(
+    project: Path, tmp_path: Path, line: str, said: str
+) -> None:
+    with pytest.raises(CannotCompileError, match=said):
+        built(project, tmp_path, f'Command("{line}", "theirs")')
+
+
 @pytest.mark.parametrize("of_commit", [True, False])
 def test_a_project_without_the_named_files_is_not_built_of_others(
     project: Path, tmp_path: Path, *, of_commit: bool

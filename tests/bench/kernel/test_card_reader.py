@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from kernelgate.bench.build.sources import Package
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from tests import registered
+from tests.processes import marked
 
 RIGHT = """
 cases = [dict(M=4, N=8, dtype="fp16")]
@@ -155,10 +158,64 @@ def test_a_card_that_prints_does_no_harm(tmp_path: Path) -> None:
 def test_a_card_that_ends_the_process_is_named(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "deadly.py").write_text("import os; os.write(2, b'one word\\n'); os._exit(4)\n")
-    with pytest.raises(KernelgateError) as caught:
+    (tmp_path / "crashes.py").write_text("import ctypes; ctypes.string_at(0)\n")
+    found = cards.read(tmp_path)
+    assert found.names == ("card",), "the others are read"
+    said = {Path(one.file).name: one.text for one in found.mistakes}
+    assert said["deadly.py"].endswith("the process exited early with code 4; last lines of stderr: one word")
+    assert said["crashes.py"].startswith("the card cannot be read: the process was killed by SIGSEGV")
+
+
+def test_a_card_that_is_killed_from_outside_is_no_mistake(tmp_path: Path) -> None:
+    """As one that the system kills for want of memory."""
+    (tmp_path / "killed.py").write_text("import os; os.kill(os.getpid(), 9)\n")
+    with pytest.raises(KernelgateError, match=r"killed\.py: the card cannot be read: .* killed by SIGKILL"):
         cards.read(tmp_path)
-    how = "exited early with code 4; last lines of stderr: one word"
-    assert str(caught.value) == f"{tmp_path / 'deadly.py'}: the card cannot be read: the process {how}"
+
+
+STARTS = {
+    "a fork": "import os, time\nos.fork() or time.sleep({mark})",
+    "a process of a session of its own": "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep({mark})",
+    "a program": "import subprocess\nsubprocess.Popen(['sleep', '{mark}'], start_new_session=True)",
+    "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=({mark},)).start()",
+    "a flood": "import os\nos.system('yes | head -c 50000000; yes | head -c 50000000 >&2')",
+}
+
+
+@pytest.mark.parametrize("what", STARTS)
+def test_a_card_that_starts_something_is_read_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    mark = f"77{os.getpid()}"
+    monkeypatch.setenv("PLANTED", mark)
+    write(tmp_path, more="")
+    with (tmp_path / "card.py").open("a") as file:
+        file.write(f"\n{STARTS[what].format(mark=mark)}\n")
+    assert cards.read(tmp_path).names == ("card",)
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("import sys; sys.exit(3)", "SystemExit: 3"), ("input()", "EOFError"), ("raise KeyboardInterrupt", "KeyboardIn")],
+)
+def test_a_card_that_stops_is_named_at_its_line(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "stops.py").write_text(f"1\n{line}\n")
+    (mistake,) = cards.read(tmp_path).mistakes
+    assert (Path(mistake.file).name, mistake.line) == ("stops.py", 2)
+    assert said in mistake.text
+
+
+def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "one", more="def label(self, case):\n    return 'once'\n")
+    first = cards.read(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    with monkeypatch.context() as patched:
+        patched.setattr(cards, "WorkerProcess", lambda *_: pytest.fail("read again"))
+        assert cards.read(tmp_path / "one") == first
+        assert cards.read(tmp_path / "copy").cards[0].file == tmp_path / "copy" / "card.py"
+    (tmp_path / "copy" / "_helper.py").write_text("x = 1\n")
+    assert cards.read(tmp_path / "copy").names == ("card",)
 
 
 HEAVY = '''

@@ -16,7 +16,7 @@ import torch
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
-from kernelgate.bench.core.errors import CardError, NoKernelError
+from kernelgate.bench.core.errors import CardError, NoKernelError, OutputError
 from kernelgate.bench.kernel import card_check, commit, operands
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker import WorkerProcess
@@ -197,6 +197,15 @@ def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> N
     git(repo, "checkout", "--quiet", ".")
     commit.export(commit.build_tree(repo), out)
     assert (sorted(library.read_all(out).built), dict(library.read_all(out).absent)) == (["scale", "twice"], {})
+
+
+def test_an_export_removes_nothing_that_is_no_library(repo: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "scale" / library.SOURCES / "mine.cpp"
+    write(tmp_path, {f"scale/{library.SOURCES}/mine.cpp": "// mine", f"another/{library.MANIFEST}": "{}"})
+    with pytest.raises(OutputError, match="scale holds something else than a library"):
+        commit.export(commit.build_tree(repo), tmp_path)
+    assert mine.read_text(encoding="utf-8") == "// mine"
+    assert (tmp_path / "another" / library.MANIFEST).exists()
 
 
 def test_verb_exit_codes(repo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

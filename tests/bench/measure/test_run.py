@@ -10,6 +10,7 @@ from rich.console import Console
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.commit import HowToBuild
@@ -120,11 +121,11 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
     monkeypatch.setattr(verbs, "run_identity", lambda *_: HEAD)
     path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
     both = {"attention": Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))}
-    verbs.put_into(path, both, lambda _: {"profile": profile})
+    files.write_each(verbs.added(path, both, lambda _: {"profile": profile}))
     begun = record.read(path)
     assert (begun.environment, begun.run, begun.profile) == (here, HEAD, profile)
     monkeypatch.setattr(verbs.environment, "describe", lambda: pytest.fail("asked again"))
-    verbs.put_into(path, both, lambda old: {"profile": old.profile[1:]})
+    files.write_each(verbs.added(path, both, lambda old: {"profile": old.profile[1:]}))
     assert record.read(path) == begun.model_copy(update={"profile": ()})
 
 

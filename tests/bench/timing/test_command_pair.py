@@ -63,9 +63,20 @@ def test_the_same_command_twice_is_never_called_slower_or_faster(
     assert not any("regressed" in line or "certain, but" in line for line in said)
 
 
-def test_what_prints_no_times_is_compared_by_how_long_it_runs(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_kept_any_more_does_not_keep_the_verdict_back(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "kept" / "run.json"
+    fills_up = f"rm -rf {place.parent}; touch {place.parent}; {program} 1.2"
+    assert cli.run(["pair", f"{program} 1", fills_up, "-o", str(place)]) == 74
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 2
+    assert f"kernelgate: {place} cannot be written: " in printed.err.splitlines()[-1]
+
+
+def test_what_prints_no_times_is_compared_by_how_long_it_runs() -> None:
     made = command_pair.run(
-        command_pair.CommandPair("true", "sleep 0.03", processes=1), lambda _: frozenset(), tmp_path / "run.json"
+        command_pair.CommandPair("true", "sleep 0.03", processes=1), lambda _: frozenset(), lambda _: None
     )
     (timing,) = made.processes[0].timings
     assert timing.case == command_pair.WALL

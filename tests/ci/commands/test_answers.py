@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.record import Check
+from kernelgate.bench.record import Check, RunRecord
 from kernelgate.ci.commands import cli, schema
+from kernelgate.ci.commands.options import FiniteNumber
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.pipeline import local
@@ -76,8 +78,8 @@ def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys:
     done = record.read(ROOT / RECORD).checks
     failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
     monkeypatch.chdir(ROOT)
-    for checks, code in ((done, 0), (failed, 1)):
-        monkeypatch.setattr(measuring, "fuzz", lambda *_, made=checks: made)
+    for fuzzed, code in ((RunRecord(checks=done), 0), (RunRecord(checks=failed), 1)):
+        monkeypatch.setattr(measuring, "fuzz", lambda *_, made=fuzzed: made)
         assert cli.run(["fuzz", "--json"]) == code
         assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
 
@@ -103,3 +105,19 @@ def test_measuring_verbs_answer_on_the_cpu(
     for verb, asked in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):
         cli.run([verb, *asked, "--json"])
         assert validated(verb, capsys.readouterr().out), verb
+
+
+def test_every_number_that_may_be_fractional_is_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN is in every range, and what becomes infinite is null in a log, which nobody could read again."""
+    checked = 0
+    for name, command in schema.commands(cli.cli):
+        for one in command.params:
+            assert not isinstance(one.type, click.types.FloatParamType) or isinstance(one.type, FiniteNumber), name
+            if isinstance(one.type, FiniteNumber):
+                for value in ("nan", "inf", "-inf", "1e400", "1e300"):
+                    checked += 1
+                    given = [f"{one.opts[0]}={value}"] if isinstance(one, click.Option) else ["--", *[value] * 2]
+                    assert cli.run([*name.split(), *given]) == 64, (name, value)
+                    said = capsys.readouterr().err
+                    assert "is no number up to 1e+21" in said or "is not in the range" in said, (name, value)
+    assert checked > 50

@@ -318,7 +318,7 @@ def test_postgres_does_as_sqlite_does(postgres: str, tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").write_text("not a database at all, but text" * 100)
-    with pytest.raises(HistoryIndexError, match="file is not a database: move the file away, and run `kernelgate hist"):
+    with pytest.raises(HistoryIndexError, match=r"is damaged \(file is not a database\): `kernelgate history rebuild`"):
         database.at(tmp_path / "index.sqlite")
 
 

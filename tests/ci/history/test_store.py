@@ -44,7 +44,7 @@ def test_a_damaged_file_is_named_and_never_used(tmp_path: Path, fault: str) -> N
     assert list(store.names(kept, "records")) == [NAME], "what a killed writer left half done is no file of the store"
     other = zstandard.ZstdCompressor().compress(b"{}")
     file.write_bytes({"cut short": packed[:-3], "another content": other, "not compressed": DATA, "empty": b""}[fault])
-    with pytest.raises(StoreError, match=rf"{NAME}\.json\.zst is damaged: remove it"):
+    with pytest.raises(StoreError, match=rf"{NAME}\.json\.zst is damaged: add the measurement again"):
         store.get(kept, "records", NAME)
     store.write(kept, "records", NAME, DATA)
     assert store.get(kept, "records", NAME) == DATA

@@ -51,6 +51,7 @@ def test_words_become_options_and_places() -> None:
         ("compare", {"records": [".git/config"]}, "does not lie in the checkout"),
         ("compare", {"records": ["--policy=/etc/passwd"], "policy_file": "x"}, "takes no 'policy_file'"),
         ("bench", {"output": "csrc/kernel.cu"}, r"does not lie in out/ of the checkout"),
+        ("profile", {"run": ".ci/baseline_l4.json"}, r"does not lie in out/ of the checkout"),
         ("bench", {"base": "--policy=/etc/passwd"}, "does not begin with -"),
         ("bench", {"case_ids": "S=4"}, "takes a list"),
         ("bench", {"case_ids": ["a\x00b"]}, "all of them printable"),

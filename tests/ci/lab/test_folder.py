@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.lab import folder, log
-from kernelgate.ci.lab.log import Closed, SessionNote
+from kernelgate.ci.lab import advice, folder, log
+from kernelgate.ci.lab.log import Closed, Event, SessionCost, SessionNote
 from tests.ci.lab import session_events as made
 
 
@@ -34,6 +36,45 @@ def test_a_broken_line_is_named_and_what_follows_half_a_line_stays_whole(tmp_pat
     with pytest.raises(folder.SessionError, match=r"log\.jsonl:2 is no event of a session"):
         folder.read(begun.folder)
     assert "later" in (begun.folder / "log.jsonl").read_text().splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (SessionCost.model_construct(of="gpu", usd=math.nan), "cost.usd: "),
+        (SessionCost.model_construct(of="gpu", usd=math.inf), "cost.usd: "),
+        (SessionNote(said="caf\udce9"), "it is no text"),
+    ],
+)
+def test_what_nobody_could_read_again_is_not_logged(tmp_path: Path, event: Event, said: str) -> None:
+    begun = folder.create(tmp_path, made.opened())
+    before = (begun.folder / "log.jsonl").read_bytes()
+    with pytest.raises(folder.SessionError, match=f"nothing was logged.*{said}"):
+        folder.append(begun.folder, SessionNote(said="first"), event)
+    assert (begun.folder / "log.jsonl").read_bytes() == before
+    folder.append(begun.folder, SessionNote(said="later"))
+    assert len(folder.read(begun.folder).events) == 2
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "null"])
+def test_a_number_that_is_none_is_refused_where_it_is_read(tmp_path: Path, number: str) -> None:
+    begun = folder.create(tmp_path, made.opened())
+    files.append(begun.folder / "log.jsonl", f'{{"event":"cost","of":"gpu","usd":{number}}}\n'.encode())
+    with pytest.raises(folder.SessionError, match=r"log\.jsonl:2 is no event of a session: cost\.usd"):
+        folder.read(begun.folder)
+
+
+def test_a_log_that_cannot_be_read_stops_no_other_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.create(tmp_path, made.opened(name="whole"))
+    for name, torn in (("torn", b'{"event":"ope'), ("binary", b"\xff\xfe"), ("empty", b"")):
+        files.write(tmp_path / folder.FOLDER / name / "log.jsonl", torn)
+    assert [one.name for one in folder.every(tmp_path)] == ["whole"]
+    assert folder.named(tmp_path, None).name == "whole"
+    assert advice.table(tmp_path / folder.FOLDER).tries == 0
+    said = capsys.readouterr().err
+    assert [said.count(f"{name}/log.jsonl") for name in ("torn", "binary", "empty")] == [1, 1, 1], "once for all three"
+    with pytest.raises(folder.SessionError, match="torn"):
+        folder.named(tmp_path, "torn")
 
 
 def test_the_session_that_is_open_needs_no_name(tmp_path: Path) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
 import pytest
 
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.signals import SIGNALS, Seen
+from kernelgate.ci.lab.signals import SIGNALS
 
 ROOT = Path(__file__).parents[3]
 PATTERNS = patterns.read_all(patterns.SHIPPED)
@@ -38,21 +38,21 @@ WHOLE = "## mine\n\n- When: now\n- Do: look\n- Run: `kernelgate doctor`\n- Check
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("# none\n", r"patterns\.md has no pattern: each is a section"),
         (WHOLE.replace("- Run: `kernelgate doctor`\n", ""), r"patterns\.md: pattern mine has no line `- Run: …`"),
+        (WHOLE.replace("blind_tries", "telepathy"), "no signal is called 'telepathy'; there are"),
         (f"{WHOLE}- Saved: 1 h\n", r"pattern mine has a line `- Saved: …`; known are When, Do"),
     ],
 )
-def test_a_file_that_lacks_something_is_named_with_what_it_lacks(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "patterns.md").write_text(text, encoding="utf-8")
-    with pytest.raises(patterns.PatternError, match=said):
-        patterns.read_all(tmp_path / "patterns.md")
-
-
-def test_a_check_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    (tmp_path / "patterns.md").write_text(WHOLE.replace("blind_tries", "telepathy"), encoding="utf-8")
-    with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
-        patterns.applying(patterns.read_all(tmp_path / "patterns.md"), Seen())
+def test_a_section_that_lacks_something_is_named_and_left_out(
+    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "patterns.md"
+    file.write_text(f"{text}\n{WHOLE.replace('mine', 'other')}", encoding="utf-8")
+    assert [one.name for one in patterns.read_all(file)] == ["other"]
+    assert re.search(said, capsys.readouterr().err.replace("\n", " "))
+    file.write_text("# none\n", encoding="utf-8")
+    with pytest.raises(patterns.PatternError, match=r"patterns\.md has no pattern: each is a section"):
+        patterns.read_all(file)
 
 
 def test_a_checkouts_own_patterns_take_the_place_of_ours(

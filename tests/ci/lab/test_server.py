@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +131,62 @@ def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
                 await anyio.sleep(0.02)
 
     talk(server(tmp_path, program), say)
+
+
+def test_two_verbs_run_at_once_and_others_wait(tmp_path: Path) -> None:
+    program = (
+        "import os,pathlib,time; here = pathlib.Path(str(os.getpid())); here.touch();"
+        "print(len([*pathlib.Path('.').iterdir()])); time.sleep(0.3); here.unlink()"
+    )
+    seen: list[int] = []
+
+    async def say(client: Client) -> None:
+        async def one() -> None:
+            seen.append((await called(client, "build"))[1]["answer"])
+
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(one)
+
+    talk(server(tmp_path, program), say)
+    assert (len(seen), max(seen)) == (8, 2)
+
+
+SERVED = """
+import os, sys, anyio, pathlib
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import agents
+made = agents.AgentsServer(pathlib.Path(sys.argv[1]), agents.offered(cli.cli), agents.DeviceBudget(7200.0))
+made.program = (sys.executable, "-c", os.environ["PROGRAM"])
+anyio.run(made.serve)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_server_with_a_client_stops_on_signals_with_all_that_runs(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVED, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PROGRAM": DRAWN_OUT},
+    ) as process:
+        assert process.stdin is not None
+        begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        for message in (
+            {"id": 1, "method": "initialize", "params": begin},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "build", "arguments": {}}},
+        ):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        for _ in range(1000):
+            if named(MARK):
+                break
+            time.sleep(0.02)
+        assert named(MARK), "the verb did not start"
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    assert not named(MARK)
 
 
 @pytest.mark.slow

@@ -85,6 +85,18 @@ def test_a_review_is_a_file_that_is_never_written_over(checkout: Path, capsys: p
     assert path.read_text() == "filled in"
 
 
+def test_a_session_whose_report_cannot_be_written_stays_open(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(capsys, ["new", "faster", "--name", "one"])
+    report = checkout / ".ci/sessions/one/report.md"
+    report.mkdir()
+    assert cli.run(["session", "close"]) == 74
+    assert "report.md cannot be written" in capsys.readouterr().err
+    report.rmdir()
+    assert report in [checkout / name for name in answered(capsys, ["close"])["files"]]
+
+
 def test_a_session_whose_money_is_spent_answers_so(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answered(capsys, ["new", "faster", "--name", "one", "--usd", "1"])
     assert answered(capsys, ["cost", "2", "gpu"], code=4)["stop"] == "cost"

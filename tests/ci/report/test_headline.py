@@ -11,16 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelgate.bench.record import Calls, Expected
 from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.publish import line_notes
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import headline, now
+from kernelgate.ci.report import gpu, headline, now
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
+from tests.ci.report_examples import EXAMPLES
 
 POLICY = Policy()
 DATA = Path(__file__).parents[2] / "data"
@@ -144,3 +147,17 @@ def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not(
 def test_whatever_blocks_says_how_to_get_rid_of_it() -> None:
     by_what_was_found = {BlockCode.WRONG_OUTPUT, BlockCode.SLOWER, BlockCode.CONTRADICTED_CLAIM, BlockCode.DESCRIPTION}
     assert now.UNBLOCK.keys() == set(BlockCode) - by_what_was_found
+
+
+def test_a_record_that_contradicts_itself_absolves_nobody() -> None:
+    """No measurement gives it; whoever wrote it may have meant to hide something."""
+    made = EXAMPLES["slower"]().record
+    timing = made.processes[0].timings[0]
+    impossible = timing.model_copy(update={"calls": {side: Calls(made=1, compared=400) for side in ("base", "head")}})
+    processes = tuple(one.model_copy(update={"timings": (impossible,)}) for one in made.processes)
+    whole = Expected(cards=made.cards, cases=made.cases, processes=len(processes))
+    record = made.model_copy(update={"processes": processes, "expected": whole})
+    part, held = gpu.of_record("", record, judge(record, POLICY)), gate.evidence("", record, None, POLICY)
+    line = render.plain_line(headline.headline([part], decide([held]), POLICY.gates))
+    assert "ot verified: the record cannot be used: it contradicts itself" in line
+    assert "not your fault" not in line.lower()
