@@ -7,22 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status, worst_first
-from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.judge.case import Direction, worst_first
+from kernelgate.ci.policy.policy import Gates
 from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
 
 ONE = NINE[0]
-POLICY = Policy()
-
-
-def test_a_status_has_an_outcome_a_mark_and_a_word() -> None:
-    for status in Status:
-        known = status.name.lower() in set(Outcome)
-        outcome = Outcome.EQUIVALENT if status is Status.UNCHANGED else Outcome.INCONCLUSIVE
-        assert status.outcome is (Outcome(status.name.lower()) if known else outcome)
-        assert status in sentences.STATUS
-        assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED, Status.ALONE))
 
 
 def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
@@ -54,26 +43,3 @@ def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
 def test_a_change_at_its_gate(change: float, direction: Direction, words: str) -> None:
     case = replace(below_gate(ONE, change), direction=direction)
     assert sentences.short_of_gate(case, Gates()) == words
-
-
-def of(case: CaseVerdict) -> str:
-    return sentences.of_case(case, POLICY)
-
-
-def test_what_disqualifies_is_the_sentence() -> None:
-    finding = Finding("drift", "the base drifted", disqualifies=True)
-    warning = Finding("hot", "the GPU was hot", disqualifies=False)
-    assert of(noisy(ONE, 0.0, 2.0, (warning, finding))) == "cannot tell: the base drifted"
-    assert of(replace(noisy(ONE, 0.0, 2.0), change_pct=None)) == "cannot tell: nothing was measured"
-
-
-def test_noise_is_as_blind_as_its_worst_case() -> None:
-    assert sentences.noise([noisy(ONE, 0.0, 1.0), noisy(ONE, 0.0, 2.0)]) == (
-        "too noisy; a change below 2.4% could not be seen"
-    )
-    unknown = replace(noisy(ONE, 0.0, 1.0), minimum_detectable_pct=None)
-    assert sentences.noise([unknown]) == "5 repeats are too few to be sure"
-    assert sentences.noise([replace(unknown, change_pct=None)]) == "too little was measured"
-    few = replace(noisy(ONE, 0.0, 2.0), processes=2)
-    assert sentences.noise([noisy(ONE, 0.0, 1.0), few]) == "too few repeats; a change below 2.4% could not be seen"
-    assert sentences.shown([]) is None
