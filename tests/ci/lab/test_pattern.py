@@ -12,13 +12,10 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
-from kernelgate.ci.lab.patterns import UsedBy
 from kernelgate.ci.lab.signals import SIGNALS, Seen
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / patterns.FOLDER
-LOGS = {one.name: one.events for one in folder.every(ROOT)}
-RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
 PATTERNS = patterns.read_all(FILES)
 
 
@@ -90,23 +87,3 @@ def test_the_verb_says_why_and_what_to_run(
     assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64
     assert "there is no session 'none' in .ci/sessions/; there are: mine" in capsys.readouterr().err
     assert cli.run(["patterns", "--session", "../x"]) == 64
-
-
-def used_by(name: str) -> UsedBy:
-    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
-
-    def those(how: str) -> tuple[str, ...]:
-        return tuple(
-            session
-            for session, events in sorted(RECORDED.items())
-            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
-        )
-
-    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
-
-
-def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
-    for one in PATTERNS:
-        assert used_by(one.name) == one.sessions, one.name
-    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
-    assert used <= {one.name for one in PATTERNS} | {"new"}
