@@ -91,11 +91,3 @@ def test_a_base_whose_call_does_not_fit_is_left_out(tmp_path: Path) -> None:
     assert (found.sides.base, found.source, codes(found)) == (None, "default branch", ["head_alone"])
     assert found.card.file.parent.name == "default"
     assert found.sides.why_alone == "the base's call() takes bias, which the card does not give"
-
-
-def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
-    sides = Sides(None, library(tmp_path / "head", BODY), "the base commit does not compile")
-    (found,) = commit.judged(default_branch(tmp_path), {"kind": sides}, "default branch")
-    assert [(note.code, note.card, note.text) for note in found.notes] == [
-        ("head_alone", "kind", "the base commit does not compile")
-    ]
