@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.kernel.commit import Compared, Source
 from tests import registered
+
+pytestmark = pytest.mark.usefixtures("cards_in_forks")
 
 BODY = """
 cases = [dict(M=4, dtype="fp16")]
