@@ -17,6 +17,8 @@ from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.kernel import operands
 from tests.miniature import SCALE_CARD, commit, git, repository
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 PYBIND = """\
 #include <pybind11/pybind11.h>
 
