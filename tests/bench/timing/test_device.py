@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torch
 
 from kernelgate.bench.system import cuda_tools
 from kernelgate.bench.timing import device
+from kernelgate.bench.timing.device import DeviceComparison
 
 ROOT = Path(__file__).parents[3]
 SOURCE = device.PTX.with_name("device.cu")
@@ -63,8 +65,41 @@ def test_the_version_of_ptx_changes_no_machine_code(target: str, tmp_path: Path)
     assert made[0] == made[1]
 
 
+def test_results_are_read() -> None:
+    first = struct.pack("<ffQddQQQ", 1.5, 0.25, 3, 12.0, -4.0, 2**33, 1, 9)
+    second = struct.pack("<ffQddQQQ", math.inf, 0.0, 0, 0.0, 0.0, 2**64 - 1, 4, 4)
+    rows = torch.tensor([list(first), list(second)], dtype=torch.uint8)
+    assert device.read_results(rows) == [DeviceComparison(0.25, 3, 1, 1.5, 9), DeviceComparison(0.0, 0, 4, 0.0, 4)]
+
+
+def test_new_results_say_that_nothing_was_compared() -> None:
+    rows = device.new_results(3, "cpu")
+    assert rows.shape == (3, device.RESULT_BYTES)
+    assert rows.dtype == torch.uint8
+    assert rows.is_contiguous()
+    assert device.read_results(rows) == [DeviceComparison(0.0, 0, 0, 0.0, 0)] * 3
+
+
 @pytest.mark.parametrize("limits", [(math.nan, 0), (0, math.inf), (-1, 0)])
 def test_a_limit_that_nothing_could_exceed_is_refused(limits: tuple[float, float]) -> None:
     pairs = torch.zeros(3, 2, dtype=torch.int64)
     with pytest.raises(ValueError, match="must be finite and not negative"):
         device.compare(pairs, 8, torch.float32, limits, device.new_results(3, "cpu"))
+
+
+RESIDENT = 4 * 132
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "blocks"),
+    [
+        (0, 1, 1),
+        (2048 * 17 + 1, 1, 18),
+        (2048 * 1000, 1, RESIDENT),
+        (2048 * 49, 100, 5),
+        (2048 * 4096, 100, 64),
+        (1000, 65_535, 1),
+    ],
+)
+def test_blocks_fill_the_device(count: int, number: int, blocks: int) -> None:
+    assert device._blocks(count, number, RESIDENT) == blocks

@@ -475,6 +475,17 @@ LACKING: dict[str, tuple[dict[str, dict[str, bytes]], str, list[str], str]] = {
 """What was measured and what its author wrote; which parts a measurement could have supplied, and what to do."""
 
 
+@pytest.mark.parametrize("rule", ["warn", "ignore"])
+def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule: str) -> None:
+    rules = dict.fromkeys(("hypothesis", "testing", *SUPPLIED), rule)
+    policy = Policy.model_validate({"template": rules})
+    post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks"), policy)
+    assert the_check(desk)["conclusion"] == "success"
+    asked = "❔ the description lacks: Intent and hypothesis, Testing done" in the_comment(desk)
+    assert asked == (rule == "warn")
+    assert ("the description lacks" in the_comment(desk)) == (rule == "warn")
+
+
 @pytest.mark.parametrize("what", LACKING)
 def test_what_neither_author_nor_measurement_supplies_blocks(desk: Desk, tmp_path: Path, what: str) -> None:
     artifacts, body, still, unblock = LACKING[what]
