@@ -301,6 +301,7 @@ def one_process(built: Build, tmp_path_factory: pytest.TempPathFactory) -> tuple
     planned = plan(built(), built(), processes=1)
     with pytest.MonkeyPatch.context() as patch:
         put_workers_in_threads(patch)
+        patch.setattr(lock.tempfile, "tempdir", str(tmp_path_factory.mktemp("lock")))
         return planned, run(planned, tmp_path_factory.mktemp("one") / "run.json")
 
 
