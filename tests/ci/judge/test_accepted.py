@@ -15,6 +15,7 @@ from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Record
 from kernelgate.ci.judge.gate import Acceptance, Fault, GpuEvidence, Label, Regression, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.judge.test_gate import MIXES, Mix, codes, parts
 
 HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
@@ -91,6 +92,12 @@ def test_a_case_takes_along_the_mean_that_it_alone_carries() -> None:
     assert decide([of(SAME, means=both[:1])], accepted=[accepted("y")]).blocks, "it did not regress"
 
 
+def test_the_mean_is_accepted_by_itself() -> None:
+    gpu = of(case(Status.SLOWER), case(Status.SLOWER, "y"), means=(mean(Status.REGRESSED),))
+    assert codes(decide([gpu])) == ["slower"]
+    assert decide([gpu], accepted=[accepted("")]).conclusion == "neutral"
+
+
 @pytest.mark.parametrize(
     ("other", "settled"),
     [(Status.SLOWER, True), (Status.IMPROVED, True), (Status.UNDECIDED, False), (Status.LIKELY_SLOWER, False)],
@@ -107,6 +114,16 @@ def test_of_a_wrong_result_no_speed_is_accepted() -> None:
 def test_what_is_missing_takes_no_failure_back() -> None:
     assert not decide([replace(of(WORSE), missing=(("a case was not timed",),))], accepted=[accepted()]).settled
     assert not decide([of(WORSE), GpuEvidence("h100", fault=Fault.RUNNER)], accepted=[accepted()]).settled
+
+
+def test_the_heads_own_card_needs_no_acceptance() -> None:
+    made = CARD_EXAMPLES["card_changed"]()
+    [worst] = {one.case for one in decide([gate.evidence("l4", made.record, made.verdict, Policy())]).regressions}
+    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
+    own = gate.evidence("l4", made.record.model_copy(update={"cards": cards}), made.verdict, Policy())
+    run = made.record.run
+    taken = Acceptance(worst, "ada", "so", run.head_sha or "", run.base_sha or "")
+    assert decide([own], accepted=[taken]) == decide([own])
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from kernelgate.bench.record import CaseKey, UlpErrors
 from kernelgate.ci.judge import accuracy
@@ -94,6 +95,12 @@ def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[ErrorMe
     assert set(worse) <= set(measures)
 
 
+@pytest.mark.parametrize("head", [truncated, twice])
+def test_better_is_seen_as_surely_as_worse(head: Rounding) -> None:
+    base, made = computed(np.random.default_rng(1), head, nearest)
+    assert standing(base, made) is Standing.MORE
+
+
 def alarms(records: int, elements: int) -> int:
     """Records of kernels that differ in the order of their sums alone, in which anything is called worse or better."""
     rng = np.random.default_rng(elements)
@@ -172,6 +179,11 @@ def test_only_what_is_beyond_a_margin_counts(head: UlpErrors, expected: Standing
     assert standing(side(around(0.25)), head) is expected
 
 
+def test_a_bias_counts_beside_the_error_that_it_is_a_part_of() -> None:
+    """Of errors of three steps a quarter of one is no bias that anyone would find."""
+    assert standing(side(around(3.0)), side(around(3.0), bias=around(0.25))) is Standing.ALIKE
+
+
 def test_nearly_exact_kernels_are_alike() -> None:
     assert standing(side(0.0, 0.0), side(around(0.009), 0.01)) is Standing.ALIKE
     assert standing(side(0.0, 0.0), side(around(0.3))) is Standing.LESS
@@ -196,3 +208,10 @@ def test_the_worst_comes_first() -> None:
     )
     assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "best", "better", "alike"]
     assert accuracy.less_accurate(made) == (CaseKey("", "much"), CaseKey("", "a little"))
+
+
+@pytest.mark.parametrize("count", [2, 3, 20])
+def test_the_lower_end_of_a_mean_is_that_of_students_t(count: int) -> None:
+    values = np.random.default_rng(count).normal(5, 1, count)
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.999).low
+    assert accuracy._low(values, 0.001) == pytest.approx(expected)

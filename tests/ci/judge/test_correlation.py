@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage
+from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage, ramp
+from kernelgate.ci.judge import location
 from kernelgate.ci.judge.location import inflations
 
 
@@ -27,6 +28,13 @@ def test_the_inflation_is_what_theory_says(correlation: float) -> None:
     assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)
 
 
+def test_the_factor_lies_half_of_the_way_from_the_median_to_the_mean() -> None:
+    """Of two processes, whose rounds leave few degrees of freedom: the median alone would be 3.5% lower."""
+    rng, noise = np.random.default_rng(4), autoregressive(0.6)
+    (factor, _), df = inflations([noise(rng, 100) for _ in range(2)])
+    assert (factor, df) == (pytest.approx(4.1426, rel=1e-4), pytest.approx(14.044, rel=1e-4))
+
+
 def test_the_scale_and_the_order_of_processes_do_not_matter() -> None:
     rng, noise = np.random.default_rng(5), autoregressive(0.8)
     series = [noise(rng, 60), noise(rng, 100), noise(rng, 80)]
@@ -41,6 +49,17 @@ def test_rounds_without_noise_have_no_memory() -> None:
     assert inflations([np.zeros(30), np.zeros(30)])[0] == [1.0, 1.0]
     rng = np.random.default_rng(6)
     assert len(inflations([np.zeros(30), autoregressive(0.9)(rng, 100)])[0]) == 2
+
+
+def test_a_straight_line_is_no_error() -> None:
+    factors, _ = inflations([np.linspace(-1, 1, 100), np.linspace(1, -1, 100)])
+    assert factors[0] > 30
+
+
+def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
+    rng = np.random.default_rng(7)
+    found = location.levels([0.01 * ramp(rng, 100) for _ in range(3)], 0.0)
+    assert sum(one.rounds for one in found) < 15
 
 
 @pytest.mark.parametrize(("shape", "ratio"), [("two peaks", 0.2), ("t, 2 df", 2.0)])

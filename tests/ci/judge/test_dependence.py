@@ -16,6 +16,7 @@ from benchmarks.verdict.power import Gpu
 from kernelgate.bench.record import TimedProcess, timed_cases
 from kernelgate.ci.judge import dependence
 from kernelgate.ci.judge.dependence import Dependence
+from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.runs import changed
@@ -151,6 +152,14 @@ def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
     assert message.endswith("in the same rounds, which is part of the change")
 
 
+def test_clocks_that_cannot_be_are_not_used() -> None:
+    (process,) = drawn(7, Gpu(), 1)
+    rounds = len(process.samples_us["base"])
+    dark = changed(process, sm_mhz={"base": (0.0,) * rounds, "head": (0.0,) * rounds})
+    assert dependence.on_clock([dark]) is None
+    assert list(dependence.clock_by_side([dark])) == []
+
+
 # ---- how often, over records -----------------------------------------------------------------------------------------
 
 
@@ -168,3 +177,13 @@ def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
     assert same.slower + same.faster <= 4
     assert same.refused + same.dependent <= 2
     assert power.counted(Gpu(clocks=clocks, change=0.01), 300).slower >= 285
+
+
+def test_what_lingers_is_said_of_the_side_that_shows_it_more_surely() -> None:
+    sure, unsure = Pooled(0.02, 0.001, 30), Pooled(0.02, 0.1, 30)
+    gains = replace(sure, change=-0.02)
+    said = [dependence.CarryOver(base, head, base).sentence() for base, head in ((sure, unsure), (gains, unsure))]
+    assert said == [f"after the head, the base is 2.0% {word} than after itself" for word in ("slower", "faster")]
+    assert dependence.CarryOver(unsure, sure, sure).sentence() == (
+        "after the base, the head is 2.0% faster than after itself"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
 from kernelgate.ci.document.change import percent
-from kernelgate.ci.judge import dependence, estimate, prior
+from kernelgate.ci.judge import dependence, estimate, prior, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
@@ -127,6 +128,12 @@ def test_sides_that_were_not_timed_together_err_steadily(
     assert evidence.groups[0].prior == pytest.approx(math.log1p(prior_pct / 100))
 
 
+def test_the_noise_of_the_rounds_is_known_as_well_as_there_are_rounds() -> None:
+    (group,) = paired([timed(0), timed(1)]).groups
+    assert 100 < group.prior_df < 250
+    assert paired([timed(0, rounds=20), timed(1, rounds=20)]).groups[0].prior_df < 50
+
+
 def ticks(share: float, rounds: int = 100) -> Array:
     """Times on two ticks, 100 and 101 µs."""
     return np.where(np.arange(rounds) % 10 < 10 * share, 101.0, 100.0)
@@ -141,6 +148,19 @@ def test_a_clock_whose_step_reaches_the_margin_forbids_a_verdict(factor: float, 
     exact = limit_at(bias, lambda limit: math.log1p(limit / 100), percent(bias))
     evidence = paired(processes, policy(gates={"margin_pct": exact * factor}))
     assert [named.disqualifies for named in evidence.findings if named.code == "few_values"] == [coarse, coarse]
+
+
+def test_times_that_are_all_equal_hide_any_change() -> None:
+    same = process({"base": [100.0] * 30, "head": [100.0] * 30})
+    assert paired([same, same]).bias == math.inf
+
+
+def test_the_physical_floor_is_asked_of_both_sides() -> None:
+    evidence = paired([timed(0), timed(1)], work=Work(flops=1.21e10 * 1.1))
+    assert [one.message.split(" takes")[0] for one in evidence.findings if one.code == "below_floor"] == [
+        "the base",
+        "the head",
+    ]
 
 
 # ---- processes that disagree -----------------------------------------------------------------------------------------
@@ -181,6 +201,12 @@ def test_one_process_stands_alone_where_the_others_are_close_together(factor: fl
     assert (finding(evidence, "processes_disagree") is not None) == (not lone)
 
 
+def test_of_two_processes_none_stands_alone() -> None:
+    evidence = changed((0.0, 2.0))
+    assert finding(evidence, "processes_disagree") is not None
+    assert finding(evidence, "lone_process") is None
+
+
 @pytest.mark.parametrize(("others", "left_out"), [(2, False), (3, True)])
 def test_a_lone_process_that_changes_nothing_is_left_out(others: int, left_out: bool) -> None:
     """Where enough others are left to block."""
@@ -212,6 +238,22 @@ def test_a_lone_process_that_speaks_against_a_change_counts() -> None:
     assert changed((0.01, 0.01, 0.01, 0.01, 0.5)).groups[0].left_out == 4
 
 
+def test_a_lone_process_is_not_left_out_where_the_others_disagree_too() -> None:
+    evidence = changed((3.1, 3.1, 3.1, 3.6, 8.0))
+    assert finding(evidence, "lone_process") is not None
+    assert evidence.groups[0].left_out is None
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_lone_process_is_left_out_where_chance_may_scatter_the_others_so(left_out: bool) -> None:
+    changes = (0.15, 0.2, 0.25, 0.9)
+    (group,) = changed(changes, disagree_p=1e-300).groups
+    p = replace(group, left_out=3).scatter_p
+    assert group.scatter_p < p < 1
+    limit = p if left_out else float(np.nextafter(p, 1))
+    assert (changed(changes, disagree_p=limit).groups[0].left_out == 3) == left_out
+
+
 def test_of_two_sides_none_is_cleared_of_a_lone_process() -> None:
     """Against a baseline, a level says nothing of the gates."""
     head = [process({"head": 100 * factor * noise(seed)}) for seed, factor in enumerate((1, 1, 1, 1.02))]
@@ -240,3 +282,27 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
     none = against(heads(1.05, 1.05), [])
     assert none.groups == ()
     assert none.disqualified.message == "0 processes in the baseline with at least 20 rounds; it takes 1"
+
+
+def test_of_the_head_it_takes_as_many_processes_as_ever() -> None:
+    evidence = against(heads(1.0), heads(1.0, 1.0))
+    assert evidence.groups == ()
+    assert evidence.disqualified.message == "1 process of the head with at least 20 rounds; it takes 2"
+
+
+def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:
+    evidence = against(heads(1.02, 1.04), heads(1.0, 1.0, 1.0))
+    (first, error), (second, _) = evidence.by_process()
+    assert (first, second) == pytest.approx((math.log(1.02), math.log(1.04)), abs=1e-3)
+    base = stats.pool(*evidence.groups[0].kept, evidence.groups[0].prior, evidence.groups[0].prior_df)
+    level = math.log1p(0.0015)
+    drift = prior.drift(()).error
+    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + level**2 + drift**2))
+
+
+@pytest.mark.parametrize(("margin_pct", "coarse"), [(2.0, False), (0.4, True)])
+def test_a_baseline_on_two_ticks(margin_pct: float, coarse: bool) -> None:
+    evidence = against(heads(1.0, 1.0), [process({"head": ticks(0.5)})], policy(gates={"margin_pct": margin_pct}))
+    named = finding(evidence, "few_values")
+    assert "the baseline's 100 times" in named.message
+    assert named.disqualifies == coarse

@@ -25,9 +25,10 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Line
-from kernelgate.ci.judge import completeness, gate
+from kernelgate.ci.judge import cards, completeness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
-from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
 from tests import accuracies
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
@@ -111,6 +112,15 @@ def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert (found.conclusion, found.label, len(found.open)) == ("action_required", None, 1)
 
 
+def test_what_is_measured_first_is_the_first_blocker() -> None:
+    gpus = [l4(SAME, contradicted=("20% faster",)), replace(l4(SLOWER), label="h100")]
+    assert codes(decide(gpus, description=["## Intent and hypothesis"])) == [
+        "slower",
+        "contradicted_claim",
+        "description",
+    ]
+
+
 def test_a_label_needs_every_gpu() -> None:
     other = GpuEvidence("h100", fault=Fault.RUNNER)
     assert decide([l4(FASTER), other]).label is None
@@ -120,6 +130,15 @@ def test_a_label_needs_every_gpu() -> None:
     little = replace(l4(verdict(Outcome.FASTER)), label="h100")
     assert decide([l4(FASTER), little]).label is Label.IMPROVED
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
+
+
+def test_the_worst_case_is_the_one_that_blocks() -> None:
+    base, head = noise(np.random.default_rng(4), spread=0.001)
+    processes = [
+        [process({"base": b, "head": h * factor}) for b, h in zip(base, head, strict=True)] for factor in (1.05, 1.2)
+    ]
+    judged = judge(run_record([case(f"case {number}", each) for number, each in enumerate(processes)]), Policy())
+    assert decide([l4(judged)]).blockers == (Blocker(BlockCode.SLOWER, "l4", "case 1"),)
 
 
 # ---- any mix ---------------------------------------------------------------------------------------------------------
@@ -358,6 +377,14 @@ def test_each_card_needs_its_own_checks() -> None:
     )
 
 
+def test_a_fuzz_check_that_had_no_time_for_all_says_how_much_it_ran() -> None:
+    short = fuzzed(NORM).model_copy(update={"asked": 231})
+    ran = len(short.results)
+    assert missing("improved_beside_unchanged", checks=(short, fuzzed(NORM).model_copy(update={"card": "swiglu"}))) == [
+        f"the fuzz check ran only {ran} of 231 for {NORM.name}"
+    ]
+
+
 def test_a_new_card_is_no_part_of_the_plan_and_does_not_refuse_the_record() -> None:
     made = CARD_EXAMPLES["second_card"]().record
     asked = Expected(cards=(SWIGLU,), cases=made.cases[:1], checks=("fuzz",), processes=2)
@@ -411,3 +438,22 @@ def test_a_case_whose_outputs_were_not_compared_on_one_side_keeps_the_verdict_op
     assert held(compared, compared) == ()
     for one in (held(silent, compared), held(compared, silent)):
         assert [render.plain_line(line) for line in one] == ["the outputs of one were not compared in every process"]
+
+
+def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None:
+    asked = Expected(cases=(ASKED,), checks=("fuzz",))
+
+    def missing(count: int) -> int:
+        check = fuzzed(NORM)
+        check = check.model_copy(update={"asked": None, "results": check.results[:count]})
+        record = run_record((), checks=(check,)).model_copy(update={"expected": asked})
+        return sum("fuzz" in render.plain_line(line) for line in completeness.against_plan(record, "").missing)
+
+    assert (missing(0), missing(1)) == (1, 0)
+
+
+def test_a_record_without_a_card_has_none_of_its_cases() -> None:
+    whole = CARD_EXAMPLES["improved_beside_unchanged"]().record
+    rest = cards.without(whole, {"rmsnorm"})
+    assert {case.card for case in whole.cases} == {"rmsnorm", "swiglu"}
+    assert {case.card for case in rest.cases} == {"swiglu"}

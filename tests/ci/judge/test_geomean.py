@@ -14,6 +14,7 @@ from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.commands.cli import run
 from kernelgate.ci.judge import geomean, prior
+from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.geomean import joint
@@ -91,6 +92,14 @@ def test_cases_of_different_processes_share_nothing() -> None:
     assert pooled(apart).error == pytest.approx(math.hypot(*errors) / 2)
 
 
+def test_a_stored_baseline_is_one_for_all_cases() -> None:
+    cases = [
+        replace(one, groups=(one.groups[0], one.groups[0])) for one in drawn(np.random.default_rng(1), (3,) * 9, 0.0)
+    ]
+    errors = [claim.pooled.error for claim in claims(cases, POLICY) if claim]
+    assert pooled(cases).error == pytest.approx(np.mean(errors))
+
+
 def test_a_bias_of_every_case_is_one_of_the_mean() -> None:
     cases = [replace(one, bias=0.002) for one in drawn(np.random.default_rng(2), (3,) * 9, 0.0)]
     assert pooled(cases).bias == pytest.approx(0.002)
@@ -148,6 +157,11 @@ def test_a_mean_of_most_cases_blocks_and_says_of_how_many_it_is(without: int, st
 def test_half_of_the_cases_are_not_most_of_them() -> None:
     found = [verdicts(spoilt(changed(*(1.2,) * 8), spoilt_ones))[0].status for spoilt_ones in (3, 4)]
     assert found == [Status.REGRESSED, Status.SLOWER]
+
+
+def test_a_head_alone_is_no_case_that_was_compared() -> None:
+    (found,) = verdicts(spoilt(changed(*(1.2,) * 9), 4, HEAD_ALONE))
+    assert (found.cases, found.of) == (5, 5)
 
 
 def test_each_card_has_a_mean_of_its_own_and_one_case_has_none() -> None:
@@ -226,3 +240,20 @@ def test_identical_code_raises_no_alarm() -> None:
             (found,) = verdicts(drawn(rng, counts, correlation))
             assert found.status is Status.UNCHANGED
             assert found.direction is Direction.NONE
+
+
+def test_an_uncertain_error_of_each_case_makes_an_uncertain_error_of_the_mean_the_same_each_time() -> None:
+    """Two cases of different processes, whose errors are as expected or three times as large."""
+    uncertain = Pooled(0.0, 0.001, 9.0, 0.0, np.array([1.0, 3.0]), np.array([0.5, 0.5]))
+    first, second = evidence([0.0, 0.001], "a"), evidence([0.001, 0.0], "b")
+    members = [(first, uncertain), (replace(second, process_ids=("8", "9")), uncertain)]
+    found, again = joint(members), joint(members)
+    scales = found.error * found.factors
+    assert (scales.min(), scales.max()) == (pytest.approx(0.001 / math.sqrt(2)), pytest.approx(0.003 / math.sqrt(2)))
+    assert np.array_equal(found.factors, again.factors)
+
+
+def test_a_loss_at_the_gate_itself_is_not_past_it() -> None:
+    gate = POLICY.gates.mean_regression_pct
+    assert "no gate acts" not in mean(Status.SLOWER, gate, 9).sentence
+    assert "no gate acts" in mean(Status.SLOWER, gate + 0.1, 9, of=18).sentence

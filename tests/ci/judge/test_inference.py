@@ -39,6 +39,21 @@ SPOILT = (Finding("drift", "it drifted", disqualifies=True),)
 # ---- one claim -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("p", "certain"), [(0.01, True), (np.nextafter(0.01, 1), False), (np.nextafter(0.01, 0), True), (None, False)]
+)
+def test_a_difference_is_certain_up_to_its_level(p: float | None, certain: bool) -> None:
+    assert replace(CLAIM, p=p).certain == certain
+
+
+def test_intervals_lie_around_the_change_at_their_own_level() -> None:
+    low, high = CLAIM.interval(0.9)
+    assert (low + high) / 2 == pytest.approx(POOLED.change)
+    assert (high - low) / 2 == pytest.approx(POOLED.half_width(0.1))
+    low, high = CLAIM.likely_interval()
+    assert (high - low) / 2 == pytest.approx(POOLED.half_width(2 * 0.01))
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
     claim = replace(CLAIM, pooled=replace(POOLED, change=sign * POOLED.change))
@@ -46,6 +61,10 @@ def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
     assert not claim.within(reach), "exactly at the margin"
     assert not claim.within(reach * (1 - 1e-9))
     assert claim.within(reach * (1 + 1e-9))
+
+
+def test_what_would_have_been_seen_takes_the_share_of_the_family() -> None:
+    assert CLAIM.detectable() == pytest.approx(POOLED.detectable(0.01 / 3, 0.95))
 
 
 # ---- the claims of a record ------------------------------------------------------------------------------------------
@@ -132,6 +151,11 @@ def test_a_record_whose_other_cases_scatter_is_less_precise() -> None:
     (alone,) = widths(evidence(*CALM))
     beside = widths(evidence(*CALM), *[evidence(*WIDE)] * 5)[0]
     assert beside > 1.1 * alone
+
+
+def test_calm_cases_tell_of_a_calm_machine() -> None:
+    (alone,) = widths(evidence(*CALM))
+    assert widths(evidence(*CALM), *[evidence(*CALM)] * 20)[0] < 0.95 * alone
 
 
 @pytest.mark.parametrize("other", [NOTHING, evidence(*WIDE, sides=2)], ids=["nothing", "baseline"])

@@ -82,6 +82,24 @@ def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[
     assert bool(reference.above_memory_max(taking(*processes), Gates())) is found
 
 
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(16 * MIB, 24 * MIB, MIB),), True),
+        ((sides(100, 101, MIB),), False),
+        ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
+        (({"head": 24 * MIB},), False),
+    ],
+)
+def test_a_head_that_certainly_takes_more_than_its_base_is_said(
+    processes: tuple[dict[str, int], ...], found: bool
+) -> None:
+    text, decision = comment(taking(*processes))
+    said = "⚠️ takes more memory a call than the base: 16.0 MiB → 24.0 MiB in S=448 B=8 H=8 fp16"
+    assert (said in text) is found is bool(reference.memory_grown(taking(*processes)))
+    assert not decision.blocks
+
+
 def test_a_gate_that_blocks_is_open_where_memory_was_not_measured() -> None:
     known = taking(sides(16, 16, 32))
     _, decision = comment(known, "fail")

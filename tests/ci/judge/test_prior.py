@@ -41,6 +41,13 @@ def pooled(values: Array, before: Prior = UNKNOWN, noise: float = 1e-4) -> Poole
 # ---- the distribution ------------------------------------------------------------------------------------------------
 
 
+def test_probabilities_add_up() -> None:
+    for before in (UNKNOWN, known(0.03), known(3.0)):
+        assert before.usual.sum() == pytest.approx(1)
+        assert before.other.sum() == pytest.approx(1)
+        assert before.spreads[-1] == pytest.approx(prior.LARGEST_PCT / 100)
+
+
 def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of as many degrees of freedom as the history and the processes have together (Smyth 2004)."""
     df = 8.0
@@ -52,6 +59,13 @@ def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     variance = (df * 0.01**2 + 2 * values.var(ddof=1)) / (df + 2)
     expected = textbook.t.isf(0.001, df + 2) * math.sqrt(variance / 3)
     assert found.half_width(0.002) == pytest.approx(expected, rel=0.02)
+
+
+def test_an_interval_and_its_p_are_of_one_distribution() -> None:
+    found = pooled(np.array([0.004, 0.0045, 0.005]))
+    for alpha in (0.3, 0.05, 1e-4):
+        width = found.half_width(alpha)
+        assert Pooled(width, found.error, found.df, 0.0, found.factors, found.weights).p() == pytest.approx(alpha)
 
 
 FEW = st.lists(st.floats(-0.02, 0.02), min_size=2, max_size=7).map(np.array)
@@ -219,6 +233,10 @@ def test_few_days_leave_the_drift_to_what_is_assumed() -> None:
         assert (found.change, found.error, found.df) == (0.0, math.log1p(0.01), 10)
 
 
+def test_few_days_that_differ_more_are_believed() -> None:
+    assert prior.drift((day(1, 100), day(2, 110))).error == pytest.approx(math.log(1.1))
+
+
 def test_enough_days_show_the_drift_themselves() -> None:
     levels = np.array([100.0, 100.2, 99.9, 100.1])
     found = prior.drift([day(n, float(level)) for n, level in enumerate(levels, 1)])
@@ -228,6 +246,13 @@ def test_enough_days_show_the_drift_themselves() -> None:
 
 def test_many_days_weigh_no_more_than_a_few() -> None:
     assert prior.drift([day(n, 100 + n / 100) for n in range(1, 21)]).df == 5
+
+
+def test_days_that_drift_as_is_assumed_leave_no_more_open_than_none() -> None:
+    known = prior.drift([day(n, level) for n, level in enumerate((100.0, 100.9, 99.3, 100.7), 1)])
+    assert known.half_width(0.001) < prior.drift(()).half_width(0.001)
+    wild = prior.drift([day(n, level) for n, level in enumerate((100.0, 109.0, 93.0, 107.0), 1)])
+    assert wild.half_width(0.001) > 3 * prior.drift(()).half_width(0.001)
 
 
 def test_a_change_of_the_code_is_no_drift() -> None:

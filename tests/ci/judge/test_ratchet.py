@@ -211,9 +211,33 @@ def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: 
     assert section.title.startswith("Stored baseline (stale): ") == bool(why)
 
 
+def test_what_moves_keeps_names_of_its_own_beside_what_stays() -> None:
+    held = ratchet.moved(stored(1, {"one": 0, "two": 0}), stored(2, {"one": -0.1, "two": 0}), {ONE})
+    names = [one.id for one in held.processes]
+    assert sorted(names) == ["1", "2", "2026-08-02-1", "2026-08-02-2", "2026-08-02-3", "2026-08-02-4", "3", "4"]
+
+
 def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() -> None:
     text = record.to_json(stored(2, {"one": -0.1, "two": 0}))
     for key in ("id", "case"):
         text = text.replace(f'"card":"","{key}":"one"', f'"card":"norm","{key}":"one"')
     moved = ratchet.moved(stored(1, {"one": 0, "two": 0}), record.from_json(text), {CaseKey("norm", "one")})
     assert [(one.card, one.id) for one in moved.cases] == [("", "two"), ("norm", "one")]
+
+
+def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
+    then = Environment(device=Device(name="NVIDIA L4", driver="1"), torch="2.11.0", cuda="12.8", clock_policy="default")
+    now = Environment(device=Device(name="NVIDIA H200", driver="2"), torch="2.13.0", cuda="13.0", clock_policy="locked")
+    assert [(one.name, one.was, one.now) for one in apart.changed(now, then)] == [
+        ("GPU", "NVIDIA L4", "NVIDIA H200"),
+        ("driver", "1", "2"),
+        ("torch", "2.11.0", "2.13.0"),
+        ("CUDA", "12.8", "13.0"),
+        ("clocks", "default", "locked"),
+    ]
+    assert apart.changed(now, Environment()) == ()
+
+
+def test_a_record_without_a_summary_is_as_old_as_its_run() -> None:
+    assert apart.oldest(night(3, {"one": 0})) == "2026-08-03"
+    assert apart.oldest(RunRecord()) is None

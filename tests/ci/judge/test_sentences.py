@@ -52,3 +52,15 @@ def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
 def test_a_change_at_its_gate(change: float, direction: Direction, words: str) -> None:
     case = replace(below_gate(ONE, change), direction=direction)
     assert sentences.short_of_gate(case, Gates()) == words
+
+
+def test_noise_is_as_blind_as_its_worst_case() -> None:
+    assert sentences.noise([noisy(ONE, 0.0, 1.0), noisy(ONE, 0.0, 2.0)]) == (
+        "too noisy; a change below 2.4% could not be seen"
+    )
+    unknown = replace(noisy(ONE, 0.0, 1.0), minimum_detectable_pct=None)
+    assert sentences.noise([unknown]) == "5 repeats are too few to be sure"
+    assert sentences.noise([replace(unknown, change_pct=None)]) == "too little was measured"
+    few = replace(noisy(ONE, 0.0, 2.0), processes=2)
+    assert sentences.noise([noisy(ONE, 0.0, 1.0), few]) == "too few repeats; a change below 2.4% could not be seen"
+    assert sentences.shown([]) is None

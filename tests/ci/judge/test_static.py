@@ -63,7 +63,26 @@ def test_kernels_are_compared_with_their_own_card_target_and_name() -> None:
         assert len(static.judge([base, head.model_copy(update=change)], Static())) == 1
 
 
+def test_a_loss_alone_does_not_block() -> None:
+    found = static.judge([one("base", 128), one("head", 200, occupancy=12.5)], Static())
+    assert [finding.severity for finding in found] == ["warn"]
+
+
 def test_the_policy_decides() -> None:
     policy = parse('[static]\nnew_spills = "ignore"\noccupancy_loss = "fail"').static
     found = static.judge([one("base", 128), one("head", 200, spill=64, occupancy=16.7)], policy)
     assert [(finding.code, finding.severity) for finding in found] == [("occupancy_loss", "fail")]
+
+
+def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
+    def pair(base: int | None, head: int | None) -> static.Pair:
+        sides = [
+            KernelFacts(target="sm_89", name="k", static_shared_bytes=16, dynamic_shared_bytes=known)
+            for known in (base, head)
+        ]
+        return static.Pair(*sides)
+
+    assert static.shared_before(pair(48, 96)) == 64
+    assert static.shared_before(pair(None, None)) == 16
+    assert static.shared_before(pair(None, 48)) is static.shared_before(pair(48, None)) is None
+    assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None

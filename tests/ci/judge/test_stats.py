@@ -81,6 +81,13 @@ def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
     assert missed <= 0.06
 
 
+def test_the_median_of_two_values_and_of_one_value_twice() -> None:
+    assert stats.median_of(np.array([1.0, 3.0])).change == 2.0
+    assert stats.median_of(np.array([1.0, 3.0])).error > 0
+    same = stats.median_of(np.full(9, 4.0))
+    assert (same.change, same.error, same.df) == (4.0, 0.0, 8)
+
+
 def test_processes_without_a_prior_are_a_t_test() -> None:
     changes = np.array([0.3, -0.1, 0.4, 0.2, 0.5])
     pooled = stats.pool(changes, np.full(5, 0.01), 1e-9, prior_df=0)
@@ -238,6 +245,18 @@ def test_the_bootstrap_agrees_with_drawing_every_round() -> None:
     assert drawn.base[0] < np.median(np.concatenate(base)) < drawn.base[1]
 
 
+def test_the_bootstrap_mirrors_and_ignores_the_order_of_processes() -> None:
+    rng = np.random.default_rng(12)
+    base = [rng.normal(100, 1, 50) for _ in range(4)]
+    head = [rng.normal(102, 1, 50) for _ in range(4)]
+    one = bootstrap(base, head, True, 0.95, 2000)
+    swapped = bootstrap(head, base, True, 0.95, 2000)
+    assert swapped.change == pytest.approx((-one.change[1], -one.change[0]))
+    assert (swapped.base, swapped.head) == (one.head, one.base)
+    turned = bootstrap(base[::-1], head[::-1], True, 0.95, 2000)
+    assert turned == one
+
+
 # ---- what a run could have shown -------------------------------------------------------------------------------------
 
 RUNS = 20_000
@@ -253,3 +272,10 @@ def test_what_would_be_seen_is_seen_as_often_as_that(df: int, alpha: float) -> N
     errors = 2.0 * np.sqrt(rng.chisquare(df, RUNS) / df)
     seen = np.mean(2 * special.stdtr(df, -np.abs(estimates) / errors) <= alpha)
     assert seen == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / RUNS))
+
+
+def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:
+    values = np.random.default_rng(6).normal(0, 1, 8)
+    spoilt = np.where(values == values.max(), 1e6, values)
+    with_it, without = stats.median_of(spoilt), stats.median_of(values)
+    assert (with_it.change, with_it.error, with_it.df) == (without.change, without.error, without.df)

@@ -259,6 +259,13 @@ def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
     assert (len(found(0.949 * floor_us)), found(0.951 * floor_us)) == (1, [])
 
 
+def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
+    case = Case(id="one", work=Work(flops=1.21e10, bytes=6e7))
+    sides = {"base": [np.array([150.0])], "head": [np.array([250.0])]}
+    found = validity.implausible(sides, (), case, Device(name="NVIDIA L4"))
+    assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
+
+
 @pytest.mark.parametrize(("size", "cached"), [(50.9e6, True), (51e6, False)])
 def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -> None:
     assert (floor(1.0, Work(bytes=size)) == []) == cached

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -122,6 +124,15 @@ def test_a_baseline_of_other_processes(name: str) -> None:
             assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
 
 
+def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
+    base, head = noise(np.random.default_rng(10))
+    unknown = judge(heads(head, device="NVIDIA H200"), POLICY, heads(base))
+    assert unknown.refused is None
+    assert "whether both were measured on one kind of device is not known" in unknown.reason
+    known = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device="NVIDIA L4"))
+    assert "one kind of device" not in known.reason
+
+
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
     base, head = noise(np.random.default_rng(11))
     verdict = judge(heads(head, id_="new"), POLICY, heads(base, id_="old"))
@@ -157,6 +168,15 @@ def test_where_the_medians_say_the_opposite() -> None:
     assert np.median(np.concatenate(head)) < np.median(np.concatenate(base)), "as a table of medians would say"
     (case,) = judge(paired_record(base, head), POLICY).cases
     assert (case.head_us > case.base_us) == (case.change_pct > 0)
+
+
+def test_against_a_baseline_they_are_the_levels() -> None:
+    rng = np.random.default_rng(3)
+    base, head = noise(rng, 0.08, spread=0.002)
+    (case,) = judge(paired_record(base, head), POLICY, heads(base), against="stored.json").cases
+    assert case.base_us == pytest.approx(100, rel=0.01)
+    assert case.head_us == pytest.approx(108, rel=0.01)
+    assert case.change_pct == pytest.approx(100 * math.expm1(math.log(case.head_us / case.base_us)), abs=1e-9)
 
 
 # ---- hard cases: what is not a difference ----------------------------------------------------------------------------
@@ -246,6 +266,18 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
         "process 1 is left out: the GPU was throttled (sw_power_cap), and its change is +40.0% off the others'",
+    ]
+
+
+def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
+    base, head = noise(np.random.default_rng(18))
+    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
+    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
+    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), POLICY))
+    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
+    assert [finding.message for finding in one.findings] == [
+        "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
+        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
     ]
 
 
@@ -363,15 +395,46 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
 SENTENCES = [
     (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.4% would have been seen"),
     (
+        0.02,
+        0.005,
+        5,
+        "1.9% slower, between 1.8% and 2.0%: certain, but below the 3% that blocks; "
+        "a change of 0.4% would have been seen",
+    ),
+    (
         -0.05,
         0.005,
         5,
         "5.1% faster, between 5.0% and 5.1%: certain, but below the 10% that counts as an improvement; "
         "a change of 0.4% would have been seen",
     ),
+    (
+        0.005,
+        0.002,
+        5,
+        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.20% would have been seen",
+    ),
+    (
+        0.0,
+        0.005,
+        5,
+        "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.4% would have been seen",
+    ),
     (0.0, 0.005, 3, "no change: within ±1%, between 0.1% faster and 0.2% slower"),
-    (0.05, 0.03, 2, "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats"),
+    (
+        0.05,
+        0.03,
+        2,
+        "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats",
+    ),
     (0.0, 0.2, 5, "cannot tell: between 5.5% faster and 0.1% slower; a change below 12.4% could not be seen"),
+    (
+        0.03,
+        0.1,
+        5,
+        "cannot tell: likely between 0.1% and 3.1% slower, but not certain in 5 processes; "
+        "a change below 7.4% could not be seen",
+    ),
 ]
 """True change, spread of single times, processes."""
 
@@ -380,6 +443,16 @@ SENTENCES = [
 def test_an_engineer_reads_it_rightly(change: float, spread: float, processes: int, sentence: str) -> None:
     base, head = noise(np.random.default_rng(32), change, processes=processes, spread=spread)
     assert judged(base, head).sentence == sentence
+
+
+def test_what_is_wild_is_still_a_number() -> None:
+    rng = np.random.default_rng(34)
+    base, head = ([np.exp(rng.uniform(-6, 22, 20)) for _ in range(2)] for _ in range(2))
+    one = judged(base, head)
+    assert one.verdict is Outcome.INCONCLUSIVE
+    json.dumps(
+        [one.change_pct, one.interval_pct, one.minimum_detectable_pct, one.per_process[0].high_pct], allow_nan=False
+    )
 
 
 # ---- properties ------------------------------------------------------------------------------------------------------
