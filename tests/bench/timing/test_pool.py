@@ -299,6 +299,21 @@ def test_whole_sets_fill_the_cache_as_far_as_memory_allows(set_bytes: int, cache
 # Memory that two processes see
 
 
+def test_a_tensor_takes_the_bytes_from_its_first_element_to_its_last() -> None:
+    assert pool.footprint(torch.empty(3, 5, dtype=torch.float16).T) == 30
+    assert pool.footprint(torch.empty(1).expand(7, 9)) == 4
+    assert pool.footprint(torch.empty(4, 10)[:, 2:5]) == 4 * 33
+    assert (pool.footprint(torch.empty(0, 8)), pool.footprint(torch.tensor(1.0))) == (0, 4)
+
+
+def test_places_lie_one_after_the_other_and_are_aligned() -> None:
+    layout = Layout()
+    one, other = layout.place(torch.empty(3), count=2), layout.place(torch.empty(5, dtype=torch.int8), 3, 4)
+    assert (one.offset, one.step, one.bytes) == (0, ALIGNMENT, 12)
+    assert (other.offset, other.step, other.bytes) == (2 * ALIGNMENT, 3, 5)
+    assert layout.bytes == 3 * ALIGNMENT
+
+
 def test_both_ends_see_the_same_tensors() -> None:
     layout = Layout()
     place = layout.place(torch.empty(2, 3), count=4)
@@ -324,3 +339,21 @@ def test_a_file_in_memory_is_never_cut() -> None:
         pool.create("cpu", 8192, fd, shared=True)
         pool.create("cpu", 4096, fd, shared=True)
         assert os.fstat(fd).st_size == 8192
+
+
+def test_the_sizes_of_pools() -> None:
+    """Numbers of both formulas at their bounds."""
+    assert pool.grain([64, 96]) == 8
+    assert pool.grain([]) == 1
+    assert pool.pool_size(10, [1 << 20], 100 << 20, 1 << 30) == PoolSize(110, 10, 1)
+    assert pool.pool_size(10, [1 << 20], 0, 1 << 30) == PoolSize(74, 10, 1)
+    assert pool.pool_size(10, [1 << 30], 0, 1 << 30) == PoolSize(30, 10, 1)
+    assert pool.pool_size(10, [256], 1 << 20, 25) == PoolSize(25, 10, 1)
+    assert pool.pool_size(1, [4], 1 << 30, 1 << 40) == PoolSize(1024, 1, 64)
+    assert pool.separate(3, 10, [96]) == PoolSize(42, 10, 16)
+    assert [PoolSize(99, 10, grain).apart for grain in (1, 4, 5, 16)] == [10, 3, 2, 1], "windows that share nothing"
+    assert pool.set_count(1 << 20, 100 << 20, 1 << 40) == 102
+    assert pool.set_count(1 << 20, 0, 1 << 40) == 64
+    assert pool.set_count(0, 0, 1 << 40) == pool.MANY
+    assert pool.set_count(1 << 20, 100 << 20, 5 << 20) == 5
+    assert pool.set_count(1 << 20, 100 << 20, 0) == 2

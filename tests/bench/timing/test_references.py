@@ -16,7 +16,7 @@ import torch
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.timing import pool, references
 from kernelgate.bench.timing.device import DeviceComparison
-from kernelgate.bench.timing.references import CallError, Way
+from kernelgate.bench.timing.references import CallError, CallTally, Way
 from tests.bench.timing import verified
 from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
 
@@ -258,6 +258,19 @@ def test_where_rows_have_references_the_others_are_not_looked_at(
 
 
 # Sums
+
+
+def test_a_tally_counts_and_keeps_the_largest_error() -> None:
+    tally = CallTally(made=9, repeated=4)
+    for error in (CallError(False, 0.25, 0.1), CallError(True, 2.0, 0.3)):
+        tally.add(error)
+    calls = tally.calls()
+    assert (calls.made, calls.compared, calls.failed, calls.repeated) == (9, 2, 1, 4)
+    assert tally.errors().maximum == 2.0
+    assert tally.errors().mean == pytest.approx(0.2)
+    tally.add(CallError(True, None))
+    assert tally.errors().maximum is None
+    assert tally.errors().mean == pytest.approx(0.2)
 
 
 def test_a_small_case_is_not_judged_by_what_one_call_of_the_oracle_takes(tmp_path: Path) -> None:

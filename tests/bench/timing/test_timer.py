@@ -45,6 +45,12 @@ def test_the_cpu_clock_runs_calls_in_order_and_what_is_around_them_untimed() -> 
     assert timer.CpuTimer().capture([lambda: None]) is None
 
 
+def test_the_cpu_clock_says_when_intervals_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timer, "_perf_counter_ns", iter([5_000, 8_000, 20_000, 20_500]).__next__)
+    measured = timer.CpuTimer().measure([Interval(()), Interval(())])
+    assert measured == TimedIntervals((3.0, 0.5), (5_000, 20_000), held=True)
+
+
 def test_a_clock_that_is_replaced_later_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As by a package that is loaded after this module."""
     monkeypatch.setattr(timer.time, "perf_counter_ns", lambda: 0)
@@ -134,3 +140,19 @@ def test_a_hold_that_was_too_short_is_doubled(gpu: SimulatedGpu) -> None:
 def test_one_interval_that_was_queued_too_late_is_enough(gpu: SimulatedGpu) -> None:
     intervals = [Interval((gpu.call(6_000, 9_000),)), Interval((gpu.call(10, 10),))]
     assert holds_us(gpu, intervals, 2) == ([5_000, 2 * 6_000], [False, True])
+
+
+@pytest.mark.parametrize(
+    ("queued_us", "times_us", "expected"),
+    [
+        ((10, 30, 60), (5, 5, 5), 50),
+        ((40, 41), (100, 5), 40),
+        ((10, 120), (100, 5), 20),
+        ((), (), 0),
+    ],
+    ids=["the last", "the first", "what the device works off", "nothing"],
+)
+def test_the_head_start_is_that_of_the_interval_that_needs_most(
+    queued_us: tuple[float, ...], times_us: tuple[float, ...], expected: float
+) -> None:
+    assert timer.head_start(queued_us, times_us) == expected
