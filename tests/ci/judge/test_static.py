@@ -74,6 +74,18 @@ def test_the_policy_decides() -> None:
     assert [(finding.code, finding.severity) for finding in found] == [("occupancy_loss", "fail")]
 
 
+def test_text_shows_what_changed() -> None:
+    text = static.to_text([one("base", 128), one("head", 200, spill=64, occupancy=16.7)])
+    assert text.splitlines() == [
+        "attention for sm_89",
+        "  registers per thread: 128 → 200",
+        "  spilled bytes: 0 → 64",
+        "  occupancy on the L4: 25 → 16.7%, limited by registers",
+        "  instructions: total 100, STL 0 → 16",
+    ]
+    assert static.to_text([]) == "no device code"
+
+
 def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
     def pair(base: int | None, head: int | None) -> static.Pair:
         sides = [
@@ -86,3 +98,8 @@ def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
     assert static.shared_before(pair(None, None)) == 16
     assert static.shared_before(pair(None, 48)) is static.shared_before(pair(48, None)) is None
     assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None
+
+
+def test_text_says_why_an_occupancy_is_not_known() -> None:
+    unknown = Build(side="head", kernels=(KernelFacts(target="sm_89", name="k", registers=32),))
+    assert "  occupancy: unknown, because the library does not record its launches (see " in static.to_text([unknown])
