@@ -21,6 +21,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import supervise
+from tests.forked_reader import read_cards_in_forks
 from tests.test_architecture import CROSSING, MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
@@ -269,3 +270,9 @@ def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any
     operators = operands.load(kernel_library)
     register_fake(kernel_library.manifest.namespace)
     return operators
+
+
+@pytest.fixture
+def cards_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where a card hangs, or a variable of the environment is its own."""
+    read_cards_in_forks(monkeypatch)

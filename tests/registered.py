@@ -19,12 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts
+from tests.forked_reader import read_cards_in_forks
 
 ROOT = Path(__file__).parent.parent
 WORDS = b"the words that the interpreter runs".ljust(2048)
@@ -153,4 +155,6 @@ def facts(path: Path) -> CardFacts:
 
 @cache
 def _facts(path: Path, _: bytes) -> CardFacts:
-    return cards.read(path.parent).without_mistakes()[path.stem]
+    with pytest.MonkeyPatch.context() as patch:
+        read_cards_in_forks(patch)
+        return cards.read(path.parent).without_mistakes()[path.stem]

@@ -6,10 +6,10 @@ import pytest
 
 from kernelgate.ci.github import assemble
 from tests.attacks.honest import PullRequestRuns, judged_once
-from tests.ci.conftest import desk, github
+from tests.ci.conftest import desk, github, quick_cards
 from tests.ci.desk import Desk
 
-__all__ = ["desk", "github"]
+__all__ = ["desk", "github", "quick_cards"]
 
 
 @pytest.fixture

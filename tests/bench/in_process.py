@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from kernelgate.bench.system import worker
 from kernelgate.bench.system.worker import Doing, Leader, WorkerProcess
+from tests.forked_reader import read_cards_in_forks
 
 
 class ThreadWorker(WorkerProcess):
@@ -90,6 +91,7 @@ def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
 
     for leader in (worker, card_check):
         patch.setattr(leader, "WorkerProcess", ThreadWorker)
+    read_cards_in_forks(patch)
     patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 16))  # a large pool takes long to draw
     patch.setattr(pool, "MANY", 64)
     patch.setattr(verifier, "MAX_SLOTS", 64)

@@ -12,7 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.measure import run as verbs
@@ -88,17 +88,6 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
     assert (first.status, first.reason) == ("skipped", "compute-sanitizer is missing")
     assert second.status == "passed"
     assert sanitize.exit_code([first, second]) == 3
-
-
-def test_without_a_gpu_every_card_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> tuple[int, int]:
-        raise NoDeviceError("this machine has no NVIDIA GPU")
-
-    monkeypatch.setattr(measuring, "only_gpu", none)
-    done = measuring.sanitize(about("attention", "other"), SanitizerOptions())
-    assert [(check.card, check.status, check.reason) for check in done] == [
-        (name, "skipped", "this machine has no NVIDIA GPU") for name in ("attention", "other")
-    ]
 
 
 def test_a_named_case_is_of_its_card_alone(asked: list[Any]) -> None:

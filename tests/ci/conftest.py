@@ -14,6 +14,11 @@ from tests.ci.report_examples import HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
 
 
+@pytest.fixture(autouse=True)
+def quick_cards(cards_in_forks: None) -> None:
+    """Most of what is tested here asks the cards of a checkout first."""
+
+
 @pytest.fixture
 def github() -> Iterator[FakeGitHub]:
     with FakeGitHub() as fake:

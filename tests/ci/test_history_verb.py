@@ -20,7 +20,7 @@ from kernelgate.ci.history import database
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed
-from tests.ci.history.entries import H200, a_record
+from tests.ci.history.entries import a_record
 from tests.ci.lab import session_events
 
 ROOT = Path(__file__).parent.parent.parent
@@ -99,12 +99,6 @@ def test_an_index_of_another_version_is_made_again_where_it_is_needed(
     assert "one on NVIDIA H200" in run(capsys, "show")[1]
 
 
-def test_looking_begins_no_history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "show")
-    assert (code, (checkout / ".kernelgate").exists()) == (3, False)
-    assert "there is no history at" in err
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -133,15 +127,6 @@ def test_without_the_extra_one_sentence_names_it(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "which is not installed: pip install 'kernelgate[history]'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_the_environment_names_the_store(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("KERNELGATE_HISTORY_STORE", "elsewhere")
-    assert run(capsys, "add", measured(checkout / "a.json"))[0] == 0
-    assert (checkout / "elsewhere" / "index.sqlite").exists()
-    assert str(H200.device.name) in run(capsys, "show")[1]
 
 
 def test_a_rebuild_shows_the_sessions_of_the_checkout_and_adds_none(

@@ -12,12 +12,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Line
-from kernelgate.ci.explain.analyze import roofline_of
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.completeness import Completeness, against_plan
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy import policy
-from kernelgate.ci.report import why
 from tests.ci.records import remembered
 
 ROOT = Path(__file__).parent.parent.parent
@@ -141,16 +139,6 @@ def test_other_kernels_that_do_5_percent_more_work_are_slower(name: str, case: s
     assert least < found.interval_pct[0] < found.interval_pct[1] < most
 
 
-def test_the_roofline_of_an_int8_kernel_is_that_of_int8() -> None:
-    """137.4 billion operations in 225 µs, of 8192 a clock on 132 multiprocessors at 1743 MHz."""
-    measured = kept("cards/int8_same")
-    [both] = why.both_sides(measured)
-    roof = roofline_of(both.head)
-    assert roof.achieved_flops == pytest.approx(610e12, rel=0.01)
-    assert roof.peak_flops == pytest.approx(1885e12, rel=0.01)
-    assert (roof.roof, roof.percent_of_roof) == ("tensor", pytest.approx(32.4, abs=0.5))
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # With a verifier and a witness: tests/data/timing
 # ----------------------------------------------------------------------------------------------------------------------
@@ -213,13 +201,6 @@ def test_a_planted_slow_down_is_seen_in_every_case_whatever_the_power_limit(name
     assert not [case.id for case in verdict.cases if case.disqualifying]
 
 
-@pytest.mark.parametrize("name", ["pull_request_suite", "all_cases", "all_cases_slower"])
-def test_on_a_healthy_gpu_the_ratio_depends_on_nothing(name: str) -> None:
-    codes = {finding.code for case in alone(f"timing/{name}").cases for finding in case.findings}
-    assert codes & {"throttled", "throttled_briefly"}
-    assert not codes & {"carry_over", "clock_dependent", "clock_by_side"}
-
-
 @pytest.mark.parametrize(("name", "cases"), [("pull_request_suite", 11), ("all_cases", 27)])
 def test_a_base_that_is_slower_after_the_head_is_seen(name: str, cases: int) -> None:
     """As if the head left the GPU hot: every sample right after it takes 3% more time, of either side."""
@@ -234,27 +215,12 @@ def burdened(done: RunRecord, factor: float) -> RunRecord:
     return changed(done, ("paired",), lambda side, at, one: factor if one.previous[side][at] == "head" else 1.0)
 
 
-def test_only_what_was_undecided_was_timed_again() -> None:
-    """The third process holds a few cases, in an order of its own."""
-    counts = [len(one.timings) for one in timed("all_cases").processes if one.role == "paired"]
-    assert counts == [27, 27, 3]
-
-
 def test_a_small_loss_in_every_case_is_certain_without_a_history_and_blocks_together() -> None:
     verdict = alone("timing/all_cases_slower")
     assert {(case.verdict, case.processes) for case in verdict.cases} == {(Outcome.SLOWER, 4)}
     (together,) = verdict.means
     assert (together.status, exit_code(verdict)) == (Status.REGRESSED, 1)
     assert together.sentence == "1.37% slower over 27 cases [1.34, 1.40], past the 1% that blocks"
-
-
-def test_every_sample_says_where_when_and_after_what_it_was_taken() -> None:
-    for one in timed("pull_request_suite").processes:
-        for timing in one.timings if one.role == "paired" else ():
-            lengths = {side: len(samples) for side, samples in timing.samples_us.items()}
-            for known in (timing.positions, timing.previous, timing.started_us, timing.sm_mhz):
-                assert {side: len(values) for side, values in known.items()} == lengths
-            assert all(1000 < clock < 2000 for clock in timing.sm_mhz["head"])
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.95])

@@ -30,13 +30,6 @@ def test_github_reads_each(language: Language) -> None:
     assert [one for errors in found for one in errors] == []
 
 
-def test_github_refuses_a_call_with_another_input(language: Language) -> None:
-    """The parser does, where it is given the workflow that is called."""
-    caller = WORKFLOWS["measure-pull-request"]
-    [error] = language.workflow_errors(caller.path, caller.text.replace("base-digest:", "bse-digest:"), CALLED)
-    assert "bse-digest is not defined in the referenced workflow" in error
-
-
 Check = Callable[[Workflow], Iterator[str]]
 CHECKS: dict[str, Check] = {
     "secrets": faults.secrets,
@@ -188,16 +181,6 @@ def test_a_search_is_started_by_a_comment_or_a_dispatch_alone(name: str, languag
     assert "if" not in jobs["search"], "so it is skipped with it"
 
 
-def test_a_base_that_cannot_be_built_fails_nobody() -> None:
-    """A head without a comparison is still measured; a head that cannot be built is its author's fault."""
-    built = {
-        step["name"]: step["run"].split()
-        for _, step in steps(WORKFLOWS["build"])
-        if "kernelgate build" in step.get("run", "")
-    }
-    assert {name: "--as-base" in words for name, words in built.items()} == {"build base": True, "build head": False}
-
-
 def test_measuring_code_is_the_called_workflows_own() -> None:
     """What a called workflow checks out first is its own commit, which the caller does not choose."""
     for name in set(WORKFLOWS) - {"check", "nightly", "docs"}:
@@ -305,9 +288,3 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads() -> None:
     given = set(re.findall(rf"KERNELGATE_(?:{verbs})_[A-Z_]+", text))
     assert given
     assert given - variables_of_the_verbs() == set()
-
-
-def test_what_stands_in_for_a_gpu_takes_what_the_real_thing_does() -> None:
-    """Else no workflow with a GPU could be executed."""
-    done = tool("python", "tests/workflows/gpu.py", "doctor", "--help")
-    assert done.returncode == 0, done.stderr

@@ -7,9 +7,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import orphans, supervise
+from kernelgate.bench.system import orphans
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
 from tests.processes import alive
@@ -64,20 +63,6 @@ def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:
     assert files == {name: (tree / name).read_bytes() for name in files}
     shutil.rmtree(held)  # an entry of an earlier kernelgate
     assert library.sources_in(compiled(tree)).is_dir()
-
-
-def test_max_jobs_compilers_run_at_a_time(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAX_JOBS", "3")
-    seen: list[list[str]] = []
-    run = supervise.run
-
-    def watched(command: Sequence[str | Path], **how: Any) -> int:
-        seen.append([str(word) for word in command])
-        return run(command, **how)
-
-    monkeypatch.setattr(supervise, "run", watched)
-    compiled(tree)
-    assert seen[0][1:] == ["-j", "3"]
 
 
 def test_equal_sources_are_compiled_once(tree: Path, no_compiling: Callable[[], None]) -> None:
@@ -150,22 +135,6 @@ def test_a_cache_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch:
         compiled(tree)
     with pytest.raises(KernelgateError, match=r"the cache cannot be written: .*; set KERNELGATE_CACHE"):
         build.with_card(built, card)
-
-
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
-        ({}, "/home/someone/.cache/kernelgate"),
-        ({"XDG_CACHE_HOME": "/x"}, "/x/kernelgate"),
-        ({"XDG_CACHE_HOME": "/x", build_cache.CACHE_VARIABLE: "/y"}, "/y"),
-    ],
-)
-def test_cache_folder(variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (build_cache.CACHE_VARIABLE, "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/someone", **variables}.items():
-        monkeypatch.setenv(name, value)
-    assert build_cache.cache_folder() == Path(expected)
 
 
 def test_a_failed_compile_shows_the_first_error(tree: Path, cache: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -99,17 +99,3 @@ NAME = "fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>"
 def test_which_kernel_a_text_means(text: str, names: bool) -> None:
     found = launches.of_kernel([LaunchFacts(text, 0, 7, 0)], NAME, "sm_90")
     assert (found is not None) == names
-
-
-def test_of_several_records_the_closest_counts() -> None:
-    every, target, instance = (
-        LaunchFacts("attention", 0, 1, 0),
-        LaunchFacts("attention", 90, 2, 0),
-        LaunchFacts("attention<Sm90, 1, false>", 0, 3, 0),
-    )
-    assert launches.of_kernel([every, target, instance], NAME, "sm_90") == instance
-    assert launches.of_kernel([target, every], NAME, "sm_90") == target
-    assert launches.of_kernel([target, every], NAME, "sm_89") == every
-    assert launches.of_kernel([target], NAME, "sm_89") is None
-    more = LaunchFacts("attention", 90, 4, 0)
-    assert launches.of_kernel([more, target], NAME, "sm_90") == more

@@ -128,12 +128,6 @@ def test_past_its_time_the_search_ends_and_says_how_far_it_came(monkeypatch: pyt
     assert [case.id for case in found.cases] == OWN
 
 
-def test_loading_torch_is_no_time_of_the_cases_and_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = chosen(monkeypatch, library(*KERNELS), [], patience_s=0.0, ready=False)
-    assert (found.unknown or "").endswith(f"the process did not answer for {reach.STARTING_S:g} s and was killed")
-    assert [case.id for case in found.cases] == OWN
-
-
 def test_without_facts_of_this_gpu_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = "which kernels these cases launch is not known: "
     found, _ = chosen(monkeypatch, library(facts_missing="cuobjdump is missing"), [])

@@ -285,10 +285,3 @@ def test_a_record_holds_so_many_findings_and_counts_all(tools: Tools) -> None:
     tools.do(racecheck=all_done(f"cat {many}; exit 7"))
     done = tools.check()
     assert (done.failed, len(done.findings)) == (79, sanitize.MAX_FINDINGS)
-
-
-def test_a_card_without_cases_for_a_gpu_is_skipped(tools: Tools) -> None:
-    tools.do()
-    card = faulty.card().model_copy(update={"sanitize": (), "suites": {"pr": (), "cpu": ()}})
-    done = sanitize.check(card, tools.alone, GPU, replace(ASKED, cases=()))
-    assert (done.status, done.reason) == ("skipped", "the card attention has no cases for a GPU")

@@ -22,7 +22,6 @@ from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.worker import child_environment, worker_pool
-from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -141,24 +140,6 @@ def test_what_there_is_no_time_for_is_counted(
     assert re.fullmatch(r"the 30 s of the time limit were over before the last \d+, the least risky", done.reason or "")
     assert done.reason
     assert done.reason in capsys.readouterr().err
-
-
-def test_which_limit_holds() -> None:
-    of_gpu, given = fuzz.FuzzLimits(None, 30.0), fuzz.FuzzLimits(5.0, 30.0)
-    assert (of_gpu.of("cuda"), of_gpu.of("cpu"), given.of("cuda"), given.of("cpu")) == (30.0, None, 5.0, 5.0)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--corpus", "x"], "--corpus goes with --hours"),
-        (["--hours", "1", "--case", "edge_s1"], "--hours goes without a base, --case"),
-        (["--hours", "0"], "0"),
-    ],
-)
-def test_bad_words(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["fuzz", *words]) == 64
-    assert says in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.explain import metrics, ncu_reader, nsight
+from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.explain.nsight import Options, ProfilingJob, ProfilingResult
 from kernelgate.bench.kernel import watched_call
@@ -141,16 +141,6 @@ def test_which_kernels_are_meant(
     assert [word for word in words if word.startswith("regex:")] == ([f"regex:{pattern}"] if pattern else [])
 
 
-def test_of_several_kernels_in_a_call_the_longest_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
-) -> None:
-    fake_ncu(tmp_path, monkeypatch, WORKS)
-    (one,) = ncu_reader.read(REPORTS / "dram.ncu-rep")
-    several = [replace(one, figures={"duration_us": length, "grid": length}) for length in (2.0, 9.0, 3.0)]
-    monkeypatch.setattr(ncu_reader, "read", lambda _: several)
-    assert [done.metrics["grid"] for done in profile(sides, options).profiles] == [9.0, 9.0]
-
-
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -187,17 +177,6 @@ def test_without_ncu_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch, sides:
     done = profile(sides, options)
     assert done.profiles == ()
     assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in done.failures[0]
-
-
-def test_counters_are_those_of_the_gpu() -> None:
-    l4, hopper = metrics.quick_counters((8, 9)), metrics.quick_counters((9, 0))
-    assert "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_elapsed" in l4
-    assert "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed" in hopper
-    assert "sm__ops_path_tensor_src_fp16_dst_fp32.sum" in l4
-    assert "sm__ops_path_tensor_src_fp16.sum" in hopper
-    assert metrics.stall_counter("gmma") in hopper
-    assert metrics.stall_counter("gmma") not in l4  # nor known there: ncu would refuse
-    assert len(l4) == len(hopper) == len(set(hopper))
 
 
 def launch(name: str, duration_us: float) -> ProfiledKernel:

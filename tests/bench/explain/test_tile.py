@@ -12,18 +12,8 @@ from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.measure import run as verbs
 from kernelgate.ci.commands import cli
-from tests import registered
 
 ROOT = Path(__file__).parents[3]
-PLAIN = """
-cases = [dict(M=4, dtype="fp32")]
-def inputs(self, case, draw):
-    return dict(x=draw(case.M))
-def call(self, ops, case, out, x):
-    ops.copy(x, out)
-def oracle(self, case, x):
-    return x
-"""
 
 
 def explain(words: str, stages: int = 2, name: str = "l4") -> str:
@@ -49,27 +39,6 @@ def test_bytes_need_no_card(tmp_path: Path, words: str, size: int) -> None:
 def test_tiles_that_cannot_be_compiled(words: str) -> None:
     with pytest.raises(UsageError, match="--tile"):
         explain(words)
-
-
-def test_a_card_that_knows_no_tiles_says_what_to_do(tmp_path: Path) -> None:
-    registered.write_card(tmp_path / ".ci" / "kernels", "plain", PLAIN)
-    with pytest.raises(UsageError, match=r"--tile 128x64: the card does not say what a tile takes: add tile\(\), or"):
-        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
-
-
-def test_which_card_is_asked(tmp_path: Path) -> None:
-    folder = tmp_path / ".ci" / "kernels"
-    with pytest.raises(UsageError, match="there is no card ; there are none"):
-        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
-    for name, registers in (("one", 10), ("two", 20)):
-        tiles = "def tile(self, rows, columns, stages, warps):\n"
-        tiles += f"    return dict(shared_bytes=rows * columns * stages, threads=32 * warps, registers={registers})\n"
-        registered.write_card(folder, name, PLAIN + tiles)
-    with pytest.raises(UsageError, match="there are several cards: name one with --card: one, two"):
-        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
-    with pytest.raises(UsageError, match="there is no card three; there are one, two"):
-        verbs.block_needs(tmp_path, "three", "128x64", 2, 4)
-    assert verbs.block_needs(tmp_path, "two", "128x64", 2, 4) == BlockNeeds("128x64, 2 stages", 16384, 128, 20)
 
 
 def test_the_calculator_as_a_verb(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.kernel import operands
 from tests.miniature import SCALE_CARD, commit, git, repository
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 PYBIND = """\
 #include <pybind11/pybind11.h>
 
@@ -27,7 +29,9 @@ static void scale(uintptr_t out, uintptr_t x, double factor, long count) {
 PYBIND11_MODULE(their_own_name, m) { m.def("scale", &scale); }
 """
 BY_ADDRESS = "ops.scale(out.data_ptr(), x.data_ptr(), factor, x.numel())"
-PYBIND_CARD = SCALE_CARD.replace("ops.scale(out, x, factor)", BY_ADDRESS)
+PYBIND_CARD = SCALE_CARD.replace("ops.scale(out, x, factor)", BY_ADDRESS).replace(
+    '"csrc/scale*"', '"csrc/scale*", flags=["-O0"]'
+)
 SETUP = 'from setuptools import setup\nsetup(name="theirs", version="1", packages=["theirs"])\n'
 PACKAGE = "def scale(out, x, factor):\n    out.copy_(factor * x)\n"
 PROJECT = {"setup.py": SETUP, "theirs/__init__.py": PACKAGE, "docs/a": "a"}
@@ -49,29 +53,23 @@ def scaled(ops: object) -> float:
     return float(out.sum())
 
 
-def test_both_sides_of_a_module_of_one_name_share_a_process(tmp_path: Path) -> None:
+def test_both_sides_of_a_module_of_one_name_share_a_process_unless_pybind11_knows_types_of_both(tmp_path: Path) -> None:
+    typed = PYBIND.replace("{ m.def", '{ pybind11::class_<Plan>(m, "Plan"); m.def').replace(
+        "static void", "struct Plan {};\nstatic void"
+    )
     repo = repository(tmp_path / "repo", {"csrc/scale.cpp": PYBIND})
-    commit(repo, {"csrc/scale.cpp": PYBIND.replace("= factor", "= 10 * factor")})
+    commit(repo, {"csrc/scale.cpp": typed.replace("= factor", "= 10 * factor")})
     how = cards(tmp_path, PYBIND_CARD)
     base, head = (commits.build_commit(repo, ref, how).built["scale"] for ref in ("HEAD~1", "HEAD"))
     assert (head.manifest.binding, head.manifest.namespace) == ("pybind", "their_own_name")
     assert head.manifest.torch is not None, "what is bound so is of one torch"
     assert Sides(base, head).clash is None
+    other = replace(head, manifest=head.manifest.model_copy(update={"key": "0" * 32, "sha256": "0" * 64}))
+    assert Sides(head, other).clash == "both tell pybind11 of C++ types, of which it knows each once in a process"
     assert [scaled(operands.load(library)) for library in (base, head, base)] == [6.0, 60.0, 6.0]
     assert "their_own_name" not in sys.modules
     with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales; it has scale"):
-        commits.build_commit(repo, "HEAD", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
-
-
-def test_types_that_pybind11_knows_once_in_a_process_keep_the_sides_apart(tmp_path: Path) -> None:
-    how = cards(tmp_path, PYBIND_CARD)
-    typed = PYBIND.replace("{ m.def", '{ pybind11::class_<Plan>(m, "Plan"); m.def').replace(
-        "static void", "struct Plan {};\nstatic void"
-    )
-    repo = repository(tmp_path / "repo", {"csrc/scale.cpp": typed})
-    base = commits.build_commit(repo, "HEAD", how).built["scale"]
-    other = replace(base, manifest=base.manifest.model_copy(update={"key": "0" * 32, "sha256": "0" * 64}))
-    assert Sides(base, other).clash == "both tell pybind11 of C++ types, of which it knows each once in a process"
+        commits.build_commit(repo, "HEAD~1", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
 from tests.processes import alive
 
-pytestmark = pytest.mark.usefixtures("no_gpu")
+pytestmark = pytest.mark.usefixtures("no_gpu", "cards_in_forks")
 
 TWICE = SCALE.replace("scale", "twice").replace("factor *", "2 * factor *")
 TWICE_CARD = SCALE_CARD.replace("scale", "twice")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.kernel.commit import Compared, Source
 from tests import registered
+
+pytestmark = pytest.mark.usefixtures("cards_in_forks")
 
 BODY = """
 cases = [dict(M=4, dtype="fp16")]
@@ -91,11 +95,3 @@ def test_a_base_whose_call_does_not_fit_is_left_out(tmp_path: Path) -> None:
     assert (found.sides.base, found.source, codes(found)) == (None, "default branch", ["head_alone"])
     assert found.card.file.parent.name == "default"
     assert found.sides.why_alone == "the base's call() takes bias, which the card does not give"
-
-
-def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
-    sides = Sides(None, library(tmp_path / "head", BODY), "the base commit does not compile")
-    (found,) = commit.judged(default_branch(tmp_path), {"kind": sides}, "default branch")
-    assert [(note.code, note.card, note.text) for note in found.notes] == [
-        ("head_alone", "kind", "the base commit does not compile")
-    ]

@@ -130,9 +130,3 @@ def test_nvbenchs_means_and_samples_are_read(tmp_path: Path) -> None:
     (tmp_path / "0.bin").unlink()
     with pytest.raises(ValueError, match="not as nvbench writes it"):
         command_pair.times_of(nvbench(tmp_path, samples=False) | {"benchmarks": [{"name": "copy"}]}, 1.0, tmp_path)
-
-
-def test_json_is_found_among_what_else_a_program_prints() -> None:
-    assert command_pair.printed_json('load {x}\n{"a": 1}\nepoch {2}\n{"a": {\n "b": 2}}\nbye') == {"a": {"b": 2}}
-    assert command_pair.printed_json("nothing here\n{broken") is None
-    assert command_pair.printed_json('{"a": {\n  "b": 1\n  }\n}') == {"a": {"b": 1}}

@@ -65,14 +65,6 @@ def test_the_version_of_ptx_changes_no_machine_code(target: str, tmp_path: Path)
     assert made[0] == made[1]
 
 
-def test_the_numbers_of_the_source() -> None:
-    source = SOURCE.read_text(encoding="utf-8")
-    assert f"sizeof(Result) == {device.RESULT_BYTES} " in source
-    assert f"kThreads = {device._THREADS};" in source
-    assert f"kChunk = {device._ELEMENTS};" in source
-    assert f"kMaxWaitNs = {round(device.MAX_WAIT_US)}000;" in source.replace("'", "")
-
-
 def test_results_are_read() -> None:
     first = struct.pack("<ffQddQQQ", 1.5, 0.25, 3, 12.0, -4.0, 2**33, 1, 9)
     second = struct.pack("<ffQddQQQ", math.inf, 0.0, 0, 0.0, 0.0, 2**64 - 1, 4, 4)

@@ -124,11 +124,3 @@ def test_what_was_measured_together_counts_no_more_once_processes_take_turns() -
     bench = FakeBench(slower(9, 4, pct=5.0), apart=True)
     found, search, _ = searched(bench)
     assert (search.spread_pct, found.culprits) == (rounds.APART_PCT, (bench.shas[4],))
-
-
-@pytest.mark.parametrize(
-    ("pct", "interval", "said"),
-    [(1.005, (0.985, 1.025), "1.00% slower (0.98 to 1.02%)"), (-18.1, (-18.2, -18.0), "18% faster (18 to 18%)")],
-)
-def test_a_change_in_words(pct: float, interval: tuple[float, float], said: str) -> None:
-    assert answers.change(pct, interval) == said

@@ -48,12 +48,6 @@ def test_everything_else_becomes_code(hostile: str, shown: str) -> None:
     assert escape.prose(hostile) == shown
 
 
-def test_spaces_at_the_ends_join_the_pieces_of_a_line() -> None:
-    assert escape.prose(" by ") == " by "
-    assert escape.prose("") == ""
-    assert escape.prose(" ") == " "
-
-
 def test_long_text_is_cut_and_says_so() -> None:
     assert escape.visible("x" * 700) == "x" * 599 + "…"
     assert escape.code("x" * 50, most=10) == "`xxxxxxxxx…`"

@@ -58,18 +58,6 @@ def test_an_axis_that_is_1_and_0_in_an_old_record_is_on_or_off() -> None:
     assert formatting.flags([{"a": True, "b": 2.0, "c": "1"}]) == {"a"}
 
 
-def test_a_cases_own_label_comes_before_its_axes() -> None:
-    axes: Axes = {"M": 64}
-    cases = [
-        Case(id="a", axes=axes, label="short rows"),
-        Case(id="b", axes={"M": 65}, label=" \n "),
-        Case(id="c", axes={"M": 66}, label="x" * 500),
-    ]
-    named = {key.id: name for key, name in formatting.names(cases).items()}
-    assert (named["a"], named["b"]) == ("short rows", "M=65")
-    assert len(str(named["c"])) == formatting.MAX_LABEL
-
-
 def test_two_cases_with_one_label_keep_their_ids() -> None:
     axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
     cases = [Case(id="a", axes=axes), Case(id="b", axes=axes), Case(id="c", axes=axes | {"S": 64})]
@@ -92,11 +80,6 @@ def test_cases_of_several_cards_are_named_with_the_card() -> None:
     assert formatting.names([cases[0], cases[3]], cards)[cases[0].key] == "Attention, S=512 B=32 H=8 fp16"
     assert formatting.names(cases[:1], cards)[cases[0].key] == "Attention, S=512 B=32 H=8 fp16"
     assert formatting.names(cases[:1], cards[:1]) == {CaseKey("forward", "a"): "S=512 B=32 H=8 fp16"}
-
-
-def test_the_reference_is_called_as_its_cards_call_it() -> None:
-    ours, plain = Card(name="a", reference="cuBLAS"), Card(name="b")
-    assert [formatting.reference(cards) for cards in ((), (ours,), (ours, plain))] == ["PyTorch", "cuBLAS", "reference"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Column, Mark, Report, Table
+from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.validity import Finding
@@ -207,15 +207,6 @@ def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, limit: int
     assert text.count("<details>") == text.count("</details>")
 
 
-def test_what_is_left_out_is_named_in_the_order_of_its_worth() -> None:
-    full = render.comment(large(27))
-    shorter = render.comment(large(27), len(full))
-    assert "Omitted for length; see the HTML page: Fuzzing: 38 of 38 cases passed." in shorter
-    shortest = render.comment(large(27), 1_800)
-    assert shortest.count("<details>") == 0
-    assert "Run it yourself; 17 more cases: all regressed" in shortest
-
-
 @pytest.mark.parametrize("text", ["x" * 100_000, "`` " * 50_000])
 def test_long_strings_are_cut_before_they_fill_the_comment(text: str) -> None:
     for said in hostile_reports(text).values():
@@ -268,26 +259,6 @@ def test_no_word_is_cut_nothing_is_wider_than_the_terminal_and_the_verdict_is_la
             assert " ".join(render.plain_line(row[3]).split()) in " ".join(shown.split())
         for words in (said.headline, said.under, *said.checks, *said.remarks):
             assert " ".join(render.plain_line(words).split()) in " ".join(shown.split())
-
-
-def test_folded_parts_wait_behind_an_option_and_are_named() -> None:
-    said = reports()["slower"]
-    brief, whole = (render.terminal(said, details) for details in (False, True))
-    assert "More with --details: 8 unchanged cases; statistics; " in " ".join(brief.split())
-    assert "Mann–Whitney" in whole
-    assert "(https://github.com/" in brief.partition("Now:")[2], "what to do next has its address in full"
-    assert "Mann–Whitney" not in brief
-    assert "--details" not in whole
-
-
-def test_a_wide_table_stands_row_by_row() -> None:
-    titles = tuple(Column(f"column {number}") for number in range(9))
-    table = Table(titles, (tuple((f"value {number}",) for number in range(9)),))
-    said = Report((Mark.SAME, " Same"), (), cases=table)
-    assert render.terminal(said).splitlines()[:2] == [
-        "value 0",
-        "  column 1 value 1; column 2 value 2; column 3 value 3; column 4 value 4; column",
-    ]
 
 
 @given(HOSTILE)

@@ -236,35 +236,6 @@ def test_a_renamed_kernel_is_set_beside_the_one_that_does_its_work() -> None:
     assert "  before, as old_norm: " in analyze.to_text(after, before)
 
 
-def test_a_slower_clock_of_the_profile_is_named() -> None:
-    """The same cycles at another clock: reports hold no other time than the profile's own."""
-    figures = {"duration_us": 100.0, "sm_mhz": 1900.0}
-    fast = launched("norm", 100.0)
-    fast, slow = (
-        replace(fast, kernel=replace(fast.kernel, figures={**figures, "duration_us": time, "sm_mhz": clock}))
-        for time, clock in ((100.0, 1900.0), (110.0, 1900.0 / 1.1))
-    )
-    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: all 10.0 points." in (
-        analyze.to_text([slow], [fast])
-    )
-
-
-def test_another_number_of_launches_is_said_first() -> None:
-    text = analyze.to_text([launched("norm", 20.0), launched("norm", 20.0)], [launched("norm", 20.0)])
-    assert text.startswith("1 → 2 launches, 20.00 → 40.00 µs in all, 50% of it norm\n")
-
-
-@pytest.mark.parametrize("name", ["dram", "coalescing"])
-def test_tensor_cores_that_nobody_uses_come_last(name: str) -> None:
-    (copy,) = analyzed(f"{name}.ncu-rep")
-    text = analyze.to_text([copy])
-    assert "tensor-core bound" not in text
-    assert not any("tensor" in words for words in copy.bottleneck.evidence)
-    assert copy.roofline.roof != "tensor"
-    [shown] = [line for line in text.splitlines() if "L2 hit rate" in line]
-    assert shown.index("L2 hit rate") < shown.index("tensor cores busy")
-
-
 def test_roofline_of_a_copy_and_of_matrix_products() -> None:
     (copy,) = analyzed("dram.ncu-rep")
     assert copy.roofline.roof == "dram"
@@ -274,13 +245,6 @@ def test_roofline_of_a_copy_and_of_matrix_products() -> None:
     flops = 4 * 256 * 512 * 512 * 64
     assert attention.roofline.roof == "tensor"
     assert attention.roofline.achieved_flops == pytest.approx(flops / 62.66e-6, rel=0.1)  # and the softmax's
-
-
-def test_nvidias_estimate_is_taken_in() -> None:
-    first = of_collection("transpose_tiled").recommendations[0]
-    assert first.source in ("nvidia:SharedMemoryConflicts", "nvidia:UncoalescedSharedAccess")
-    assert first.expected_gain_pct is not None
-    assert first.expected_gain_pct > 50
 
 
 def test_a_kernel_of_another_gpu_is_judged_without_its_peaks() -> None:
@@ -385,11 +349,3 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", str(path)]
     return subprocess.run(words, capture_output=True, text=True)
-
-
-@pytest.mark.parametrize(
-    ("unit", "scale"),
-    [("usecond", 1e-6), ("Gbyte/second", 1e9), ("cycle/nsecond", 1e9), ("%", 1)],
-)
-def test_units_of_old_and_new_reports(unit: str, scale: float) -> None:
-    assert ncu_reader.unit_scale(unit) == pytest.approx(scale)

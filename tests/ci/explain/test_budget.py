@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.explain.metrics import STALL_PREFIX, pair
+from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.ci.explain import split
 from kernelgate.ci.explain.budget import Budget, budget, sentences
 from kernelgate.ci.explain.split import Profiles
@@ -235,27 +234,3 @@ def test_what_a_profile_lacks_explains_nothing() -> None:
         "Nothing can be ruled out: registers, occupancy and spills changed or were not read.",
     )
     assert sentences(budget({}, KERNEL, 10.0)) == ("the profile does not say: it holds no duration of both sides.",)
-
-
-def test_what_did_not_change_is_said() -> None:
-    made = of(changed(stall_wait=3.0))
-    assert made.unchanged == ("registers", "occupancy", "spills")
-    assert of(changed(stall_wait=3.0, registers=130.0)).unchanged == ("occupancy", "spills")
-
-
-def test_most_of_it_unexplained_is_said() -> None:
-    half = replace(of(changed(instructions=11e6)), change_pct=19.0, unexplained_pct=9.0)
-    assert sentences(half)[0].endswith("; 9.0 points stay unexplained.")
-
-
-@pytest.mark.parametrize(
-    ("key", "before", "after", "text"),
-    [
-        ("instructions", 24_920_064.0, 24_930_064.0, "24.92 → 24.93 M"),
-        ("bank_conflicts", 39_106.0, 31_200_000.0, "39,106 → 31.2 M"),
-        ("shared_bytes", 49152.0, 147456.0, "48 → 144 KiB"),
-        ("dram_bytes", 348.1e6, 1.549e9, "332 MiB → 1.44 GiB"),
-    ],
-)
-def test_both_sides_stand_in_one_unit_told_apart(key: str, before: float, after: float, text: str) -> None:
-    assert pair(key, before, after) == text

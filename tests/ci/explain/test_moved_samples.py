@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kernelgate.bench.record import HotLine, HotSpots
 from kernelgate.ci.explain.moved_samples import MovedLine, moved_lines
 from tests import hot_examples
@@ -59,13 +57,3 @@ def test_the_same_text_at_several_places_is_one_line_with_all_of_them() -> None:
     head = spots((4, "__syncthreads();", 4_000), (1, "x", 6_000))
     found = one(moved_lines(base, head), "__syncthreads();")
     assert (found.base_lines, found.head_lines, found.gain_pct) == ((3, 7), (4,), 10.0)
-
-
-@pytest.mark.parametrize("other", [spots((1, "x", 100), file="b.cu"), spots((1, "z", 100))])
-def test_another_file_or_text_is_another_line(other: HotSpots) -> None:
-    assert len(moved_lines(spots((1, "x", 100)), other)) == 2
-
-
-def test_lines_of_headers_are_told_by_their_numbers() -> None:
-    header = spots((40, None, 100), file="cuda_fp16.hpp")
-    assert [each.head_lines for each in moved_lines(header, header)] == [(40,)]

@@ -39,12 +39,3 @@ def test_an_id_of_several_cards_that_block_is_asked_for() -> None:
 def test_all_is_everything_that_blocks_and_all_cases_together() -> None:
     together = CaseKey("norm", "")
     assert cases("all", NORM, together) == [NORM, together]
-
-
-def test_what_does_not_block_names_what_does() -> None:
-    with pytest.raises(
-        NotDoneError, match=r"^m2 was measured and does not block; what blocks by its speed is "
-    ) as said:
-        cases("m2", NORM, CaseKey("norm", ""))
-    assert "norm/m1" in str(said.value)
-    assert "all cases together of" in str(said.value)

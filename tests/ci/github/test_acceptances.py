@@ -79,21 +79,9 @@ def test_the_baseline_takes_in_what_was_accepted(merged: Desk) -> None:
     assert {path for _, path in merged.github.files} == {"stored.json"}, "best and release never worsen"
 
 
-def test_afterwards_nothing_is_left_to_say(merged: Desk) -> None:
-    """The baseline that took it in was measured after the merge."""
-    offered(merged)
-    Path("stored.json").write_bytes(merged.github.files["kernelgate/baseline-l4", "stored.json"])
-    merged.github.pulls[max(merged.github.pulls)].state = "closed"
-    assert offered(merged) is None
-
-
 def test_what_else_is_slower_stops_it(merged: Desk) -> None:
     """It would pass into the baseline unseen."""
     assert offered(merged, other=0.4) is None
-
-
-def test_what_is_faster_by_now_was_not_accepted(merged: Desk) -> None:
-    assert "accepted" not in (offered(merged, worse=-0.4) or "")
 
 
 @pytest.mark.slow

@@ -103,15 +103,6 @@ def test_what_is_in_doubt_is_measured_again_twice_and_no_more(
     assert all(check["status"] == "completed" for check in desk.github.checks.values())
 
 
-def test_a_later_attempt_that_is_certain_decides(desk: Desk, tmp_path: Path, run: Json) -> None:
-    ends(desk, run, DOUBTFUL)
-    assert report(desk, tmp_path, run)
-    begins_again(run)
-    ends(desk, run, "slower")
-    assert not report(desk, tmp_path, run)
-    assert latest(desk)[1] == "failure"
-
-
 @pytest.mark.parametrize("planted", ["record", "check", "note"])
 def test_no_attempt_is_won_by_a_forged_count(desk: Desk, tmp_path: Path, run: Json, planted: str) -> None:
     """The count is GitHub's own of the run: neither what a head uploads nor another App's check changes it."""

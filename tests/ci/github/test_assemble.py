@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
+from kernelgate.bench.record import Expected, RunRecord, timed_cases
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, Trusted, assemble, blame
 from kernelgate.ci.github.fetch import Job, RunInfo, SeenPull
@@ -68,20 +68,6 @@ def test_a_regression_blocks_although_a_case_is_missing(tmp_path: Path) -> None:
 
 def replanned(made: RunRecord, plan_hash: str) -> RunRecord:
     return made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": plan_hash})})
-
-
-def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(tmp_path: Path) -> None:
-    """A case was taken out of the card meanwhile: of the plan's hash alone that is known to be nobody's fault."""
-    now = PLAN.model_copy(update={"cases": WHOLE.cases[1:]})
-    found = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": now})
-    text = comment(found.report)
-    assert (found.decision.conclusion, found.decision.label) == ("action_required", None)
-    assert text.startswith(
-        "### ❔ Held: incomplete, since the cards of the default branch changed between plan and report, "
-        "so this must be measured again; so far no change: all 9 cases within"
-    )
-    same = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": PLAN})
-    assert same.decision.conclusion == "success"
 
 
 def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> None:

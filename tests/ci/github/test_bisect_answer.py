@@ -70,29 +70,6 @@ def test_which_commit_how_much_how_sure_and_how_to_repeat_it(desk: Desk, tmp_pat
     assert f"kernelgate bisect {GOOD} {BAD} --case attention/s512" in text
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"found": "none", "culprits": []}, "**Nothing to find: both ends do the same.**\n"),
-        ({"found": "open"}, "**Not found.** Likeliest: ["),
-        ({"found": "open", "culprits": []}, "**Not found.**\n"),
-        ({"culprits": [CULPRIT, BAD]}, "These cannot be told apart"),
-        (
-            {"found": "several", "several": [{"commit": CULPRIT, "after": GOOD, "change_pct": 1.5}]},
-            "**More than one commit changed the time:** [",
-        ),
-        ({"inside": {"why": "moves two at once"}}, "Which commit of a submodule it was is not known"),
-        (
-            {"inside": {**TIMED, "culprits": [INNER], "submodule": "third_party/tiles"}},
-            "It moves the submodule third_p",
-        ),
-        ({"stepped_over": {f"{n:040x}": "no" for n in range(500)}}, "and 463 more lines"),
-    ],
-)
-def test_each_end_of_a_search_has_its_words(desk: Desk, tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    assert words in said(desk, tmp_path, {**TIMED, **change})
-
-
 def test_a_fuzz_case_and_a_compile_have_theirs(desk: Desk, tmp_path: Path) -> None:
     for answer in (FAILING, FAILING | {"inside": FAILING | {"culprits": [INNER], "submodule": "x"}}):
         text = said(desk, tmp_path, answer, BisectRequest(GOOD, BAD, "edge_s65", "fuzz"))
@@ -185,10 +162,3 @@ def test_one_comment_is_begun_and_becomes_the_answer(
     writes = len(desk.github.writes())
     assert kernelgate(words) == 0
     assert len(desk.github.writes()) == writes, "a dispatch without a number has the summary alone"
-
-
-def test_a_bot_that_may_not_comment_leaves_the_summary(desk: Desk) -> None:
-    pull = desk.github.open_pull(head_sha=BAD)
-    desk.github.permissions |= {"pull-requests": "read", "issues": "read"}
-    put_search(desk.bot, pull.number, "the answer")
-    assert "the answer" in desk.summary

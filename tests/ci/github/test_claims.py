@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.record import Card, Case, RunRecord
-from kernelgate.ci.document.render import markdown_line
 from kernelgate.ci.github.claims import Support, assess, cases_of, read_claims
 from kernelgate.ci.judge.case import CaseVerdict, Outcome
 from kernelgate.ci.judge.validity import Finding as Trouble
@@ -119,19 +118,3 @@ KERNEL_CARDS = (
 )
 def test_a_claim_follows_the_cards(claim: str, cases: set[str]) -> None:
     assert about(claim, *KERNELS, cards=KERNEL_CARDS) == cases
-
-
-def said_of(claim: str, *verdicts: CaseVerdict) -> str:
-    [read], _ = read_claims(claim)
-    [assessed] = assess([read], record((ONE, OTHER)), judge(Outcome.EQUIVALENT, *verdicts), Gates())
-    assert assessed.finding is Support.NOT_MEASURED
-    return markdown_line(assessed.line)
-
-
-def test_a_claim_on_an_axis_that_there_is_not_says_so() -> None:
-    assert said_of("seq=512: 10% faster", same(ONE, 0.1)) == (
-        "❔ claim `seq=512: 10% faster` was not measured: no case has an axis `seq`; "
-        "there are `S`, `B`, `H`, `D`, `dtype`, `causal`"
-    )
-    assert "no case has an axis `n` or `seq`; there are" in said_of("seq=512 n=3: 10% faster", same(ONE, 0.1))
-    assert said_of("S=640: 10% faster", same(ONE, 0.1)).endswith(" was not measured: no measured case fits it")

@@ -160,13 +160,6 @@ def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
-def test_a_comment_begun_at_the_same_time_is_removed(desk: Desk) -> None:
-    same = f"Slower.\n{state_line('verdict', STAMP)}"
-    desk.github.fault("POST", COMMENTS, headers={"X": "1"}, before=lambda: desk.github.comment(1, same))
-    assert put_comment(desk.bot, 1, ["Slower."], STAMP).outcome == "created"
-    assert desk.github.bodies(1) == [same]
-
-
 def test_two_runs_really_at_once(desk: Desk) -> None:
     faults = [desk.github.fault("POST", COMMENTS, hold_s=0.2) for _ in range(2)]
     bots = [connect(desk.bot.step, sleep=desk.slept.append, pause_s=0) for _ in range(2)]
@@ -230,14 +223,6 @@ def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[
     assert said.left
     assert said.outcome == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
     assert desk.github.writes()[before:] == []
-
-
-def test_a_result_for_a_newer_commit_takes_over(desk: Desk) -> None:
-    everything(desk)
-    desk.github.pulls[1].head_sha = NEW
-    # Run numbers say nothing across commits: the head decides.
-    put_comment(desk.bot, 1, ["Newer."], Stamp(NEW, 2, 1))
-    assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Newer."]
 
 
 @pytest.mark.parametrize("newer", [Stamp(HEAD, 6, 1), Stamp(HEAD, 5, 2)], ids=["run", "attempt"])

@@ -13,7 +13,6 @@ from markdown_it.token import Token
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import culprits
-from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.culprits import LABEL, put
 from kernelgate.ci.github.upsert import issue_line
 from kernelgate.ci.policy.policy import Policy
@@ -139,13 +138,6 @@ def test_a_strangers_issue_with_the_same_last_line_is_none_of_ours(desk: Desk, t
     put(desk.bot, told(tmp_path, case()), Policy())
     assert len(desk.github.issues) == 2
     assert desk.github.issues[99] == planted
-
-
-def test_a_token_that_posts_as_somebody_else_is_refused(desk: Desk, tmp_path: Path) -> None:
-    desk.github.login = "somebody[bot]"
-    with pytest.raises(GitHubError, match="set KERNELGATE_BOT"):
-        put(desk.bot, told(tmp_path, case()), Policy())
-    assert [one["state"] for one in desk.github.issues.values()] == ["closed"]
 
 
 def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None:

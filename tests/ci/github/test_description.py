@@ -96,14 +96,6 @@ def test_fillers_are_no_answer(filler: str) -> None:
     assert (one.part, one.why, one.blocks) == (Part.HYPOTHESIS, "is empty", True)
 
 
-def test_what_is_missing_is_named_with_how_to_add_it() -> None:
-    said = describe(FILLED.replace("## Intent and hypothesis", "## Hello"), RULES, KERNEL)
-    assert [one.sentence for one in said.missing] == [
-        "“Intent and hypothesis” is missing: under the heading “## Intent and hypothesis”, "
-        "say what should become faster and why."
-    ]
-
-
 @pytest.mark.parametrize(
     "line", ["# x" + " " * 60_000 + "x", "." * 65_000 + "x", "**" * 30_000, "_" * 60_000 + "x", "[" * 65_000]
 )
@@ -127,12 +119,6 @@ def test_what_was_measured_need_not_be_written() -> None:
     assert found.blocking == ("## Correctness", "## Testing done")
     assert found.filled == ("evidence", "benchmark")
     assert describe(FILLED, RULES, KERNEL).filled_by({"evidence"}).filled == ()
-
-
-def test_claims_that_the_policy_ignores_are_not_read() -> None:
-    body = "## Claimed effect\n- S=512: 5% faster\n- 3% or 4%"
-    found = describe(body, Template(claims="ignore"), KERNEL)
-    assert (found.claims, found.unread) == ((), ())
 
 
 def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:

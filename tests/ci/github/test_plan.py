@@ -116,12 +116,6 @@ def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> N
     assert found.cases == ("m4096_n1024_bf16",)
 
 
-def test_cases_are_typed_with_spaces_or_commas(desk: Desk, tmp_path: Path) -> None:
-    desk.github.refs["heads/faster"] = HEAD
-    assert planned(desk, tmp_path, dispatched(ref="faster", case="m1 m2,m3, m1 ,")).cases == ("m1", "m2", "m3")
-    assert desk.outputs["cases"] == "m1 m2 m3"
-
-
 def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, tmp_path: Path) -> None:
     desk.github.refs["heads/faster"] = HEAD
     desk.github.merge_bases["main", HEAD] = "c" * 40
@@ -155,24 +149,6 @@ def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: st
         planned(desk, tmp_path, dispatched(**({"ref": "faster"} | {name: text})))
     assert len(str(caught.value).splitlines()) == 1
     assert desk.outputs == {}
-
-
-@pytest.mark.parametrize(
-    ("inputs", "said"),
-    [
-        ({"ref": "nowhere"}, "there is no branch, tag or commit 'nowhere'"),
-        ({"ref": "faster", "pull_request": "1"}, "not both: 'faster' and 1"),
-        ({"ref": "faster", "case": "M=1 &"}, "not a case id: &; kernelgate cards lists them"),
-        ({"ref": "faster", "set": "all"}, "it may be quick or full"),
-        ({"ref": "faster", "gpu": "b200"}, "the policy has no GPU 'b200'; it has: l4"),
-    ],
-)
-def test_what_names_nothing_is_refused_in_a_sentence(
-    desk: Desk, tmp_path: Path, inputs: dict[str, str], said: str
-) -> None:
-    desk.github.refs["heads/faster"] = HEAD
-    with pytest.raises(UsageError, match=said):
-        planned(desk, tmp_path, dispatched(**inputs))
 
 
 def test_the_default_branch_is_measured_beside_the_pinned_commit(desk: Desk, tmp_path: Path) -> None:

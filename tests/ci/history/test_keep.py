@@ -110,18 +110,6 @@ def test_what_is_not_there_is_said_with_what_is(index_at: Database) -> None:
             heads_of(index_at, wanted)
 
 
-def test_a_series_is_of_one_environment_and_calls_its_reference_as_its_newest_record_does(index_at: Database) -> None:
-    newer = H200.model_copy(update={"device": Device(name="NVIDIA H200", driver="590.0")})
-    for day, name in ((2, "torch SDPA"), (1, "something old")):
-        case = an_entry("x").cases[0].model_copy(update={"reference": name})
-        put(index_at, an_entry(name, day=day, cases=(case,)))
-    put(index_at, an_entry("c", day=3, environment=newer))
-    with database.reading(index_at) as connection:
-        first, second = series.series(connection, ALL)
-    assert (first.environment["driver"], len(first.points), first.reference) == ("580.1", 2, "torch SDPA")
-    assert (second.environment["driver"], len(second.points)) == ("590.0", 1)
-
-
 def test_an_export_has_all_rows_and_each_names_its_series(archive: Archive) -> None:
     with database.reading(archive.database) as connection:
         empty = json.loads("".join(series.as_json(connection)))

@@ -13,7 +13,6 @@ from kernelgate.bench.record import Cost, Environment, Run
 from kernelgate.ci.history import culprits, database, nights, store
 from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry
 from kernelgate.ci.history.facts import CaseName, Change, NightPlan
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
@@ -83,13 +82,6 @@ def suspect(index_at: Database, *cases: str) -> None:
     found(index_at, *(a_night(at, stepped(at), case=case) for at in range(NIGHTS) for case in cases))
 
 
-def a_cost(gpu_seconds: float, processes: int) -> Entry:
-    """What two cases cost together."""
-    point = PointEntry(side="head", commit=sha(0), us=10.0, processes=processes, rounds=60)
-    cases = tuple(CaseEntry(card="norm", case=case, points=(point,)) for case in ("one", "other"))
-    return an_entry("cost", cases=cases, costs=(Cost(phase="calls", gpu_seconds=gpu_seconds),))
-
-
 def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -> None:
     suspect(index_at, "one", "two")
     plan = planned(index_at)
@@ -110,14 +102,6 @@ def test_what_was_confirmed_is_not_measured_again_nor_what_cannot_be_built(index
     assert culprits.plan_text(planned(index_at), POLICY) == "# nothing is suspected"
     put(index_at, *(one.model_copy(update={"environment": Environment()}) for one in times(40, 25, 8.0)))
     assert planned(index_at) == NightPlan((), ()), "these commits are not on the default branch"
-
-
-def test_a_process_costs_what_the_history_says(index_at: Database) -> None:
-    suspect(index_at, "one")
-    [pair] = planned(index_at).pairs
-    assert pair.gpu_seconds == pytest.approx(culprits.PROCESS_SECONDS * pair.processes)
-    put(index_at, a_cost(gpu_seconds=30.0, processes=5))
-    assert planned(index_at).pairs[0].gpu_seconds == pytest.approx(30.0 / (2 * 5) * pair.processes)
 
 
 # ---- one pair for a workflow's run -----------------------------------------------------------------------------------

@@ -111,11 +111,6 @@ def test_what_lies_between_beside_days_is_said_first_and_widens(
         assert tenth.reason.startswith(f"the baseline was measured otherwise ({name} ")
 
 
-def test_cases_of_another_card_are_named_with_it() -> None:
-    verdict = judge(measured({"one": 100.0}), Policy(), as_baseline(of_a_card(measured({"one": 100.0}))))
-    assert verdict.refused == "the baseline has other cases: it holds norm/one; this record holds one"
-
-
 def test_a_baseline_of_eleven_months_is_no_year_old() -> None:
     assert judge(measured({"one": 110.0}, made="2027-07-20"), Policy(), STEADY).apart == ()
 
@@ -163,28 +158,6 @@ def test_what_cannot_be_told_names_the_smallest_visible_change_and_what_shows_a_
         assert "a change below" in text
         base = " --base 0123456" if name == "same" else ""
         assert f"Now: kernelgate bench{base} -o run.json measures head and base side by side" in text
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (["baseline.json", "same.json"], "kernelgate compare same.json --baseline baseline.json"),
-        (["same.json", "baseline.json"], "kernelgate compare same.json --baseline baseline.json"),
-        (["same.json", "another.json"], None),
-        (["same.json", "of_a_card.json"], None),
-        (["same.json", "missing.json"], None),
-        (["same.json", "baseline.json", "paired.json"], None),
-        (["same.json", "--baseline", "baseline.json"], None),
-        (["--json", "same.json", "baseline.json"], None),
-    ],
-)
-def test_two_records_of_one_kernel_are_told_how_to_be_compared(
-    files: Path, capsys: pytest.CaptureFixture[str], asked: list[str], told: str | None
-) -> None:
-    del files
-    run(["compare", *asked])
-    hints = [line for line in capsys.readouterr().err.splitlines() if "--baseline" in line]
-    assert hints == ([f"Each file was judged by itself. Head against head: {told}"] if told else [])
 
 
 # ---- the file --------------------------------------------------------------------------------------------------------

@@ -83,21 +83,6 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_people_read_the_comment_s_words_with_the_verdict_last(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    del files
-    run(["compare", "slower.json"])
-    printed = capsys.readouterr().out
-    assert "▲   +5.1%" in printed
-    assert printed.endswith("\n\n❌ Blocks: 5.1% slower\n")
-    run(["compare", "slower.json", "short.json"])
-    printed = capsys.readouterr().out
-    assert "\nslower.json: ❌ Blocks: 5.1% slower\n" in printed
-    assert words(printed).endswith(
-        "short.json: ❔ Does not block: cannot be judged: too few samples: one has 0 processes of base and head with "
-        "at least 20 rounds; it takes 2"
-    )
-
-
 def called(timed: TimedCase, id_: str) -> TimedCase:
     return replace(timed, case=timed.case.model_copy(update={"id": id_}))
 
@@ -111,12 +96,6 @@ def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytes
     run(["compare", "--json", "hostile.json"])
     printed = capsys.readouterr().out
     assert all(character.isprintable() for line in printed.splitlines() for character in line)
-
-
-def test_a_policy_of_ones_own(files: Path) -> None:
-    slight = str(files / "slight.json")
-    (files / "mine.toml").write_text("[gates]\nregression_pct = 1.5\n", encoding="utf-8")
-    assert run(["compare", slight, "--policy", "mine.toml"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.change import LARGEST_LOG, percent
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
+from kernelgate.ci.judge.case import Direction, Status, overall
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.page import write
@@ -80,20 +80,3 @@ def test_comment_and_page_are_readable(log: float, half: float) -> None:
     for text in (comment(made.report), page):
         words = re.sub(r"\b[0-9a-f]{7,}\b|GPU-[\w-]+", "", text)  # commits and devices
         assert readable(words), UNREADABLE.findall(words)
-
-
-@pytest.mark.parametrize(
-    ("smallest", "said"), [(99.9, "a change below 100% could"), (100.0, "nothing below a doubling")]
-)
-def test_a_change_that_nobody_could_see_is_said_in_words(smallest: float, said: str) -> None:
-    assert said in sentences.unseen(smallest)
-    assert ("doubling" in sentences.unseen(1.7e7)) is True
-
-
-def test_an_interval_that_says_nothing_is_said_in_words() -> None:
-    wide = replace(verdict_of(NINE[0], Status.UNDECIDED, 0.0, 1.0), interval_pct=(-99.9999, 1.7e7))
-    said = sentences.of_case(replace(wide, minimum_detectable_pct=1.7e7), POLICY)
-    assert said == "cannot tell: between less than half and more than double the time; " + (
-        "nothing below a doubling could be seen"
-    )
-    assert overall([wide]) is Outcome.INCONCLUSIVE

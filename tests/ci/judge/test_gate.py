@@ -24,7 +24,7 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.document.model import Line
 from kernelgate.ci.judge import cards, completeness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
@@ -130,14 +130,6 @@ def test_a_label_needs_every_gpu() -> None:
     little = replace(l4(verdict(Outcome.FASTER)), label="h100")
     assert decide([l4(FASTER), little]).label is Label.IMPROVED
     assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
-
-
-def test_of_several_gpus_what_is_open_names_its_own() -> None:
-    open_ = l4(SAME, missing=(("a case was not timed",),))
-    (alone,) = decide([open_]).open
-    (beside,) = decide([open_, replace(l4(SAME), label="h100")]).open
-    assert alone == ("a case was not timed",)
-    assert beside == (Code("l4"), ": ", "a case was not timed")
 
 
 def test_the_worst_case_is_the_one_that_blocks() -> None:
@@ -435,12 +427,6 @@ def test_a_machine_without_a_capability_is_open_and_not_contrary(environments: t
     ]
 
 
-def test_what_blocks_on_each_gpu_is_named_with_it() -> None:
-    found = decide([l4(SLOWER, contradicted=("20% faster",)), replace(l4(SLOWER), label="h100")])
-    assert [one.gpu for one in found.regressions] == ["l4", "h100"]
-    assert found.blockers[-1] == Blocker(BlockCode.CONTRADICTED_CLAIM, "l4", "20% faster")
-
-
 def test_a_case_whose_outputs_were_not_compared_on_one_side_keeps_the_verdict_open() -> None:
     compared, silent = Calls(made=9, compared=9), Calls(made=9)
     sides = {"base": (10.0,) * 9, "head": (10.0,) * 9}
@@ -464,13 +450,6 @@ def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None
         return sum("fuzz" in render.plain_line(line) for line in completeness.against_plan(record, "").missing)
 
     assert (missing(0), missing(1)) == (1, 0)
-
-
-def test_the_evidence_of_a_gpu_names_what_was_compared() -> None:
-    made = MADE["slower"]
-    found = gate.evidence("l4", made.record, made.verdict, Policy())
-    assert None not in (found.head_sha, found.base_sha)
-    assert (found.head_sha, found.base_sha) == (made.record.run.head_sha, made.record.run.base_sha)
 
 
 def test_a_record_without_a_card_has_none_of_its_cases() -> None:

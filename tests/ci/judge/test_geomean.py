@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.commands.cli import run
-from kernelgate.ci.judge import geomean, prior, sentences
+from kernelgate.ci.judge import geomean, prior
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.estimate import Evidence, Group
@@ -240,23 +240,6 @@ def test_identical_code_raises_no_alarm() -> None:
             (found,) = verdicts(drawn(rng, counts, correlation))
             assert found.status is Status.UNCHANGED
             assert found.direction is Direction.NONE
-
-
-def test_what_is_said_of_a_mean() -> None:
-    assert (
-        mean(Status.REGRESSED, 1.2, 27).sentence == "1.20% slower over 27 cases [1.15, 1.25], past the 1% that blocks"
-    )
-    assert mean(Status.SLOWER, 0.9, 24, 27).sentence == (
-        "0.90% slower over 24 of 27 cases [0.85, 0.95], certain, but below the 1% that blocks"
-    )
-    assert mean(Status.SLOWER, 2.9, 2).sentence.endswith("certain, but of too few cases: no gate acts")
-    assert mean(Status.FASTER, -37.0, 9, 11).sentence.endswith("certain, but not of all cases: no gate acts")
-    assert mean(Status.FASTER, -2.0, 9).sentence == (
-        "2.00% faster over 9 cases [1.95, 2.05], certain, but below the 3% that counts as an improvement"
-    )
-    assert mean(Status.UNCHANGED, 0.1, 9).sentence.endswith("[0.05, 0.15], within ±1%")
-    none = replace(mean(Status.UNCHANGED, 0.01, 9), direction=Direction.NONE)
-    assert sentences.of_mean(none, POLICY) == "no certain change over 9 cases [−0.04, +0.06], within ±1%"
 
 
 def test_an_uncertain_error_of_each_case_makes_an_uncertain_error_of_the_mean_the_same_each_time() -> None:

@@ -139,9 +139,3 @@ def test_equal_shares_over_many_records(kind: str, distance: float) -> None:
         found = two_modes.counted(KINDS[kind](distance, share), 100)
         assert found["direction"] <= 0.01
         assert found["equivalent"] >= 0.98
-
-
-def test_of_two_modes_both_times_are_told_the_faster_first() -> None:
-    assert validity.speeds_us([jumps(20.0, 45), jumps(20.0, 50)]) == pytest.approx((100, 120), rel=0.1)
-    (one,) = validity.speeds_us([jumps(0.0), jumps(0.0)])
-    assert one == pytest.approx(100, rel=0.01)

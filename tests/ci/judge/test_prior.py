@@ -271,17 +271,6 @@ def test_a_day_of_one_code_counts_once(numbers: list[int]) -> None:
     assert len(held) == min(len(set(numbers)), prior.KEPT_DAYS)
 
 
-def test_people_are_told_where_the_drift_is_assumed() -> None:
-    known, unknown = [day(n) for n in range(1, 5)], [day(1)]
-    assert prior.drift_notes([known, known]) == []
-    (note,) = prior.drift_notes([unknown])
-    assert note.startswith(
-        "how far times drift from day to day is assumed (sd 1%), not known: the baseline holds fewer"
-    )
-    (note,) = prior.drift_notes([known, unknown])
-    assert "of 1 of 2 cases" in note
-
-
 def test_identical_code_of_another_day_is_not_called_different() -> None:
     """By a bound of 0.5%, up to 40% were."""
     assert said(1.0, 5, 0.0, draws=15).hits <= 1

@@ -55,11 +55,6 @@ def test_the_comment_says_it_under_its_first_lines_and_does_not_block() -> None:
     assert text.index(said) < text.index("**Now:** `kernelgate profile` says what takes the time; see [how to read it]")
 
 
-def test_of_several_the_slowest_is_named_and_the_others_are_counted() -> None:
-    text, _ = comment(slow(0.2, cases=3))
-    assert " and 2 more cases below 0.5×\n" in text
-
-
 def test_a_team_may_have_it_block_or_say_nothing() -> None:
     text, decision = comment(slow(0.31), "fail")
     assert [one.code for one in decision.blockers] == [BlockCode.BELOW_REFERENCE]

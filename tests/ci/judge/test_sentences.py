@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status, worst_first
-from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.judge.case import Direction, Outcome, Status, worst_first
+from kernelgate.ci.policy.policy import Gates
 from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
 
 ONE = NINE[0]
-POLICY = Policy()
 
 
 def test_a_status_has_an_outcome_a_mark_and_a_word() -> None:
@@ -54,17 +52,6 @@ def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
 def test_a_change_at_its_gate(change: float, direction: Direction, words: str) -> None:
     case = replace(below_gate(ONE, change), direction=direction)
     assert sentences.short_of_gate(case, Gates()) == words
-
-
-def of(case: CaseVerdict) -> str:
-    return sentences.of_case(case, POLICY)
-
-
-def test_what_disqualifies_is_the_sentence() -> None:
-    finding = Finding("drift", "the base drifted", disqualifies=True)
-    warning = Finding("hot", "the GPU was hot", disqualifies=False)
-    assert of(noisy(ONE, 0.0, 2.0, (warning, finding))) == "cannot tell: the base drifted"
-    assert of(replace(noisy(ONE, 0.0, 2.0), change_pct=None)) == "cannot tell: nothing was measured"
 
 
 def test_noise_is_as_blind_as_its_worst_case() -> None:

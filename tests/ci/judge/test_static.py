@@ -100,11 +100,6 @@ def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
     assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None
 
 
-def test_a_finding_names_its_card() -> None:
-    sides = [one(side, 128, spill).model_copy(update={"card": "norm"}) for side, spill in (("base", 0), ("head", 4))]
-    assert [finding.card for finding in static.judge(sides, Static())] == ["norm"]
-
-
 def test_text_says_why_an_occupancy_is_not_known() -> None:
     unknown = Build(side="head", kernels=(KernelFacts(target="sm_89", name="k", registers=32),))
     assert "  occupancy: unknown, because the library does not record its launches (see " in static.to_text([unknown])

@@ -76,22 +76,6 @@ def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much:
     assert (left_out, alike) == ((", which are left out", ", base and head alike") if much else ("", ""))
 
 
-@pytest.mark.parametrize(
-    ("clocks", "named"),
-    [
-        ([1900.0, 1800.4], "sw_power_cap, 1800 to 1900 of 1980 MHz) in 2 of 2"),
-        ([1900.0], "sw_power_cap, 1900 of 1980 MHz) in 1 of 1"),
-    ],
-)
-def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[float], named: str) -> None:
-    processes = [slowed(1.0, sm_mhz=clock, max_sm_mhz=1980.0) for clock in clocks]
-    found = one(validity.of_telemetry(processes, interleaved=True), "throttled")
-    assert named in found.message
-    assert not found.disqualifies
-    (unknown,) = validity.of_telemetry([slowed(1.0, sm_mhz=1800.0)], interleaved=True)
-    assert "(sw_power_cap, 1800 MHz) in 1 of 1" in unknown.message
-
-
 @pytest.mark.parametrize("reason", validity.HARMLESS_THROTTLE_REASONS)
 def test_a_harmless_reason_is_not_named(reason: str) -> None:
     assert validity.throttled(slowed(1.0, reason)) == ()

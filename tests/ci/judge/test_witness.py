@@ -94,14 +94,6 @@ def test_a_contradiction_gives_both_figures_and_forbids_a_verdict(
     assert undecided(record, POLICY) == frozenset(), "further processes would say the same"
 
 
-def test_a_contradiction_is_the_first_thing_that_is_said_of_its_case() -> None:
-    base, head = noise(np.random.default_rng(6), -0.5, 4, spread=0.001)
-    drifting = [samples * np.linspace(1.0, 1.02, len(samples)) for samples in head]
-    timed = case(base, drifting)
-    one = only(run_record((runs.case("one", [*timed.processes, alone(0.0)]),)))
-    assert [finding.code for finding in one.findings] == ["witness_contradicts", "drift"]
-
-
 # ---- a clock that another one contradicts ----------------------------------------------------------------------------
 
 
@@ -267,28 +259,3 @@ def test_turns_that_lie_apart_are_judged_by_that() -> None:
     assert noisy.error > 3 * quiet.error
     assert noisy.error < 0.3, "less than the farthest turn is off: turns are averaged"
     assert witness.apart(near[:1], [], [], TOLERANCE).error < 0.001
-
-
-def test_a_contradiction_names_what_the_compared_processes_are() -> None:
-    compared, seen = Pooled(0.0, 1e-4, 30), Pooled(0.3, 1e-4, 30)
-    for paired, where in ((True, "in one process"), (False, "where they take turns")):
-        found = witness.contradiction(compared, paired, seen, 0.01, 0.05)
-        assert found is not None
-        assert found.message.startswith(f"{where} head is as fast as base; ")
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "seen"),
-    [
-        (-0.05, 0.0001, "4.9% faster, and 4.8% faster for sure"),
-        (-0.05, 0.1, "4.9% faster, but not for sure"),
-        (0.02, 0.0001, "2.0% slower"),
-    ],
-)
-def test_what_a_witness_surely_saw_is_said(change: float, error: float, seen: str) -> None:
-    found = witness.unconfirmed(Pooled(-0.214, 0.001, 10), Pooled(change, error, 6), POLICY.gates)
-    assert found is not None
-    assert found.message == (
-        f"head is 19.3% faster than base; timed alone, each in a process of its own, it is {seen}: "
-        "that confirms no improvement"
-    )

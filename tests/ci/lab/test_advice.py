@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import advice, folder, log
+from kernelgate.ci.lab import advice, log
 from kernelgate.ci.lab.log import Event, Opened
 from tests.ci.lab import session_events as made
 
@@ -81,13 +81,6 @@ def test_recommend_says_what_to_do_why_and_what_came_of_it(tmp_path: Path, capsy
     answer = json.loads(capsys.readouterr().out)
     assert answer["recommendations"][0]["tried"]["helped"] == 5
     assert len(answer["recommendations"]) <= advice.SHOWN
-
-
-def test_recommend_refuses_what_holds_no_profile(capsys: pytest.CaptureFixture[str]) -> None:
-    record = NSIGHT.parent / "cards" / "swiglu_slower.json"
-    assert cli.run(["recommend", str(record), "--case", "none"]) == 3
-    assert "holds no profile of none of the head" in capsys.readouterr().err
-    assert cli.run(["recommend", str(NSIGHT / "bank_conflicts.ncu-rep"), "--case", "a"]) == 64
 
 
 def test_the_logs_that_are_kept_are_read() -> None:

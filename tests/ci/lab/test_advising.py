@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.lab import advice, folder, trying
 from kernelgate.ci.lab.folder import Session
@@ -121,36 +120,11 @@ def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
     assert next_of(session(here, *PROFILED), here) == (None, TRY)  # another machine has it
 
 
-def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
-    found = session(here, *PROFILED)
-    path = put(RECORD, found, "profile/toy.n4.head.ncu-rep")
-    path.write_bytes(b"NVR\0 no report")
-    assert next_of(found, here)[1] == TRY
-    assert trying.as_recommended(asked("swizzle"), found, here).recommended is False
-
-
 def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
     found = after_kept(here)
     assert trying.as_recommended(asked("swizzle"), found, here).recommended
     by_flag = trying.as_recommended(asked(recommended=True), found, here)
     assert (by_flag.action, by_flag.recommended) == ("swizzle", True)
-
-
-def test_what_is_said_to_be_recommended_and_is_not_is_logged_as_ones_own(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = asked("more-blocks", recommended=True)
-    assert trying.as_recommended(own, gated(here), here).recommended is False
-    assert "more-blocks is not recommended now" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("own", "said"),
-    [(asked("swizle"), "did you mean swizzle"), (asked(recommended=True), "nothing is recommended now")],
-)
-def test_an_action_that_cannot_be_learnt_from_is_refused(here: Path, own: TriedChange, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        trying.as_recommended(own, session(here, *PROFILED), here)
 
 
 def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,21 +92,3 @@ def test_the_page_calculates_what_the_verb_does() -> None:
     assert said["bytes"] == [None if one is None else one.shared_bytes for one in sizes]
     assert said["about"] == [tile.about(least) for least in LEAST]
     assert said["same"] == []
-
-
-def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
-    answers = tuple({"shared_bytes": one["rows"], "threads": 32, "registers": 0} for one in page.asked_tiles())
-    [card] = page.calculator_data(Calculator({"a": answers}))["cards"]
-
-    assert [card["answers"][place] for place in card["places"]] == list(answers)
-    assert len(card["answers"]) == len(page.AXES["rows"]), "each different answer stands there once"
-
-
-def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
-    known = page.known(tmp_path)
-    assert (known.tiles, known.missing) == ({}, "this checkout has no card")
-    (tmp_path / ".ci/kernels").mkdir(parents=True)
-    (tmp_path / ".ci/kernels/one.py").write_text("import nothing_of_this_name\n")
-    known = page.known(tmp_path)
-    assert known.tiles == {}
-    assert "one.py" in (known.missing or "")

@@ -77,10 +77,6 @@ def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
     assert state(*reached, made.measured(1.8, 13), target=1.5, minute=14).next.command == "kernelgate session close"
 
 
-def test_a_baseline_changes_nothing() -> None:
-    assert state(*made.passed(0.4), template="baseline").next.command == "kernelgate session close"
-
-
 @pytest.mark.parametrize(
     ("minute", "fields", "stop"),
     [
@@ -121,8 +117,3 @@ def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
     assert state(*tried, gpu="NVIDIA H200").figures.blind == 1
     assert state(*tried, gpu="cpu").figures.blind == 0
     assert state(made.gate("profile", 5, skipped="no ncu"), *tried, gpu="NVIDIA H200").figures.blind == 0
-
-
-def test_a_gpu_without_a_price_is_said() -> None:
-    assert "no price of NVIDIA H200" in state(gpu="NVIDIA H200").remarks[0]
-    assert state(gpu="cpu").remarks == ()

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kernelgate.ci.document import answer
-from kernelgate.ci.lab import drawings, metrics
-from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionCost
+from kernelgate.ci.lab import metrics
+from kernelgate.ci.lab.log import Closed, Event, PatternUse
 from kernelgate.ci.lab.state import SessionSummary, summary
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
@@ -61,13 +61,6 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
     assert "9 searches of scripts are not counted" in "\n".join(metrics.lines([search] * 9))
 
 
-def test_what_a_session_cost_is_unknown_unless_it_was_logged_or_has_a_price() -> None:
-    assert "cost not known" in "\n".join(metrics.lines([row(10, gpu="NVIDIA H200")]))
-    paid = (made.opened(gpu="NVIDIA H200"), SessionCost(of="assistant", usd=1.4))
-    assert metrics.usd_words(summary(paid, Policy(), made.clock(9))) == "1.40 USD assistant"
-    assert row(10).figures.usd_gpu == 0, "a session on a CPU"
-
-
 def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:
     sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
     gate = made.gate("performance", 4, figures=sure)
@@ -81,14 +74,3 @@ def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() ->
     assert summary(without, Policy(), made.clock(20)).figures.speedup_interval is None, (
         "half of one would be too narrow"
     )
-
-
-def test_the_drawing_tells_recorded_sessions_and_searches_apart_and_says_what_it_leaves_out() -> None:
-    rows = [row(180, source="recorded", name="old"), *(row(60, name=f"new-{number}") for number in range(32))]
-    drawn = drawings.file(drawings.beside(rows))
-    assert "old (recorded) 180" in drawings.file(drawings.beside(rows[:3]))
-    assert "the last 30 of 33" in drawn
-    assert "old" not in drawn
-    alone = drawings.speeds([row(1, name="one")])
-    assert alone is not None
-    assert alone.spoken == "Times as fast as the reference, by session: one 0.8."

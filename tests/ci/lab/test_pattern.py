@@ -87,9 +87,3 @@ def test_the_verb_says_why_and_what_to_run(
     assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64
     assert "there is no session 'none' in .ci/sessions/; there are: mine" in capsys.readouterr().err
     assert cli.run(["patterns", "--session", "../x"]) == 64
-
-
-def test_sessions_name_patterns_that_exist() -> None:
-    events = [event for one in folder.every(ROOT) for event in one.events]
-    used = {event.pattern for event in events if isinstance(event, log.PatternUse)}
-    assert used <= {one.name for one in PATTERNS} | {"new"}

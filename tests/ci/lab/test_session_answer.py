@@ -115,10 +115,3 @@ def test_what_says_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     for words, argument in silent:
         assert cli.run(["session", *words]) == 64
         assert f"'{argument}': it is empty: say it in a few words" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("checkout")
-def test_a_name_that_is_no_text_is_still_an_object(capsys: pytest.CaptureFixture[str]) -> None:
-    """A file may be named in another encoding than the terminal's."""
-    answered(capsys, ["new", "faster", "--name", "one"])
-    assert answered(capsys, ["page", "-o", "caf\udce9.html"])["files"] == ["caf\udce9.html"]

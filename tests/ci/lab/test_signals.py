@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Note, Timing
-from kernelgate.ci.lab import folder
+from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Timing
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 from kernelgate.ci.lab.signals import SIGNALS, DoctorFinding, Seen
 
@@ -232,22 +231,3 @@ def test_nothing_fires_where_nothing_was_looked_at_or_all_is_well() -> None:
     well = session(VALID, BUILT, RIGHT, TIMED, profiled, tried(), kept, Closed(why="done", said="done"))
     for looked in (Seen(), well, Seen(record=RECORD)):
         assert {name: check(looked) for name, check in SIGNALS.items() if check(looked)} == {}
-
-
-def test_a_record_whose_reference_cannot_be_timed_is_not_told_to_time_it() -> None:
-    seen = without_reference()
-    assert seen.record is not None
-    noted = seen.record.model_copy(update={"notes": (Note(code="no_reference", text="no memory"),)})
-    assert SIGNALS["reference_unmeasured"](Seen(record=noted)) is None
-
-
-def test_the_recorded_sessions_show_what_their_documents_say_of_them() -> None:
-    fired = {
-        one.name: {signal for signal, check in SIGNALS.items() if check(Seen(events=one.events))}
-        for one in folder.every(Path(__file__).parents[3])
-        if one.opened.source == "recorded"
-    }
-    assert fired["recorded-n"] >= {"slow_without_profile", "blind_tries", "build_keeps_failing", "symbol_undefined"}
-    assert fired["recorded-n-plus-1"] >= {"build_keeps_failing", "machine_lost"}
-    assert "timed_unchecked" in fired["recorded-n-plus-4"]
-    assert "wrong_results" not in fired["recorded-n-plus-5"]

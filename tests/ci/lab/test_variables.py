@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from kernelgate.ci.lab import folder, variables
-
-ROOT = Path(__file__).parents[3]
+from kernelgate.ci.lab import variables
 
 
 def patch(path: str, *lines: str) -> str:
@@ -55,18 +50,6 @@ def test_one_thing_is_no_warning_and_two_are() -> None:
     assert "tile, threads" in (variables.warning(variables.of(TILE + WARPS)) or "")
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("-    Config({'BLOCK_M': 64}, num_warps=4),", "+    Config({'BLOCK_M': 128}, num_warps=8),"),
-        ("-  f<Tile<64>><<<n, 128>>>(x);", "+  f<Tile<128>><<<n, 256>>>(x);"),
-    ],
-)
-def test_tile_and_threads_at_once_are_said(lines: tuple[str, ...]) -> None:
-    path = "pkg/k.py" if lines[0].startswith(("-    ", "-BLOCK")) else "csrc/a/k.cu"
-    assert "tile, threads" in (variables.warning(variables.of(patch(path, *lines))) or "")
-
-
 CARDS = {"a": ["csrc/a"], "norm": ["csrc/norm.cu", "csrc/common.h"], "sum": ["csrc/sum.cu", "csrc/common.h"]}
 
 
@@ -86,11 +69,3 @@ def test_two_kernels_at_once_are_said(paths: tuple[str, ...], said: str | None) 
 
 
 TOLD = "what made the difference cannot be told"
-TWO_NUMBERS = re.compile(r"^\+.*kBlocksPerSm = .*\n\+ *using Tile = ", re.MULTILINE)
-
-
-def test_of_the_kept_diffs_those_are_said_that_change_two_numbers() -> None:
-    """All of the variants' sessions: each varies one thing, but for tiles that came with another number of blocks."""
-    kept = [path.read_text(encoding="utf-8") for path in (ROOT / folder.FOLDER).glob("*/try-*")]
-    assert len(kept) > 90
-    assert [one for one in kept if bool(variables.warning(variables.of(one))) != bool(TWO_NUMBERS.search(one))] == []

@@ -11,12 +11,19 @@ import kernelgate
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.commands import cli
+from tests.bench.in_process import put_workers_in_threads
 
 
 @pytest.fixture(autouse=True)
 def not_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nobody else measures this test's CPU."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def hardly_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what is no time."""
+    put_workers_in_threads(monkeypatch)
 
 
 def once(x: torch.Tensor, scale: float) -> torch.Tensor:
@@ -47,6 +54,7 @@ def test_a_slower_function_is_slower_and_right(tmp_path: Path, capsys: pytest.Ca
     assert "slower" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("hardly_warm")
 def test_a_wrong_function_has_no_speed() -> None:
     x = torch.randn(64, 64)
     found = kernelgate.paired(once, lambda x, scale: (x @ x) * scale * 1.1, x, scale=2.0, rounds=20)
@@ -60,6 +68,7 @@ def test_a_wrong_function_has_no_speed() -> None:
     assert allowed.wrong_calls == 0
 
 
+@pytest.mark.usefixtures("hardly_warm")
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     x = torch.randn(8, 8)
     for base, args, said in (

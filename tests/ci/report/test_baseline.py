@@ -49,11 +49,3 @@ def test_without_a_past_or_a_page_nothing_is_promised() -> None:
     text = render.markdown_line(line)
     assert "](" not in text
     assert "2026" not in text
-
-
-def test_the_folded_table_has_every_case_of_which_there_is_a_past() -> None:
-    shown = baseline.nights_section(report(RISEN), GATES)
-    assert shown is not None
-    text = render.blocks(shown.blocks)
-    assert "at most 20" in text
-    assert text.count("▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇` | 321.4 µs → 337.1 µs | 4.9% | [") == 9

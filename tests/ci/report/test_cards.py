@@ -13,11 +13,11 @@ import pytest
 from kernelgate.bench.record import KernelFacts, Note
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge.case import Outcome
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import reported
-from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, alone, cards_record, head_built, timed
 from tests.ci.report.test_build import expect
-from tests.ci.report_examples import Example, judge, report, same
+from tests.ci.report_examples import Example, judge, same
 
 GOLDEN = Path(__file__).parents[2] / "data" / "card_reports"
 
@@ -29,19 +29,6 @@ def test_the_comment_is_the_golden_one(name: str) -> None:
 
 def lines(made: Example) -> list[str]:
     return [plain_line(line) for line in made.report().remarks]
-
-
-def test_a_note_without_a_card_is_about_the_only_one() -> None:
-    case = timed(NORM, 512, None, 5.0)
-    notes = (Note(code="head_alone", text="The base has none."), Note(code="card_changed", text="x"))
-    made = Example(
-        cards_record((case,), NORM, builds=head_built(NORM), notes=notes), judge(Outcome.INCONCLUSIVE, alone(case))
-    )
-    assert lines(made) == [
-        "➖ RMSNorm has nothing to be compared with: the base has none.",
-        "➖ This pull request changes the card of RMSNorm: it was measured by the card of the default branch; "
-        "the new one counts after the merge.",
-    ]
 
 
 def test_a_card_of_the_plan_that_the_head_judged_is_not_called_new() -> None:
@@ -62,26 +49,6 @@ def test_spills_of_the_heads_own_card_do_not_block(source: Literal["default bran
     card = NORM.model_copy(update={"source": source})
     made = Example(cards_record((case,), card, builds=(spilling,)), judge(Outcome.EQUIVALENT, same(case, 0.0)))
     assert any("Blocks: _kernel for sm_89: 64 bytes" in line for line in lines(made)) == blocks
-
-
-def test_the_reference_has_the_name_that_the_card_gives_it() -> None:
-    card = NORM.model_copy(update={"reference": "apex | fused"})
-    case = timed(card, 512, 5.0, 5.0)
-    text = comment(report(cards_record((case,), card), judge(Outcome.EQUIVALENT, same(case, 0.0)), Gates()))
-    assert "| P99 | × apex `¦` fused | TFLOP/s |" in text
-    assert "“× apex" in text
-    assert "PyTorch" not in text
-
-
-def test_a_card_that_was_not_fuzzed_is_named() -> None:
-    cases = (timed(NORM, 512, 5.0, 5.0), timed(SWIGLU, 64, 5.0, 5.0))
-    verdict = judge(Outcome.EQUIVALENT, *(same(case, 0.0) for case in cases))
-    made = report(cards_record(cases, NORM, SWIGLU, checks=(fuzzed(SWIGLU),)), verdict, Gates())
-    assert [plain_line(line) for line in made.checks] == [
-        "✅ SwiGLU: correct: 4 of 4 fuzz cases; nearest to its limit: M=7 N=129 fp16 distribution=tiny at 20% of it · "
-        "kernelgate fuzz --seed 70 --case swiglu/fuzz_00",
-        "❔ RMSNorm: correctness: not measured",
-    ]
 
 
 def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:

@@ -75,17 +75,6 @@ def shown(*gpus: GpuReport) -> str:
     return render.comment(Report(("News",), (), sections=remarks.compiler_warning_sections(gpus)))
 
 
-def test_two_gpus_of_one_build_say_it_once() -> None:
-    one = measured([UNUSED], [])
-    assert shown(one, one).count("csrc/k.cu:12") == 1
-    assert remarks.compiler_warning_sections([measured([], []), GpuReport("h100")]) == ()
-
-
-def test_a_pull_request_whose_files_are_not_known_has_them_of_all_files() -> None:
-    gpu = measured([UNUSED, ELSEWHERE], [UNUSED], changed=None)
-    assert [one.file for one in remarks.compiler_warnings([gpu])] == ["csrc/other.cu"]
-
-
 def test_a_strangers_text_stays_text() -> None:
     evil = at(1, "</code></details> @everyone ![x](https://evil) `| <!-- kernelgate --> \u202e\n# big")
     comment = shown(measured([evil], []))

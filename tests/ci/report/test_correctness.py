@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kernelgate.bench.record import BaseTrial, Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Section, Table
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import verdict
 from kernelgate.ci.policy.policy import Gates, Policy
@@ -36,20 +34,6 @@ def said(*results: FuzzResult) -> str:
     return render.plain_line(correctness.in_words(RunRecord(checks=(made,)), made))
 
 
-def cells(section: Section | None) -> list[list[str]]:
-    assert section is not None
-    (table,) = [block for block in section.blocks if isinstance(block, Table)]
-    return [[render.plain_line(cell) for cell in row] for row in table.rows]
-
-
-def test_the_errors_are_spread_out_and_the_worst_is_named() -> None:
-    shares = [number / 100 for number in range(1, 12)]
-    assert said(*(result(number, share) for number, share in enumerate(shares))) == (
-        "pass rate 100%; error in % of the tolerance: median 6.0%, 90th percentile 10%, worst 11% "
-        "in fuzz_10 (S=10 distribution=peaked)"
-    )
-
-
 def test_one_failure_of_many_is_not_a_hundred_percent() -> None:
     """Neither of the cases nor of the tolerance; what crashed has no error."""
     many = [result(number, 0.5) for number in range(1998)]
@@ -64,22 +48,6 @@ def test_what_was_not_measured_is_not_called_small() -> None:
     assert said() == ""
     assert said(result(1, 0.0)).endswith("worst 0%")
     assert correctness.fuzzing(GpuReport("l4", RunRecord(checks=(check(),)))) is None
-
-
-def test_the_speed_is_that_of_what_was_timed_beside_the_reference() -> None:
-    made = EXAMPLES["equivalent"]()
-    ratios = [0.5, 2.0, 1.0]
-    judged = tuple(
-        replace(case, head_us=10.0, reference_us=10.0 * ratio)
-        for case, ratio in zip(made.verdict.cases, ratios, strict=False)
-    )
-    timed = replace(made.verdict, cases=judged)
-    section = correctness.fuzzing(GpuReport("l4", made.record, timed))
-    assert section is not None
-    assert section.title == "Fuzzing: 38 of 38 cases passed"
-    assert cells(section)[0][-1] == "1.00 (0.50 to 2.00)"
-    alone = replace(made.verdict, cases=tuple(replace(case, reference_us=None) for case in judged))
-    assert cells(correctness.fuzzing(GpuReport("l4", made.record, alone)))[0][-1] == "S=485 B=16 H=4 D=64 fp16 causal"
 
 
 def test_what_did_not_run_is_not_passed() -> None:

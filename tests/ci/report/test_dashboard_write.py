@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.lab import session_entries
 from kernelgate.ci.report import dashboard_write as write
 from kernelgate.ci.report.dashboard import Dashboard
 from kernelgate.ci.report.dashboard_write import LIBRARY as FILES
@@ -59,28 +58,6 @@ def test_the_first_page_says_all_there_is_of_each_case(site: dict[str, str]) -> 
     assert "6.42 USD" in site["health.html"]
 
 
-def test_a_case_has_its_page_with_changes_environments_and_measurements(site: dict[str, str]) -> None:
-    page = Elements(site[f"series/{made.dashboard(80).series[2].id}.html"]).text
-    states = ("suspected", "confirmed", "accepted", "refuted")
-    for words in (*states, "driver 570.124", "driver 580.65", "12 measurements"):
-        assert words in page
-
-
-def test_sessions_are_drawn_and_said_in_words_and_no_figure_is_made_of_few(
-    site: dict[str, str], tmp_path: Path
-) -> None:
-    page = site["sessions.html"]
-    assert "1.4x the reference (95%: 1.3 to 1.5)" in page
-    assert "3 sessions: too few to say" in page
-    assert "Minutes by session: recorded (recorded) 180; search (a search) 9; measured-0 90" in page
-    told = Elements(page).text
-    for words in ("recorded by people", "a search of a script", "1 search of a script is not counted", "not measured"):
-        assert words in told
-    again = written(Dashboard("", (), sessions=session_entries.shown(made.sessions(count=7))), tmp_path)
-    assert "7 sessions" in again["sessions.html"]
-    assert "too few to say" not in again["sessions.html"], "the recorded one and the search are in no figure"
-
-
 def test_names_of_strangers_do_nothing(site: dict[str, str], tmp_path: Path) -> None:
     hostile = written(made.hostile(), tmp_path / "hostile")
     usual = [Elements(content) for name, content in site.items() if name.endswith(".html")]
@@ -124,13 +101,6 @@ def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:
     assert one.id != replace(one, repository="octo-org/other").id
     assert one.id != replace(one, case="S=512 B=32 fp16").id
     assert re.fullmatch(r"[a-z0-9-]+", made.hostile().series[0].id)
-
-
-def test_an_empty_history_is_said(tmp_path: Path) -> None:
-    pages = written(Dashboard("", ()), tmp_path)
-    assert "The history has no measurement yet" in pages["index.html"]
-    assert "No record says what it cost" in pages["health.html"]
-    assert "The history has no session yet" in pages["sessions.html"]
 
 
 def test_where_uplot_is_missing_or_another_one_that_is_said(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,14 +17,13 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import gpu, headline, now
+from kernelgate.ci.report import gpu, headline
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
 from tests.ci.report_examples import EXAMPLES
 
 POLICY = Policy()
-DATA = Path(__file__).parents[2] / "data"
 RED, GREEN = "❌🛑🔧⛔", "✅"
 PATCHES = [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")]
 
@@ -114,24 +111,6 @@ def test_whatever_blocks_is_in_the_first_line() -> None:
         assert code in headline.OWN_WORDS or line.startswith("⛔ Blocks: "), line
 
 
-WORDS: list[tuple[str, dict[str, Any], str]] = [
-    ("faster", {"description": ("## Intent",)},
-     "⛔ Blocks: the description; speed: 1 of 4 cases 12.8% faster on the L4, 3 unchanged"),
-    ("equivalent", {"refused": (("artifact x is refused",),)},
-     "❔ Held: incomplete, since artifact x is refused; so far no change: all 9 cases within ±1% on the L4"),
-    ("slower", {"description": ("## Intent",)}, "❌ Blocks: 1 of 9 cases 4.9% slower on the L4, 8 unchanged"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "facts", "said"), WORDS)
-def test_what_decided_comes_first(name: str, facts: dict[str, Any], said: str) -> None:
-    made = MADE[name]
-    evidence = gate.evidence("l4", made.record, made.verdict, POLICY)
-    found = decide([evidence], **facts)
-    line = headline.headline([GpuReport("l4", made.record, made.verdict)], found, Gates())
-    assert render.plain_line(line) == said
-
-
 def test_consequence_and_worst_stand_before_a_title_is_cut() -> None:
     for name in ("slower", "mixed", "slower_together", "faster", "certain_below_gate", "wrong_result"):
         line, _ = first_line([(name, None, (), (), ())])
@@ -142,11 +121,6 @@ def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not(
     """What the pull request's own card calls wrong decides nothing."""
     line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
     assert (line, conclusion) == ("❌ Blocks: 1 of 9 cases 4.9% slower on gpu1, 8 unchanged", "failure")
-
-
-def test_whatever_blocks_says_how_to_get_rid_of_it() -> None:
-    by_what_was_found = {BlockCode.WRONG_OUTPUT, BlockCode.SLOWER, BlockCode.CONTRADICTED_CLAIM, BlockCode.DESCRIPTION}
-    assert now.UNBLOCK.keys() == set(BlockCode) - by_what_was_found
 
 
 def test_a_record_that_contradicts_itself_absolves_nobody() -> None:

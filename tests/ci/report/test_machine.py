@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgate.bench.record import Calls, Note, Numerics, RunRecord, TimedProcess
+from kernelgate.bench.record import Calls, Note, RunRecord, TimedProcess
 from kernelgate.ci.document import render
 from kernelgate.ci.report import machine
 from tests import runs
@@ -33,15 +33,6 @@ def test_inputs_that_were_read_again_are_counted_in_one_line() -> None:
     assert said(timed(), notes=(FEWER,)) == [FEWER.text]
 
 
-def test_pauses_are_one_line() -> None:
-    note = Note(code="paused", text="It ran at its limit of 700 W.")
-    assert said(timed(), timed(pause_us=0.0), notes=(note,)) == [note.text]
-    assert said(timed(pause_us=300.0), timed(), timed(pause_us=1200.0), notes=(note,)) == [
-        "Before each sample of 2 of 3 cases the GPU idled for 300 to 1200 µs, so that its clock stayed up at the power "
-        "limit."
-    ]
-
-
 def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
     notes = tuple(Note(code="compared_in_part", text=f"case {n}: 3% of it was looked at") for n in range(4))
     other = Note(text="Seed 3.")
@@ -50,14 +41,3 @@ def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
         other.text,
     ]
     assert said(timed(), notes=notes[:3]) == [note.text for note in notes[:3]]
-
-
-def test_the_machine_says_what_references_were_computed_with() -> None:
-    made = record(timed())
-    tf32 = Numerics(matmul="tf32", convolution="ieee", deterministic=True)
-    known = made.model_copy(update={"environments": (made.environment.model_copy(update={"numerics": tf32}),)})
-    section = machine.machine(known)
-    assert section is not None
-    shown = str(section.blocks)
-    assert "float32 products in tf32, convolutions in ieee, deterministic" in shown
-    assert "numerics" not in str(machine.machine(made))

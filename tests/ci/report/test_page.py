@@ -29,8 +29,6 @@ from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all
 
 DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
-LARGEST = 500_000
-"""Bytes, of the 27 cases of the included kernel."""
 
 
 class Skeleton(HTMLParser):
@@ -172,15 +170,6 @@ def drawings(page: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg viewBox.*?</svg>", page, flags=re.DOTALL)]  # noqa: S314 (ours)
 
 
-def test_roofline_and_waits_are_drawn() -> None:
-    page = write(situation("less occupancy"), Gates())
-    titles = [words(title) for title in re.findall(r"<figcaption><strong>(.*?)</strong>", page)]
-    assert {"Roofline", "Waits: head against base"} <= set(titles)
-    said = [svg.get("aria-label") or "" for svg in drawings(page)]
-    assert any(label.startswith("base at 2") and "of the roof. The roof is" in label for label in said)
-    assert any(label.startswith("Cycles that a warp waits for each instruction: ") for label in said)
-
-
 def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     """A record of an H200: the steps lead from none to the change of the case, with what is not explained."""
     page = write(reported(record.read(DATA / "cards" / "swiglu_slower.json"), POLICY), Gates())
@@ -191,14 +180,6 @@ def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
     assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
     assert said.endswith(f"measured: +{steps[-1]}%.")
-
-
-def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
-    page = write(situation("two GPUs"), Gates())
-    names = [words(name) for name in re.findall(r'<span class="name">(.*?)</span>', page)]
-    assert len(names) == 18
-    assert names[0].startswith("h100 S=512 B=32 H=8 fp16 regressed")
-    assert page.count('id="ground"') == 1
 
 
 def test_many_cases_have_one_picture_of_them_all() -> None:

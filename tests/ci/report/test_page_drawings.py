@@ -119,27 +119,6 @@ def test_what_gained_stands_first_with_both_sides() -> None:
     assert "17.5% MIO queue full S2R R17, SR_TID.X collection.cu:9" in words
 
 
-def test_of_the_head_alone_there_are_shares_and_how_to_take_the_base() -> None:
-    words = shown("samples of the head alone")
-    assert "Which lines took the samples of the base is not known" in words
-    assert "kernelgate profile --set full --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16 does." in words
-    assert "23.2% MIO queue full" in words
-    assert "gained" not in words
-
-
-def test_a_quick_profile_says_what_takes_them() -> None:
-    words = shown("less occupancy")
-    assert "Which lines took the samples is not known: a quick profile takes none by line." in words
-    assert "kernelgate profile --set full --base" in words
-
-
-def test_what_was_profiled_and_not_timed_is_shown_too() -> None:
-    page = write(situation("profiled alone"), Gates())
-    assert '<h2 id="profiled">Profiled, and not timed</h2>' in page
-    assert "Waits: head against base" in page
-    assert "gained 20.8 points" in page
-
-
 @pytest.mark.parametrize("name", ["hostile samples", "long samples"])
 def test_what_a_record_says_of_lines_is_text(name: str) -> None:
     page = write(situation(name), Gates())
@@ -170,14 +149,6 @@ def rungs(*times: tuple[int, float, float, float | None]) -> Ladder:
 
 
 EIGHT = rungs(*((32 << step, 4.0 + step**3, 3.0 + step**3.5, 5.0 + step**3) for step in range(8)))
-
-
-def test_the_page_of_a_ladder_has_both_drawings_and_says_every_size() -> None:
-    page = write(situation("a ladder of sizes"), Gates())
-    assert {"Sizes: time of one call", "Sizes: × PyTorch"} <= set(re.findall(r"<strong>(.*?)</strong>", page))
-    assert "Time of one call by S. S=32: base 4.020 µs, head 4.024 µs, PyTorch 3.030 µs; S=64: " in page
-    assert "How many times as fast as PyTorch the head is, by S. S=32: 0.75×; S=64: " in page
-    assert "From the smallest size to the largest" not in write(situation("slower"), Gates())
 
 
 def test_base_head_and_reference_are_told_apart_without_colour() -> None:

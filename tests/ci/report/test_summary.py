@@ -13,11 +13,10 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from kernelgate.ci.report.links import DOCS, Links
-from kernelgate.ci.report.page import write
 from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
@@ -69,13 +68,6 @@ def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
 # ---- links and what they promise -------------------------------------------------------------------------------------
 
 
-def test_commits_diff_and_plots_are_linked() -> None:
-    second = comment("slower").splitlines()[2]
-    assert f"[`{HEAD_SHA[:7]}`]({REPOSITORY}/commit/{HEAD_SHA}) vs [`{BASE_SHA[:7]}`]({REPOSITORY}/commit/" in second
-    assert second.endswith(f"· [diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA}) · [plots]({ON_GITHUB.page})")
-    assert f"[95% interval]({DOCS}/statistics.md#the-model)" in second
-
-
 def test_nothing_is_promised_that_is_not_there() -> None:
     failed, measured = of_failure(Fault.BUILD), comment("slower")
     assert "plots" not in failed
@@ -116,11 +108,3 @@ def test_both_speeds_are_named_and_no_interval(speeds: tuple[float, float, float
     assert "[+" not in text
     again = "Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: [guide](https://"
     assert again in text
-
-
-def test_the_page_draws_both_distributions_and_no_interval() -> None:
-    page = write(reported(jumping(145.7, 150.0, 190.0), Policy()), Gates())
-    assert "Share of the samples that took at most so long. base: half within 145." in page
-    assert page.count('class="curve base"') == 1 + 5, "the distribution, and each process in the order of the run"
-    assert "together" not in page
-    assert page.count('<span class="change">cannot tell</span>') == 1

@@ -15,7 +15,7 @@ from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.gpu import JudgedCase, judged
-from tests.ci.report_examples import case, faster, judge, record, report, same, slower, with_kernels
+from tests.ci.report_examples import case, judge, record, report, same, slower, with_kernels
 
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
@@ -76,12 +76,6 @@ def test_spills_come_before_what_they_cause() -> None:
     assert action.startswith("Try: give the kernel more registers")
 
 
-def test_an_improvement_is_explained_and_nothing_is_advised() -> None:
-    found = with_profiles("attention_before", base="attention_occupancy")
-    [reason] = words(found, judged(found, judge(Outcome.IMPROVED, faster(TIMED, -17.3))))
-    assert reason.startswith(f"{PROFILE}occupancy 6.2 → 12.0%, as shared memory a block fell 144 → 48 KiB: ")
-
-
 def test_a_profile_that_does_not_show_the_change_gives_no_cause() -> None:
     # Nor advice: that on the head's shared memory would be about what only the head has.
     [reason] = why("attention_occupancy", 140.0)
@@ -89,31 +83,6 @@ def test_a_profile_that_does_not_show_the_change_gives_no_cause() -> None:
     assert reason == f"{PROFILE}not known: {apart}. Ruled out, since unchanged: spills."
     [reason] = why("attention_occupancy", 4.0)
     assert ": not known: " in reason
-
-
-def test_another_case_than_the_first_is_said_to_be_another() -> None:
-    found = with_profiles("attention_occupancy")
-    other = case(512, 64, 130.0, 30.0)
-    two = found.model_copy(update={"cases": (*found.cases, *record((other,)).cases)})
-    lines = words(two, judged(two, judge(Outcome.REGRESSED, slower(other, 30.0), slower(TIMED, 22.9))))
-    assert lines[0].startswith(
-        "Why, by the profile of S=512 B=32 H=8 fp16, which is 22.9% slower; the table's first case was not profiled: "
-        "occupancy 12.0 → 6.2%"
-    )
-
-
-def test_another_kernel_is_named() -> None:
-    found = with_profiles("attention_occupancy")
-    names = {"base": "void mine::fast<(int)4>(float*)", "head": "void mine::slow<(int)4>(float*)"}
-    renamed = found.model_copy(
-        update={
-            "profile": tuple(
-                one.model_copy(update={"metrics": {**one.metrics, "kernel": names[one.side]}}) for one in found.profile
-            )
-        }
-    )
-    reason, _ = words(renamed, judged(renamed, judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
-    assert reason.startswith(f"{PROFILE}another kernel takes most of the time, mine::fast → mine::slow; occupancy")
 
 
 def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
@@ -147,14 +116,6 @@ def test_the_comment_is_the_golden_one() -> None:
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
-
-
-def test_new_spills_block_in_so_many_words() -> None:
-    found = with_profiles("attention_spills")
-    spilling = with_kernels(found, built(242, 0, 49152, 12.5), built(128, 944, 49152, 25.0))
-    said = report(spilling, judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), Gates())
-    (remark,) = ["".join(str(getattr(piece, "text", piece)) for piece in line[1:]) for line in said.remarks]
-    assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled")
 
 
 def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
