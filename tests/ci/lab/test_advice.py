@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import advice, log
+from kernelgate.ci.lab import advice, folder, log
 from kernelgate.ci.lab.log import Event, Opened
 from tests.ci.lab import session_events as made
 
