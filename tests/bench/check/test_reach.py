@@ -69,7 +69,7 @@ def chosen(
     ready: bool = True,
 ) -> tuple[Reach, FakeWorker]:
     child = FakeWorker(launches, ready)
-    opened = SimpleNamespace(take=lambda _: child)
+    opened = SimpleNamespace(take=lambda _, **_more: child)
     monkeypatch.setattr(reach, "worker_pool", lambda: nullcontext(opened))
     return reach.choose(made, CARD, L4, patience_s), child
 
