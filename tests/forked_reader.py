@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -56,6 +57,10 @@ class ForkedReader(WorkerProcess):
     def _ended(self) -> str:
         return worker.exit_status(self.code or 0)
 
+    @property
+    def ended_itself(self) -> bool:
+        return self.code is not None and self.code not in (-signal.SIGKILL, -signal.SIGTERM)
+
     def _last_lines(self) -> str:
         return ""
 
@@ -82,7 +87,7 @@ class ForkLeader(Leader):
 
 def main() -> None:
     leader = ForkLeader()
-    for line in sys.stdin:
+    for line in leader._in:
         folder, leader.asked = json.loads(line)
         child = os.fork()
         if not child:
