@@ -23,8 +23,8 @@ from tests.disks import full
 ROOT = Path(__file__).parents[2]
 
 READ = {
-    "--against", "--base-library", "--baseline", "--cards", "--doctor", "--env-a", "--env-b", "--folder", "--from", "--fuzz",
-    "--head-library", "--library", "--pinned-library", "--policy", "--python", "--sessions", "--uplot",
+    "--against", "--base-library", "--baseline", "--cards", "--doctor", "--env-a", "--env-b", "--folder", "--from",
+    "--fuzz", "--head-library", "--library", "--pinned-library", "--policy", "--python", "--sessions", "--uplot",
     "body", "folder", "records", "report", "run", "source",
 }  # fmt: skip
 """Parameters that name what is read. Every other path is an output: it is tried first, and replaced in one step."""

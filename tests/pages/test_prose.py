@@ -1,0 +1,36 @@
+"""Plain sentences in docs/*.md: subject, verb, object. Each pattern is of sentences that readers had to read twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+TWICE = re.compile(
+    r"""(?:^|(?<=[.:;]\ ))(?:               # at the beginning of a sentence
+      \w+(?:ed|en|eld|ept|old|eft)\ (?:is|are|was|were)\b  # "Filled is what was kept."
+      | Not\ \w+:                           # "Not noticed: a function ..."
+      | Of\ [\d,]+\ [^.,]+,                 # "Of 25 planted causes, the first ..."
+      | What\ [^.?|]{3,40}\ is\ [^.?]+\.    # "What has a mark is never called slower."
+    ) | \bwhat\ is\ not\ known\b | \bis\ what\ \w+s\b | \btested\ so\b""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def twice(text: str) -> list[str]:
+    """What of a page's prose matches; code, tables and generated parts are left out."""
+    prose = re.sub(r"```.*?```|<!-- (\S+): begin.*?\1: end -->|^(?:\||    )[^\n]*$", "", text, flags=re.S | re.M)
+    return [found[0] for found in TWICE.finditer(re.sub(r"(?<=\S)\n(?=[^\n\-#|])", " ", prose))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_sentence_is_one_to_read_twice(page: Path) -> None:
+    assert twice(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("said", ["Filled is the page.", "It ends.\nHeld are: drafts.", "A. Not noticed: a bug."])
+def test_a_planted_inversion_is_found(said: str) -> None:
+    assert len(twice(f"## A heading\n\n{said}")) == 1
+    assert twice("The page is filled. It is held.\nA bug is not noticed.") == []
