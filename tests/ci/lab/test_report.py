@@ -56,6 +56,8 @@ def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
 
     assert "gains.svg" in files["report.md"]
     assert "1:" in ElementTree.fromstring(files["gains.svg"]).attrib["aria-label"]  # noqa: S314 - ours
+    assert "less time than what stood before</text>" in files["gains.svg"], "the axis upwards has a name"
+    assert ">try</text>" in files["gains.svg"], "the axis to the right has one"
     assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
 
 
