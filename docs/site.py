@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from itertools import count
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -33,6 +34,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     folder = "" if page.file.src_uri == "index.md" else posixpath.dirname(f"docs/{page.file.src_uri}")
     return rewritten(markdown, folder)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Each table scrolls by itself on a phone, in a box that the keyboard reaches."""
+    numbers = count(1)
+    box = '<div class="scroll" role="region" tabindex="0" aria-label="Table {}"><table>'
+    return re.sub("<table>", lambda _: box.format(next(numbers)), html).replace("</table>", "</table></div>")
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """The theme gives its search no name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
+on_post_template = on_post_page  # of the page for addresses that are not there
 
 
 def rewritten(markdown: str, folder: str) -> str:

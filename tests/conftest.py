@@ -128,6 +128,7 @@ LONG_S = {
     "ci/lab/test_session.py": 140.0,
     "ci/test_bisect_verb.py": 62.0,
     "test_repositories.py": 43.0,
+    "test_site.py": 6.0,
     "workflows/test_checks.py": 32.0,
     "workflows/test_end_to_end.py": 30.0,
     "workflows/test_measured.py": 72.0,

@@ -14,7 +14,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab.log import TriedChange
 from kernelgate.ci.lab.state import SessionSummary
 
-LEFT, TOP, PLOT = 40.0, 12.0, 150.0
+LEFT, TOP, PLOT = 40.0, 24.0, 150.0
 MOST_LABELS = 8
 """Of tries below the plot; of more, each second or third has one."""
 SHOWN = 30
@@ -94,7 +94,7 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
     last = max(one.number for one in tries)
     across = Scale.over([1.0, float(last)], LEFT, WIDTH, room=0.1)
     step = -(-last // MOST_LABELS)
-    drawn = []
+    drawn = [drawing.text(0, 12, "less time than what stood before", "title")]
     for tick in up.ticks(5):
         drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
         drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:.3g}%", "tick", END))
@@ -104,9 +104,10 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
         drawn.append(drawing.line((x, low), (x, high), kind))
         drawn.append(drawing.tag("circle", cx=x, cy=up.at(gain), r=3.5, class_=kind))
         if one.number % step == 0:
-            drawn.append(drawing.text(x, TOP + PLOT + 17, f"try {one.number}", "tick", MIDDLE))
+            drawn.append(drawing.text(x, TOP + PLOT + 17, f"{one.number}", "tick", MIDDLE))
+    drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "try", "title", END))
     spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
-    return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, tuple(drawn))
+    return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 38, tuple(drawn))
 
 
 # ---- sessions beside each other --------------------------------------------------------------------------------------

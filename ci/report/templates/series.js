@@ -220,7 +220,7 @@ const named = (at) => (HEX.test(data.commit[at]) ? data.commit[at].slice(0, 7) :
 const day = (at) => (data.made[at] === null ? named(at) : new Date(data.made[at] * 1000).toISOString().slice(0, 10));
 
 function made() {
-  const axis = { stroke: () => colours.quiet, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const axis = { stroke: () => colours.quiet, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 20, labelGap: 2 };
   const days = (_, splits) => splits.map((at) => (Number.isInteger(at) && at >= 0 && at < count ? day(at) : ""));
   const options = {
     width: holder.clientWidth,
@@ -230,7 +230,10 @@ function made() {
     legend: { show: false },
     cursor: { y: false, drag: { setScale: false, x: false, y: false }, points: { show: false } },
     scales: { x: { time: false, range: (_, min, max) => [min, max] }, y: { range: heights } },
-    axes: [{ ...axis, values: days, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 1e5] }, { ...axis, size: 64 }],
+    axes: [
+      { ...axis, values: days, label: "commits, by day of measurement", size: 30, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 1e5] },
+      { ...axis, label: () => shown.name, size: 56 },
+    ],
     series: [{}, { stroke: () => colours.head, width: 1.75, points: { show: false }, gaps }],
     hooks: { drawClear: [bands], draw: [over], setCursor: [hovered] },
   };

@@ -93,6 +93,7 @@ def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
     for width, height in (browser.PHONE, (1280, 800)):
         tab.set_viewport_size({"width": width, "height": height})
         assert tab.evaluate(WIDE) == 0
+        assert browser.serious(tab) == []
     typed = tab.inner_text("#command").split()
     capsys.readouterr()
     assert typed[:4] == ["kernelgate", "resources", "--tile", "128x64"]

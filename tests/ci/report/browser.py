@@ -1,4 +1,5 @@
-"""A real browser: Debian's Chromium, driven by Playwright, which downloads none of its own."""
+"""A real browser: Debian's Chromium, driven by Playwright, which downloads none of its own; and axe, which says what
+readers with a keyboard, a screen reader or weak eyes cannot use."""
 
 from __future__ import annotations
 
@@ -15,6 +16,12 @@ MISSING = "no Chromium on this machine: apt-get install chromium; `make test-all
 PHONE, DESK = (390, 740), (800, 900)
 """Windows, in pixels."""
 ADDRESS = "https://github.com/octo-org/kernels"
+AXE = Path(__file__).parents[2] / "workflows" / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = """
+async () => (await axe.run(document, {preload: false, resultTypes: ['violations']})).violations
+  .filter(({impact}) => impact === 'serious' || impact === 'critical')
+  .flatMap(({id, nodes}) => nodes.map(({html}) => `${id}: ${html.slice(0, 120)}`))
+"""
 PLACES = Links(ADDRESS, f"{ADDRESS}/pull/12", f"{ADDRESS}/actions/runs/7/artifacts/70", f"{ADDRESS}/actions/runs/7")
 
 
@@ -42,3 +49,11 @@ def shown(tab: Page, folder: Path, html: str) -> list[str]:
     tab.emulate_media(media="screen")  # whatever a test that failed has left
     tab.goto(file.as_uri())
     return said
+
+
+def serious(tab: Page) -> list[str]:
+    """What axe finds serious or critical on the page as it stands, each as RULE: ELEMENT."""
+    assert AXE.is_file(), "axe is missing; `make test` brings it"
+    tab.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[str] = tab.evaluate(SERIOUS)
+    return found

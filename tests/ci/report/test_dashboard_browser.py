@@ -23,6 +23,15 @@ INK = """() => {
   return shades.size;
 }"""
 
+WRITTEN = """
+window.written = []; const fill = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (words, ...at) {
+  window.written.push(words);
+  fill.call(this, words, ...at);
+};
+"""
+"""What is drawn as text, in their order."""
+
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
@@ -82,6 +91,7 @@ def test_every_page_fits_and_says_nothing_to_the_console(tab: Page, site: Path) 
             assert said == [], page.name
             assert tab.evaluate(WIDE) == 0, page.name
             assert tab.evaluate(CUT) == 0, f"{page.name}: a table goes on where nobody sees it"
+            assert browser.serious(tab) == [], page.name
             if page.parent.name == "series":
                 assert tab.evaluate(INK) > 8, "the chart is drawn"
 
@@ -98,7 +108,9 @@ def test_what_strangers_wrote_runs_nowhere(tab: Page, attacked: Path) -> None:
 
 def test_the_chart_is_moved_read_out_and_shown_over_the_pinned_commit(tab: Page, site: Path) -> None:
     """All on one load; each look begins with everything in view."""
+    tab.add_init_script(WRITTEN)
     opened(tab, site / "series" / f"{SERIES.id}.html")
+    assert {"time, µs", "commits, by day of measurement"} <= set(tab.evaluate("window.written")), "the axes have names"
     the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab)
     the_chart_is_as_high_as_what_is_in_view(tab)
     the_chart_is_dragged_and_never_left(tab)
@@ -162,6 +174,7 @@ def the_pinned_commit_hides_the_new_driver(tab: Page) -> None:
     tab.get_by_label("time over the pinned commit").check()
     assert tab.evaluate(rose) == pytest.approx(1.0, abs=0.006)
     assert "times the pinned commit's" in tab.inner_text("#readout")
+    assert any(words.startswith("time over the pinned commit") for words in tab.evaluate("window.written"))
 
 
 def test_a_series_of_one_time_of_an_unknown_day_is_drawn(tab: Page, tmp_path: Path) -> None:
