@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from kernelgate.bench.build import build, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
+from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import Extension, read_sources
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.system.supervise import TimeLimits
@@ -198,9 +200,13 @@ def test_much_output_is_cut_off_and_the_error_found(
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled: a library is what stands there."""
 
-    def made(tree: Path, *_: object) -> tuple[()]:
+    def made(tree: Path, recipe: Recipe, *_: object) -> tuple[()]:
         tree.mkdir(parents=True)
         (tree / LIBRARY).write_bytes(b"a library")
+        subprocess.run(["g++", "-xc++", "-c", "/dev/null", "-o", tree / "empty.o"], check=True)
+        for unit in recipe.units:
+            (tree / f"{unit}.o").parent.mkdir(parents=True, exist_ok=True)
+            (tree / f"{unit}.o").write_bytes((tree / "empty.o").read_bytes())
         return ()  # no warnings
 
     monkeypatch.setattr(build, "compile_in", made)

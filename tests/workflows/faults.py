@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import chdir
+from tempfile import TemporaryDirectory
 
 import click
 
+from kernelgate.bench.core.errors import OutputError
 from kernelgate.ci.commands.cli import cli
 from tests.workflows.documents import Workflow, steps, texts
 
@@ -78,8 +81,9 @@ def refused(words: list[str]) -> str | None:
     numbers = ["1" if word.startswith("$") else word for word in words[called:]]
     # Options that are required may be given as variables, so what is missing is not asked about.
     try:
-        command.make_context(words[called - 1], numbers)
-    except click.MissingParameter:
+        with TemporaryDirectory() as folder, chdir(folder):  # an output is tried where it shall be
+            command.make_context(words[called - 1], numbers)
+    except (click.MissingParameter, OutputError):  # a folder and a file may both be variables
         return None
     except click.ClickException as error:
         return error.format_message()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -91,12 +92,12 @@ def test_both_sides_are_profiled_and_summed_up(
         ("attention", CASE, "head", f"{NAME}.head.ncu-rep"),
     ]
     assert done.profiles[0].metrics["duration_us"] == pytest.approx(181.2, abs=0.1)
-    with (options.out / "profile.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    files = nsight.summaries(done.profiles)
+    rows = list(csv.DictReader(io.StringIO(files["profile.csv"])))
     dram = next(row for row in rows if row["metric"] == "dram_pct" and row["side"] == "head")
     assert (dram["label"], dram["unit"]) == ("DRAM throughput", "%")
     assert float(dram["value"]) == pytest.approx(90.3, abs=0.1)
-    assert [one["side"] for one in json.loads((options.out / "profile.json").read_text())] == ["base", "head"]
+    assert [one["side"] for one in json.loads(files["profile.json"])] == ["base", "head"]
 
 
 def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(

@@ -318,7 +318,7 @@ def test_a_record_of_something_else_proves_nothing(changes: dict[str, object], s
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.contrary] == [said]
     found = gate.evidence("l4", made, SLOWER, Policy())
-    assert (found.verdict, found.fault, found.blockers) == (None, Fault.OURS, ())
+    assert (found.verdict, found.fault, found.blockers) == (None, Fault.DISPUTED, ())
     assert decide([found]).conclusion == "action_required", "the head could have written it"
 
 
