@@ -26,8 +26,8 @@ median."""
 TAIL = 0.025
 """Of a 95% interval, on either side."""
 EXPERT_MINUTES = 120
-"""What the founding documents expect of an expert, 1.5 to 2 hours (002.md:131); elsewhere they say 4 (002.md:309).
-Nobody measured it."""
+"""What the founding document "CUDA Kernel Learning System" expects of an expert in one place, 1.5 to 2 hours; it says 4
+in another. Nobody measured it."""
 HOWS = ("applied", "learnt", "violated")
 SOURCES = {"measured": "Measured", "recorded": "Recorded by people, and not measured by kernelgate"}
 
