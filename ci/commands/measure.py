@@ -25,7 +25,7 @@ from kernelgate.bench.kernel import commit
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.record import Build
+from kernelgate.bench.record import Build, Profile
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
@@ -43,6 +43,7 @@ from kernelgate.ci.commands.options import (
 )
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
+from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.judge import static, verdict
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.pipeline import artifacts, prior
@@ -188,6 +189,15 @@ def bench(
     return Answered(told, str(output))
 
 
+@dataclass(frozen=True)
+class ProfileAnswer:
+    profiles: tuple[Profile, ...]
+    failures: tuple[str, ...]
+    """Why a side has no profile, a sentence each."""
+    analyses: dict[str, AnalysesAnswer]
+    """By CARD/CASE, what `analyze` says of the head's report against the base's: metrics, bottleneck, what to try."""
+
+
 @click.command()
 @options.in_python
 @two_sides
@@ -202,7 +212,7 @@ def bench(
 @click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=OUTPUT, help="Put the metrics into this run record.")
 @options.with_rules()
-@answers(nsight.ProfilingResult, "Print one JSON object: `profiles` and `failures`.")
+@answers(ProfileAnswer, "Print one JSON object: `profiles`, `analyses` with each bottleneck, and `failures`.")
 def profile(
     sides: AskedSides,
     cases: tuple[str, ...],
@@ -228,11 +238,16 @@ def profile(
     for reason in done.failures:
         progress.say(reason)
 
-    def show() -> None:
-        for text in profiles.sides_to_text(out, done.profiles):
-            click.echo(text)
+    sides_of = list(profiles.of_sides(out, done.profiles))
 
-    return Answered(done, show, 3 if done.failures else 0, added | written)
+    def show() -> None:
+        for _, head, base in sides_of:
+            click.echo(profiles.to_text(head, base))
+
+    found = {f"{key.card}/{key.id}": profiles.to_answer(head, base) for key, head, base in sides_of}
+    return Answered(
+        ProfileAnswer(done.profiles, done.failures, found), show, 3 if done.failures else 0, added | written
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from kernelgate.bench.core import hardware
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.bench.record import Profile
+from kernelgate.bench.record import CaseKey, Profile
 from kernelgate.ci.explain import bottleneck, budget, recommend
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, Bottleneck, Diagnosis
@@ -317,10 +317,12 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         yield f"     {one.reason}. {one.link}"
 
 
-def sides_to_text(folder: Path, profiles: Sequence[Profile]) -> Iterator[str]:
-    """Each case's head, beside its base where there is one, from the reports in `folder`."""
+def of_sides(
+    folder: Path, profiles: Sequence[Profile]
+) -> Iterator[tuple[CaseKey, tuple[Analysis, ...], tuple[Analysis, ...]]]:
+    """Of each case the head, and its base where there is one, from the reports in `folder`."""
     reports = {(one.key, one.side): folder / one.report for one in profiles if one.report is not None}
     for (key, side), report in reports.items():
         if side == "head":
             base = reports.get((key, "base"))
-            yield to_text(analyze(report), analyze(base) if base else ())
+            yield key, analyze(report), analyze(base) if base else ()

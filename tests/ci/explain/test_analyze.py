@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.ci.commands import cli
+from kernelgate.bench.record import Profile
+from kernelgate.ci.commands import cli, measure
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze, bottleneck
 from kernelgate.ci.explain.diagnosis import Bottleneck
@@ -349,3 +351,27 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", str(path)]
     return subprocess.run(words, capture_output=True, text=True)
+
+
+def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the founding documents ask for: no second command."""
+    before, after = (shutil.copy(DATA / f"{name}.ncu-rep", tmp_path) for name in ("dram", "coalescing"))
+    base = Profile(card="copy", case="n1", side="base", report=Path(before).name)
+    made = (base, Profile(card="copy", case="n1", side="head", report=Path(after).name))
+    done = nsight.ProfilingResult(made, ("the base of n2: ncu is missing",))
+    asked = measure.AskedSides
+    monkeypatch.setattr(asked, "built", lambda _: {})
+    monkeypatch.setattr(asked, "judging", lambda _: None)
+    monkeypatch.setattr(measure.commit, "judged", lambda *_: ())
+    monkeypatch.setattr(measure.nsight, "profile", lambda *_: done)
+    monkeypatch.setattr(measure, "only_gpu", lambda: "cuda:0")
+    assert cli.run(["profile", "--out", str(tmp_path), "--json"]) == 3
+    told = json.loads(capsys.readouterr().out)
+    [kernel] = told["analyses"]["copy/n1"]["kernels"]
+    assert kernel["bottleneck"] == "coalescing"
+    assert kernel["metrics"]["duration_us"] > 0
+    assert kernel["recommendations"][0]["action"]
+    assert told["analyses"]["copy/n1"]["budgets"], "and what the change is made of"
+    assert told["failures"] == ["the base of n2: ncu is missing"]
