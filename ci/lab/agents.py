@@ -244,6 +244,7 @@ class AgentsServer:
         self.program = PROGRAM
         self._device, self._places = anyio.Lock(), anyio.CapacityLimiter(AT_ONCE)
         self._running: set[int] = set()
+        self._starting = anyio.Lock()
         self.protocol: Server[Any] = Server(
             "kernelgate", instructions=INSTRUCTIONS, on_list_tools=self._list, on_call_tool=self._call
         )
@@ -260,10 +261,11 @@ class AgentsServer:
         """With all that runs: who waits for the client's next line cannot be asked to end."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
             async for number in received:
-                for pid in tuple(self._running):
-                    await anyio.to_thread.run_sync(orphans.end_session, pid)
-                print(f"kernelgate: stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
-                os._exit(128 + number)
+                async with self._starting:  # what is being started is known afterwards, and nothing else is started
+                    for pid in tuple(self._running):
+                        await anyio.to_thread.run_sync(orphans.end_session, pid)
+                    print(f"kernelgate: stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+                    os._exit(128 + number)
 
     async def _list(self, _: object, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         listed = [
@@ -313,14 +315,15 @@ class AgentsServer:
     async def _run_alone(self, words: list[str], limit_s: float) -> Ended:
         began = time.monotonic()
         variables = {name: value for name, value in os.environ.items() if name in PASSED_ON}
-        process = await anyio.open_process(
-            [*self.program, *words],
-            stdin=subprocess.DEVNULL,
-            cwd=self.checkout,
-            env={**variables, "NO_COLOR": "1"},
-            start_new_session=True,
-        )
-        self._running.add(process.pid)
+        async with self._starting:
+            process = await anyio.open_process(
+                [*self.program, *words],
+                stdin=subprocess.DEVNULL,
+                cwd=self.checkout,
+                env={**variables, "NO_COLOR": "1"},
+                start_new_session=True,
+            )
+            self._running.add(process.pid)
         out, err = bytearray(), bytearray()
         with orphans.ended_with_us(process.pid):
             try:
