@@ -6,6 +6,8 @@ Whoever takes an entry holds its lock until the process ends, so that it is not 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -61,6 +63,11 @@ def cache_folder() -> Path:
     except RuntimeError:
         text = f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be"
         raise KernelgateError(f"{text} written to") from None
+
+
+def digest(parts: object) -> str:
+    """The sha256 of what JSON can hold, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def cached(key: str, make: Callable[[Path], Manifest]) -> Library:

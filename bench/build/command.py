@@ -7,7 +7,6 @@ side is imported in processes of its own.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
 import shutil
@@ -80,7 +79,7 @@ def run_command(
         "targets": asked,
         "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
     }
-    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+    key = cache.digest(decisive)[:32]
 
     def make(work: Path) -> Manifest:
         begun = time.monotonic()

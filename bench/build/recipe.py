@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from kernelgate.bench.build import cache
 from kernelgate.bench.build.archs import Target, sm
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import (
@@ -85,7 +85,7 @@ class Recipe:
             parts["python"] = self.toolchain.torch.python_include.name
         if self.sources.binding == "tvm_ffi" and self.toolchain.tvm_ffi:
             parts["tvm_ffi"] = self.toolchain.tvm_ffi.version
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+        return cache.digest(parts)[:32]
 
     @property
     def namespace(self) -> str:

@@ -110,7 +110,7 @@ def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
             digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
             if isinstance(card.build, Package):
                 digests = followed(files, card.build, card.file.read_bytes()).digests(files)
-            found[card.name] = hashlib.sha256(json.dumps([card.sha256, sorted(digests.items())]).encode()).hexdigest()
+            found[card.name] = cache.digest([card.sha256, digests])
     return found
 
 

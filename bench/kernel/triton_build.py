@@ -6,7 +6,6 @@ makes it for every case, with a GPU that is not there. A machine without Triton 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -51,10 +50,8 @@ READ_BY_TRITON = re.compile(r"TRITON_(?!CACHE_DIR$|HOME$).*|DISABLE_LLVM_OPT|PTX
 RISKY = 64
 """Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
 compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
-
-
-MOST_SHARES = 4
-CORES_A_SHARE = 4
+MOST_SHARES, CORES_A_SHARE = 4, 4
+"""Processes of one target at most, and cores for each: base and head, and other cards, are compiled meanwhile."""
 
 
 class CompileCase(Message):
@@ -139,7 +136,7 @@ def build_package(
         "triton": triton,
         "environment": sorted((name, value) for name, value in os.environ.items() if READ_BY_TRITON.fullmatch(name)),
     }
-    key = _digest(decisive)[:32]
+    key = build_cache.digest(decisive)[:32]
     of_host = {**decisive, "files": counted.digests(sources, host=True)}
     follows = not any(UNSEEN.search(sources[name]) for name in counted.whole)
     of = sha[:7] if sha else "the working tree"
@@ -167,7 +164,7 @@ def build_package(
             sha256=content_digest(work, "package"),
             kernels=code.kernels,
             facts_missing=code.missing,
-            host=_digest(of_host),
+            host=build_cache.digest(of_host),
             code=_code(work / CACHE, made) if follows else {},
         )
 
@@ -283,16 +280,13 @@ def _kind(trial: Trial) -> tuple[object, ...]:
     return (*sorted(kinds.items()), trial.way == OFFSET)
 
 
-def _digest(parts: Mapping[str, object]) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
 def _code(cache: Path, made: Compiled) -> dict[str, dict[str, str]]:
     """By target and timed case, a digest of all that a call launches: machine code, and how Triton launches it."""
     code: dict[str, dict[str, str]] = {}
     for launched, entries in made.launched.items():
         target, _, case = launched.partition("/")
-        code.setdefault(target, {})[case] = _digest({"launched": [_launched(cache / entry) for entry in entries]})
+        told = {"launched": [_launched(cache / entry) for entry in entries]}
+        code.setdefault(target, {})[case] = build_cache.digest(told)
     return code
 
 
