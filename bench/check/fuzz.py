@@ -139,9 +139,8 @@ class BaseTrials(ExitStack):
                 self.process.end()
             if outcome.untried:
                 break
-            kind = "refused" if outcome.refused else outcome.kind_of_fault
             said = outcome.fault or (outcome.note if outcome.refused else None)
-            base = record.BaseTrial(kind=kind, error_ratio=outcome.error_ratio, message=said)
+            base = record.BaseTrial(kind=outcome.kind, error_ratio=outcome.error_ratio, message=said)
             result = result.model_copy(update={"base": base})
             if result.on_base:
                 break
@@ -309,7 +308,7 @@ def result_of(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.Fu
         seed=trial.run_seed,
         axes=dict(trial.axes),
         passed=outcome.fault is None,
-        kind="refused" if outcome.refused else outcome.kind_of_fault,
+        kind=outcome.kind,
         timed=trial.case_id in card.timed and trial.way in (PLAIN, REPEAT),
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,

@@ -60,6 +60,11 @@ class TrialOutcome(Message):
     """How the process ended."""
 
     @property
+    def kind(self) -> FaultKind | None:
+        """As a record has it: also of what was rightly refused."""
+        return "refused" if self.refused else self.kind_of_fault
+
+    @property
     def kind_of_fault(self) -> FaultKind | None:
         """Faults of one kind may have one cause: a wrong value is no crash."""
         if self.fault is None or self.ended:

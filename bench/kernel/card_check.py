@@ -29,7 +29,7 @@ from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
-from kernelgate.bench.system.worker import Doing, Leader, Message, WorkerError, WorkerFailedError, WorkerProcess
+from kernelgate.bench.system.worker import Doing, Leader, Message, WorkerError, WorkerProcess
 
 if TYPE_CHECKING:
     import torch
@@ -80,8 +80,7 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
         try:
             return worker.ask(asked, CardTried, PATIENCE_S)
         except WorkerError as error:
-            failed = isinstance(error, WorkerFailedError) or worker.doing.loading or not may_end
-            if failed or not worker.ended_itself:
+            if not may_end or not worker.ended_by_work(error):
                 raise
             text = f"could not be tried: {error}"
             return CardTried(mistake=CardMistake(file=str(file), line=None, member=worker.doing.doing, text=text))

@@ -23,7 +23,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.record import Tolerance
 from kernelgate.bench.system import git
-from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 FOLDER = ".ci/kernels"
 PATIENCE_S = 30.0
@@ -207,8 +207,7 @@ def _read(asked: CardQuestions) -> CardsAnswer:
                 return said.model_copy(update={"mistakes": (*said.mistakes, *ended.values())})
             except WorkerError as error:
                 name, why = worker.doing.doing, f"the card cannot be read: {error}"
-                of_card = not worker.doing.loading and name not in ended and not isinstance(error, WorkerFailedError)
-                if not of_card or not worker.ended_itself:
+                if name in ended or not worker.ended_by_work(error):
                     at = asked.folder if worker.doing.loading else asked.folder / name
                     raise KernelgateError(f"{at}: {why}") from None
                 ended[name] = CardMistake(file=str(asked.folder / name), line=None, member="", text=why)

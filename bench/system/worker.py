@@ -154,6 +154,10 @@ class WorkerProcess:
         code = self._process.poll()
         return code is not None and self._apart.exit_code(code) not in (-signal.SIGKILL, -signal.SIGTERM)
 
+    def ended_by_work(self, error: WorkerError) -> bool:
+        """Whether what it said last that it does has ended it: not its start, and not an error that it reported."""
+        return self.ended_itself and not self.doing.loading and not isinstance(error, WorkerFailedError)
+
     def __enter__(self) -> Self:
         return self
 
