@@ -223,14 +223,14 @@ def _code(name: str, source: bytes, host: bool) -> bytes:
     try:
         tree = ast.parse(source)
         for node in ast.walk(tree) if host else ():
-            if isinstance(node, ast.FunctionDef) and any(map(_is_triton, node.decorator_list)):
+            if isinstance(node, ast.FunctionDef) and any(map(_is_jitted, node.decorator_list)):
                 node.body = [ast.Pass()]
         return ast.dump(tree).encode()
     except (SyntaxError, ValueError, RecursionError):
         return source
 
 
-def _is_triton(decorator: ast.expr) -> bool:
+def _is_jitted(decorator: ast.expr) -> bool:
     """Whether it is written @triton.jit or @triton.jit(…): what it makes is never run as Python."""
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
     return isinstance(named, ast.Attribute) and named.attr == "jit" and _is(named.value, "triton")
@@ -244,7 +244,7 @@ def _top(source: bytes) -> bytes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [ast.Pass()]
             node.args = ast.arguments([], [], None, [], node.args.kw_defaults, None, node.args.defaults)
-            node.decorator_list = [one for one in node.decorator_list if not _is_tritons(one)]
+            node.decorator_list = [one for one in node.decorator_list if not _is_of_triton(one)]
     defined = {one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
     constants = {id(one): name for one in tree.body if (name := _constant(one)) and name not in defined}
     kept = [one for one in tree.body if id(one) not in constants]
@@ -260,11 +260,11 @@ def _constant(node: ast.stmt) -> str | None:
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("__"):
             calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
-            return name if all(map(_is_tritons, calls)) else None
+            return name if all(map(_is_of_triton, calls)) else None
     return None
 
 
-def _is_tritons(node: ast.AST) -> bool:
+def _is_of_triton(node: ast.AST) -> bool:
     """Whether this is `triton.…`, `tl.…` or a call of that."""
     while isinstance(node, ast.Call | ast.Attribute):
         node = node.func if isinstance(node, ast.Call) else node.value
