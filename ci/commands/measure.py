@@ -25,7 +25,7 @@ from kernelgate.bench.kernel import commit
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.record import Build, Profile
+from kernelgate.bench.record import Build
 from kernelgate.bench.system import environment, progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
@@ -190,10 +190,7 @@ def bench(
 
 
 @dataclass(frozen=True)
-class ProfileAnswer:
-    profiles: tuple[Profile, ...]
-    failures: tuple[str, ...]
-    """Why a side has no profile, a sentence each."""
+class ProfileAnswer(nsight.ProfilingResult):
     analyses: dict[str, AnalysesAnswer]
     """By CARD/CASE, what `analyze` says of the head's report against the base's: metrics, bottleneck, what to try."""
 
