@@ -322,8 +322,9 @@ class Alone:
 
     samples: CaseSamples
     queued_us: float = 0.0
-    """The most that a host needed to queue a batch."""
+    """What the host needed to queue the last batch."""
     hold_us: float = 0.0
+    """How long the device waits, so that the host has queued all calls when the first begins."""
 
     def batch(
         self, team: Team, measured: Asked, calls: int, inputs: Literal["next", "again", "new"] = "next"
@@ -351,10 +352,21 @@ class Alone:
             answer = measured.ask(last, protocol.BatchDone)
             took_us = (time.perf_counter() - begun) * 1e6
         self.samples.busy_us += took_us
-        self.queued_us = max(self.queued_us, answer.queued_us)
+        self.queued_us = answer.queued_us
         looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         return Sample(side, took_us, None, probed_us=probed[0].us if probed else called_us)
+
+    def empty_us(self, pairs: Sequence[tuple[Team, Asked]]) -> float:
+        """What a batch without calls takes, the hold included."""
+        return median(self.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
+
+    def hold_for_queue(self) -> bool:
+        """Whether the last batch took longer to queue than the device waited, which it does from now on."""
+        late = self.queued_us > self.hold_us
+        if late:
+            self.hold_us = SPARE * self.queued_us + SPARE_US
+        return late
 
     def contradiction(self, batch_us: float) -> str | None:
         """Whether the clocks disagree on one side more than on the other: its library writes where the probes do, or
@@ -381,11 +393,16 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
     for count in (1, calls):
         for team, one in pairs:
             alone.batch(team, one, count)
-    alone.hold_us = SPARE * alone.queued_us + SPARE_US if setup.device == "cuda" else 0.0
-    empty_us = median(alone.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
+    for team, one in pairs if setup.device == "cuda" else ():  # before that, calls compiled and allocated
+        alone.batch(team, one, calls)
+        alone.hold_for_queue()
+    empty_us = alone.empty_us(pairs)
     for _ in range(BATCHES[setup.device]):
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
             sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
+            if setup.device == "cuda" and alone.hold_for_queue():  # the device waited for the host: once more
+                empty_us = alone.empty_us(pairs)
+                sample = alone.batch(team, one, calls, "new")
             sample.us -= empty_us
             if setup.device == "cpu" and sample.probed_us is not None:
                 sample.probed_us -= empty_us
