@@ -13,6 +13,7 @@ import builtins
 import ctypes
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -252,6 +253,29 @@ def called_by(alias: str) -> bool:
             return False
         frame = frame.f_back
     return False
+
+
+@contextmanager
+def variables_of(alias: str) -> Iterator[set[str]]:
+    """The variables of the environment that lines of the package set or delete meanwhile."""
+    said, kind = set[str](), type(os.environ)
+    changes = {name: getattr(kind, name) for name in ("__setitem__", "__delitem__")}
+
+    def noting(change: Callable[..., None]) -> Callable[..., None]:
+        def noted(variables: Any, name: str, *value: str) -> None:
+            if called_by(alias):
+                said.add(name)
+            change(variables, name, *value)
+
+        return noted
+
+    try:
+        for name, change in changes.items():
+            setattr(kind, name, noting(change))
+        yield said
+    finally:
+        for name, change in changes.items():
+            setattr(kind, name, change)
 
 
 def forget(alias: str) -> None:

@@ -76,15 +76,16 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     operators = watch_operators(alias, folder)
     try:
         kernel = loading.load(request.card)
-        before, variables = set(sys.modules), dict(os.environ)
-        package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
+        before = set(sys.modules)
+        with loading.variables_of(alias) as variables:
+            package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
     except KernelgateError as error:
         why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
         if request.target and (why == str(error) or isinstance(error.__cause__, ImportError | SyntaxError)):
             return Compiled(error=why)
         return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
     # What a package says to others through the environment, it must say before they are imported.
-    imports = brought(before) if variables == dict(os.environ) else ()
+    imports = () if variables else brought(before)
     leader.send(Compiled(operators=operators(), imports=imports))
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):

@@ -215,3 +215,5 @@ def test_what_an_installed_package_registers_is_not_the_packages_own(
     assert (carries.operators, "my_kernels" in carries.imports) == ({"my_ops::own", "third_party::scale"}, False)
     sets = compiled_package("sets", "import os\nos.environ['ASKED'] = '1'\nimport third_party")
     assert sets.imports == (), "it may read what the package sets"
+    write(installed, {"outspoken.py": "import os\nos.environ.setdefault('TOLD', '1')\n"})
+    assert "outspoken" in compiled_package("beside", "import outspoken").imports, "it is its own to set"
