@@ -122,6 +122,12 @@ class Library:
         return mine.card_sha256 == others.card_sha256 and (mine.key == others.key or mine.sha256 == others.sha256)
 
 
+def imports(libraries: Mapping[record.Side, Library]) -> tuple[str, ...]:
+    """What a process can import before it has these libraries, in whatever order it will load them."""
+    names = (name for _, library in sorted(libraries.items()) for name in library.manifest.imports)
+    return tuple(dict.fromkeys(names))
+
+
 @dataclass(frozen=True)
 class Sides:
     """One card's libraries that a call names. Without a base, the head is timed alone."""

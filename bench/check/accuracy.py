@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.build.library import LibraryAt, imports
 from kernelgate.bench.check.trials import CheckRequest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
@@ -165,7 +165,7 @@ def _outcomes(
     )
     folders, left_s = " and ".join(str(library.folder) for library in libraries.values()), budget_s
     why = ""
-    with KernelWorker(workers, WORKER, request, folders, PATIENCE_S) as process:
+    with KernelWorker(workers, WORKER, request, folders, PATIENCE_S, ahead=imports(libraries)) as process:
         for number, case in enumerate(chosen):
             if not why and process.deaths >= MAX_CRASHES:
                 why = f"the kernels had crashed {MAX_CRASHES} processes before"

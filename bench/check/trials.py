@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.build.library import Library, LibraryAt, imports
 from kernelgate.bench.kernel import fuzz_corpus
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
@@ -88,7 +88,8 @@ class TrialProcess(KernelWorker):
         """`workers`: processes that were started before, among which may be the one that this needs."""
         libraries = ((side, LibraryAt.of(library)),)
         request = CheckRequest(device=device, libraries=libraries, card=card.file.absolute())
-        super().__init__(workers, WORKER, request, str(library.path), LOADING_S, library.python)
+        ahead = imports({side: library})
+        super().__init__(workers, WORKER, request, str(library.path), LOADING_S, library.python, ahead)
         self.card, self.device = card, device
         self.starting_s = 0.0
         """What its processes took to start, until they had the library."""
@@ -105,7 +106,7 @@ class TrialProcess(KernelWorker):
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
         if outcome.last:
             self.end(is_dead=True)
-            self.workers.prepare({WORKER: SPARE}, python=self.python)
+            self.workers.prepare({WORKER: SPARE}, self.ahead, self.python)
         return outcome
 
 

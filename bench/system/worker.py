@@ -76,6 +76,12 @@ class Doing(Message):
     loading: bool = False
 
 
+class ImportAhead(Message):
+    """What a worker imports before its turn: what the package that it will load would import of installed packages."""
+
+    ahead: tuple[str, ...]
+
+
 class Failed(Message):
     """The last message of a worker whose function raised an error."""
 
@@ -290,29 +296,29 @@ class WorkerPool:
     fd: int
     """Of the memory that they share on a CPU."""
     started: list[WorkerProcess] = field(default_factory=list)
-    waiting: dict[tuple[str, Message | None, Path], list[WorkerProcess]] = field(default_factory=dict)
-    """By function, by the message that they have had, and by their Python."""
+    waiting: dict[tuple[str, tuple[str, ...], Path], list[WorkerProcess]] = field(default_factory=dict)
+    """By function, by the modules that they import ahead, and by their Python."""
 
-    def take(self, function: str, first: Message | None = None, python: Path | None = None) -> WorkerProcess:
-        """One that has had no message, or this one alone."""
-        self.prepare({function: 1}, first, python)
-        return self.waiting[function, first, python or interpreter.current()].pop(0)
+    def take(self, function: str, ahead: tuple[str, ...] = (), python: Path | None = None) -> WorkerProcess:
+        """One that imports these modules ahead, and no others."""
+        self.prepare({function: 1}, ahead, python)
+        return self.waiting[function, ahead, python or interpreter.current()].pop(0)
 
-    def prepare(self, counts: Mapping[str, int], first: Message | None = None, python: Path | None = None) -> None:
-        """Starts workers until so many of each function wait that have been told `first`. Those that were told
-        something else end: nobody needs them any more. `python`: which runs them, by default the current one."""
+    def prepare(self, counts: Mapping[str, int], ahead: tuple[str, ...] = (), python: Path | None = None) -> None:
+        """Starts workers until so many of each function wait that import these modules `ahead`. Those that import
+        others instead end: nobody needs them any more. `python`: which runs them, by default the current one."""
         python = python or interpreter.current()
         for function, count in counts.items():
-            ready = self.waiting.setdefault((function, first, python), [])
+            ready = self.waiting.setdefault((function, ahead, python), [])
             for (of_function, told, of), workers in self.waiting.items():
-                if of_function == function and told is not None and (told, of) != (first, python):
+                if ahead and told and of_function == function and (told, of) != (ahead, python):
                     while workers:
                         workers.pop().__exit__()
-            untold = self.waiting.get((function, None, python), []) if first else []
+            untold = self.waiting.get((function, (), python), []) if ahead else []
             while len(ready) < count or untold:
                 worker = untold.pop(0) if untold else self._started(function, python)
-                if first:
-                    worker.send(first)
+                if ahead:
+                    worker.send(ImportAhead(ahead=ahead))
                 ready.append(worker)
 
     def _started(self, function: str, python: Path) -> WorkerProcess:
@@ -366,14 +372,15 @@ class KernelWorker:
         loads: str,
         loading_s: float,
         python: Path | None = None,
+        ahead: tuple[str, ...] = (),
     ) -> None:
         """`request`: its first message, which it answers with Ready. `loads`: what it loads, for people. `python`: as
-        of a WorkerProcess."""
+        of a WorkerProcess. `ahead`: what it may import before."""
         self.workers = workers
         self.deaths = 0
         """Processes that were beyond use afterwards."""
         self._function, self._request, self._loads, self._loading_s = function, request, loads, loading_s
-        self.python = python
+        self.python, self.ahead = python, ahead
         self._others = orphans.children()
         self._worker: WorkerProcess | None = None
 
@@ -386,7 +393,7 @@ class KernelWorker:
     def started(self) -> WorkerProcess:
         """Raises KernelgateError where what it loads cannot be loaded."""
         if self._worker is None:
-            self._worker = self.workers.take(self._function, python=self.python)
+            self._worker = self.workers.take(self._function, self.ahead, self.python)
             try:
                 self._worker.ask(self._request, Ready, self._loading_s)
             except WorkerFailedError:
@@ -421,8 +428,14 @@ class Leader:
         self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")
         self._out.flush()
 
+    def line(self) -> bytes:
+        return self._in.readline()
+
     def receive(self, kind: type[M] | TypeAdapter[M]) -> M:
-        line = self._in.readline()
+        while (line := self.line()).startswith(b'{"ahead"'):
+            for name in ImportAhead.model_validate_json(line).ahead:
+                with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
+                    importlib.import_module(name)
         if not line:
             sys.exit(1)
         return _validated(kind, line)

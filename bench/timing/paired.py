@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Sides, build_records
+from kernelgate.bench.build.library import Library, Sides, build_records, imports
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
@@ -137,7 +137,8 @@ def run(
             nvml.locked_clock(plan.environment.device.uuid, plan.how.lock_clocks and on_gpu) as clock,
             nullcontext(workers) if workers else worker_pool() as processes,
         ):
-            processes.prepare(process.FIRST)
+            processes.prepare({process.VERIFIER: 1})
+            processes.prepare({process.WORKER: 1}, imports(plan.parts[0].sides.named))
             if on_gpu:
                 held = growing.record.environments[0].model_copy(update={"clock_policy": clock})
                 growing.update(environments=(held, *growing.record.environments[1:]))

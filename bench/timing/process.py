@@ -22,7 +22,7 @@ from statistics import median
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.build.library import Library, LibraryAt, imports
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, orphans, progress
@@ -43,7 +43,6 @@ from kernelgate.bench.timing.case_timing import (
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
 MAPS_MEMORY = "kernelgate.bench.timing.verifier:map_memory"
-FIRST = {VERIFIER: 1, WORKER: 1}
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
 SPARE_CORES = 4
@@ -108,12 +107,6 @@ class Setup:
         if self.verifier is None:
             self.verifier = Runner(self.workers.take(VERIFIER), "the verifier", self.how.patience_s)
         return [Team(self.verifier, tuple(measured), self.quiet)]
-
-
-def imports(libraries: Mapping[record.Side, Library]) -> protocol.ImportAhead:
-    """What a process with these libraries can import before it has them."""
-    names = (name for _, library in sorted(libraries.items()) for name in library.manifest.imports)
-    return protocol.ImportAhead(modules=tuple(dict.fromkeys(names)))
 
 
 @dataclass(frozen=True)
@@ -240,7 +233,8 @@ def _started(
     held = [{side: turn.libraries[side] for side in sides} for sides in split]
     pythons = [next(iter(libraries.values())).python for libraries in held]
     children = [
-        setup.workers.take(WORKER, imports(libraries), python) for libraries, python in zip(held, pythons, strict=True)
+        setup.workers.take(WORKER, imports(of_process), python)
+        for of_process, python in zip(held, pythons, strict=True)
     ]
     if turn.following and len(set(pythons)) == 1:  # the next processes start meanwhile
         setup.workers.prepare({WORKER: SPARES}, imports(turn.following), pythons[0])

@@ -165,12 +165,6 @@ VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field
 # A measured process's steps
 
 
-class ImportAhead(Message):
-    """What a measured process imports before it is anybody's: what its sides would import of installed packages."""
-
-    modules: tuple[str, ...] = ()
-
-
 class TimingRequest(Message):
     """What a measured process loads: one card's libraries."""
 

@@ -8,10 +8,8 @@ in here, and the record says so.
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -38,7 +36,6 @@ from kernelgate.bench.timing.protocol import (
     CaseOpened,
     CasePrepared,
     Finish,
-    ImportAhead,
     Keep,
     NamedInput,
     OpenCase,
@@ -278,12 +275,8 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     return None
 
 
-def make_calls(ahead: ImportAhead, leader: Leader) -> None:
-    """Imports what it is told; then, when its turn comes, loads the libraries, and answers the leader, step by step."""
-    for name in ahead.modules:
-        with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
-            importlib.import_module(name)
-    request = leader.receive(TimingRequest)
+def make_calls(request: TimingRequest, leader: Leader) -> None:
+    """Loads the libraries, and answers the leader, step by step."""
     try:
         with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
             if request.device == "cpu":

@@ -172,7 +172,9 @@ def bench(
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return verdict.undecided(so_far, rules, past(so_far))
 
-    needed = {**process.FIRST, environment.DESCRIBES: 1, **({} if sides.alone else {accuracy.WORKER: 1})}
+    needed = {process.VERIFIER: 1, process.WORKER: 1, environment.DESCRIBES: 1}
+    if not sides.alone:
+        needed[accuracy.WORKER] = 1
     with ExitStack() as stack:
         workers = stack.enter_context(worker_pool())
         if not sides.head_library and not sides.base_library:  # they load torch while libraries are compiled

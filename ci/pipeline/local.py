@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Libraries, Sides
+from kernelgate.bench.build.library import Libraries, Sides, imports
 from kernelgate.bench.check import accuracy, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
@@ -263,9 +263,11 @@ def measured(
     chosen = [one for one in every if one not in same.left_out]
     profiled = list({one.card.name: _profiled(one, rules, same.left_out) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
+    ahead = imports(touched[0].sides.named)
+    workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
-        workers.prepare({**process.FIRST, accuracy.WORKER: 1})
-        workers.prepare({process.WORKER: 1}, process.imports(sides[chosen[0].card.name].named))
+        workers.prepare({process.VERIFIER: 1})
+        workers.prepare({process.WORKER: 1, accuracy.WORKER: 1}, imports(sides[chosen[0].card.name].named))
     out, counters = path.parent / "profile", rules.counters
     with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)

@@ -10,10 +10,10 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from kernelgate.bench.system import worker
 from kernelgate.bench.system.worker import Doing, Leader, WorkerProcess
@@ -77,11 +77,8 @@ class ThreadLeader(Leader):
     def send(self, message: BaseModel) -> None:
         self.thread.out.put(message.model_dump_json(by_alias=True))
 
-    def receive(self, kind: Any) -> Any:
-        line = self.thread.to.get()
-        if not line:
-            raise SystemExit
-        return kind.validate_json(line) if isinstance(kind, TypeAdapter) else kind.model_validate_json(line)
+    def line(self) -> bytes:
+        return self.thread.to.get().encode()
 
 
 def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from kernelgate.bench.system import interpreter, worker
 from kernelgate.bench.system.worker import (
     ROOT,
-    Message,
     Ready,
     WorkerError,
     WorkerFailedError,
@@ -27,10 +26,6 @@ from tests.processes import alive
 
 
 class Word(BaseModel):
-    text: str
-
-
-class FrozenWord(Message):
     text: str
 
 
@@ -187,16 +182,19 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
         assert script.receive(Word, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
 
 
-def test_what_waits_has_its_first_message_and_takes_no_time_of_the_machine_while_it_is_paused(child: Path) -> None:
-    """As a process that imports what it will need while another one is timed."""
+def test_what_waits_imports_ahead_and_takes_no_time_of_the_machine_while_it_is_paused(
+    child: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child.write_text(
-        "from tests.bench.system.test_worker import FrozenWord\n"
-        "def run(first: FrozenWord) -> FrozenWord:\n    while True: pass"
+        "from kernelgate.bench.system.worker import Ready\ndef run(first: Ready) -> Ready:\n    return first"
     )
-    one, two = FrozenWord(text="one"), FrozenWord(text="two")
+    for name in ("one", "two"):
+        (tmp_path / f"spins_{name}.py").write_text("while True: pass")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    one, two = ("not_installed", "spins_one"), ("spins_two",)
     with worker_pool() as workers:
         workers.prepare({SCRIPT: 2})
-        first, second = workers.waiting[SCRIPT, None, interpreter.current()]
+        first, second = workers.waiting[SCRIPT, (), interpreter.current()]
         workers.prepare({SCRIPT: 1}, one)
         assert workers.waiting[SCRIPT, one, interpreter.current()] == [first, second]
         assert workers.take(SCRIPT, one) is first
@@ -206,6 +204,8 @@ def test_what_waits_has_its_first_message_and_takes_no_time_of_the_machine_while
             wait_for(lambda: used_s(first) > others + 0.5)
             assert used_s(second) == before
         wait_for(lambda: used_s(second) > before)
+        workers.prepare({SCRIPT: 1})
+        assert alive(second.pid or 0), "its turn may come"
         workers.prepare({SCRIPT: 1}, two)
         assert not alive(second.pid or 0), "nobody needs it any more"
         (third,) = workers.waiting[SCRIPT, two, interpreter.current()]

@@ -194,7 +194,7 @@ def test_a_process_imports_ahead_what_its_own_sides_will_import_and_no_other_one
     )
     done = bench.run(bench.part(bench.card(), base, head), rounds=2, processes=2, witness=True)
     assert roles(done) == ["paired", "paired", "witness"]
-    told = [json.loads(line)["modules"] for line in overheard.sent[process.WORKER] if '"modules"' in line]
+    told = [json.loads(line)["ahead"] for line in overheard.sent[process.WORKER] if '"ahead"' in line]
     both = ["chunk", "colorsys", "sndhdr"]
     of_turns = [sorted(one) for one in told]
     assert of_turns[:4] == [both] * 4, "the first two, and two that wait for the witness"
