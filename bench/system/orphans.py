@@ -160,6 +160,13 @@ def keep_private() -> None:
     _prctl(_SET_DUMPABLE, 0)
 
 
+def watch_stops() -> Callable[[], int]:
+    """How often this process was stopped, as far as it went on: what stops it can neither be caught nor kept off."""
+    went_on: list[int] = []
+    signal.signal(signal.SIGCONT, lambda number, _: went_on.append(number))
+    return lambda: len(went_on)
+
+
 def adopt_orphans() -> None:
     """From now on whatever loses its parent below this process becomes this process's child."""
     _prctl(_SET_CHILD_SUBREAPER, 1)

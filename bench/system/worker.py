@@ -293,8 +293,8 @@ class WorkerPool:
     """Workers that are started before they are needed, because loading torch takes seconds, and that end together."""
 
     stack: ExitStack
-    fd: int
-    """Of the memory that they share on a CPU."""
+    fds: tuple[int, int]
+    """Of the memory that they share on a CPU: what kernels read, and what they write."""
     started: list[WorkerProcess] = field(default_factory=list)
     waiting: dict[tuple[str, tuple[str, ...], Path], list[WorkerProcess]] = field(default_factory=dict)
     """By function, by the modules that they import ahead, and by their Python."""
@@ -322,7 +322,7 @@ class WorkerPool:
                 ready.append(worker)
 
     def _started(self, function: str, python: Path) -> WorkerProcess:
-        self.started.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here(), python)))
+        self.started.append(self.stack.enter_context(WorkerProcess(function, self.fds, isolation.here(), python)))
         return self.started[-1]
 
     @contextmanager
@@ -345,7 +345,7 @@ class WorkerPool:
 @contextmanager
 def memory_file() -> Iterator[int]:
     """The descriptor of memory without a name, for children to inherit."""
-    fd = os.memfd_create("kernelgate", 0)
+    fd = os.memfd_create("kernelgate", os.MFD_ALLOW_SEALING)
     try:
         yield fd
     finally:
@@ -356,8 +356,8 @@ def memory_file() -> Iterator[int]:
 def worker_pool() -> Iterator[WorkerPool]:
     """Without workers yet. All that are started end with the block."""
     orphans.adopt_orphans()
-    with memory_file() as fd, ExitStack() as stack:
-        yield WorkerPool(stack, fd)
+    with memory_file() as read, memory_file() as written, ExitStack() as stack:
+        yield WorkerPool(stack, (read, written))
 
 
 class KernelWorker:

@@ -100,6 +100,12 @@ class Runner:
     patience_s: float
     sides: tuple[record.Side, ...] = ()
     returns: bool = False
+    rests: bool = False
+
+    def rest(self) -> None:
+        """Until it is asked again, nothing of it runs."""
+        self.worker.pause()
+        self.rests = True
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
@@ -107,6 +113,9 @@ class Runner:
         return self.answer(kind)
 
     def send(self, message: Message) -> None:
+        if self.rests:
+            self.worker.go_on()
+            self.rests = False
         try:
             self.worker.send(message)
         except WorkerError as error:
@@ -223,8 +232,8 @@ def batch(
             protocol.SampleCalls(side=side, windows=planned.windows[part], slots=planned.slots[part])
             for side, part in zip(sides, parts, strict=True)
         )
-        update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
-        asked = how.model_copy(update=update)
+        update = {"samples": samples, "inputs": planned.inputs, "moved": planned.moved}
+        asked = how.model_copy(update={**update, "pause_us": how.pause_us or case.pause_us})
         with team.quiet():
             begun = time.perf_counter()
             answer = measured.ask(asked, protocol.BatchDone)
@@ -233,6 +242,8 @@ def batch(
             raise ProcessError(f"{measured.name} answered a batch with times of other samples")
         case.busy_us += sum(answer.times_us)
         if not answer.times_us:  # no graph could be captured, so no call was made
+            if not how.graph:
+                raise ProcessError(f"{measured.name} answered a batch without times")
             return []
         looked = protocol.CheckCalls(
             sides=tuple(side for side in sides for _ in range(repeats)),
@@ -265,17 +276,18 @@ def prepared(
     case: CaseFacts,
     rng: random.Random,
     reference: Literal["try", "time", "leave"],
+    alone: bool = False,
 ) -> CaseSamples:
     """Draws the inputs and has every process map them. Raises NotSharedError.
 
-    `reference`: whether it is timed, where that has to be tried first.
+    `reference`: whether it is timed, where that has to be tried first. `alone`: as `OpenCase` has it.
     """
     made = team.verifier.ask(asked, protocol.CasePrepared)
     samples = CaseSamples(case, made, rng)
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
         tried = beside and reference == "try"
-        opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried)
+        opened = protocol.OpenCase(id=case.id, axes=case.axes, prepared=made, reference=tried, alone=alone)
         answer = one.ask(opened, protocol.CaseOpened)
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
         one.returns = answer.returns
@@ -435,7 +447,8 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         memory_bytes={side: most for one in done for side, most in one.memory_bytes.items()},
         clock_step_us=case.clock_step_us,
     )
-    return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, contradiction(case))
+    said = checked.disturbed and f"{case.case.id}: {checked.disturbed}"
+    return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, said or contradiction(case))
 
 
 def contradiction(case: CaseSamples) -> str | None:

@@ -70,25 +70,17 @@ def timed(
         device=environment.kind(machine),
         cache_bytes=cache,
         seed=str(seed),
-        fd=os.memfd_create("kernelgate-functions") if device == "cpu" else None,
+        fds=None,
         shared=False,
     )
-    try:
-        with (
-            lock.device(machine.device.uuid),
-            nvml.readings(device, machine.device.uuid) as source,
-            torch.no_grad(),
-        ):
-            runner = InProcess(kernel, {"base": base, "head": head}, asked.device, source)
-            team = Team(runner, (runner,))
-            samples = case_timing.prepared(team, asked, case, rng, "leave")
-            case_timing.warm_up(team, samples, case_timing.WARM_UP_S, pause_when_capped=device == "cuda")
-            case_timing.time_rounds(team, samples, rounds, lambda: None)
-            done = case_timing.finished(team, samples, CARD)
-            wrong = not kernel.agrees(head)
-    finally:
-        if asked.fd is not None:
-            os.close(asked.fd)
+    with lock.device(machine.device.uuid), nvml.readings(device, machine.device.uuid) as source, torch.no_grad():
+        runner = InProcess(kernel, {"base": base, "head": head}, asked.device, source)
+        team = Team(runner, (runner,))
+        samples = case_timing.prepared(team, asked, case, rng, "leave")
+        case_timing.warm_up(team, samples, case_timing.WARM_UP_S, pause_when_capped=device == "cuda")
+        case_timing.time_rounds(team, samples, rounds, lambda: None)
+        done = case_timing.finished(team, samples, CARD)
+        wrong = not kernel.agrees(head)
     process = record.Process(
         id=f"{os.getpid()}-{started:%H%M%S%f}",
         loaded=("base", "head"),

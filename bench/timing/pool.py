@@ -9,12 +9,15 @@ places, so that windows hold what they never held. Else an entry is a whole set 
 
 from __future__ import annotations
 
+import fcntl
 import math
 import mmap
 import os
 import random
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -28,8 +31,13 @@ from kernelgate.bench.timing.protocol import Memory, NamedInput, Place, Values
 
 ALIGNMENT = 256
 """Bytes: what CUDA's allocator gives. Each window begins so, because alignment changes how fast a kernel is."""
+GUARD = 4096
+"""Bytes between two outputs: a page, so that outputs lie in the cache as if there were none."""
 NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 MANY = 1024
+KEY_WORDS = 1 << 20
+PLACES = 1
+"""By so many places inputs move."""
 CHEAP_BYTES = 64 << 20
 
 
@@ -41,6 +49,8 @@ class SharingError(KernelgateError):
 class Arena:
     memory: Memory
     data: torch.Tensor | None
+    views: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    """Made once, by where they lie."""
 
     @property
     def address(self) -> int:
@@ -53,32 +63,41 @@ class Arena:
         return self.data[offset : offset + size]
 
     def view(self, place: Place, index: int) -> torch.Tensor:
-        typed = self.part(place.offset + index % place.count * place.step, place.bytes).view(TORCH_DTYPES[place.dtype])
-        return typed.as_strided(place.shape, place.stride)
+        key = (place.offset, index % place.count)
+        if key not in self.views:
+            typed = self.part(place.offset + key[1] * place.step, place.bytes).view(TORCH_DTYPES[place.dtype])
+            self.views[key] = typed.as_strided(place.shape, place.stride)
+        return self.views[key]
 
     def rows(self, place: Place) -> torch.Tensor:
         return self.part(place.offset, place.step * place.count).view(place.count, place.step)
 
 
+F_SEAL_FUTURE_WRITE = 0x10
+_SEALED: dict[int, torch.Tensor] = {}
+"""Of the verifier: the file that only it writes to, by its inode."""
 _LOCAL: dict[str, torch.Tensor] = {}
 """Where the verifier works in the measured process: its memory, by handle."""
 
 
-def create(device: str, size: int, fd: int | None, shared: bool) -> Arena:
-    """New memory. `fd`: the file in memory, on a CPU. `shared`: whether another process is to map it.
+def create(device: str, size: int, fd: int | None, shared: bool, sealed: bool = False) -> Arena:
+    """New memory. `fd`: the file in memory, on a CPU. `shared`: whether another process is to map it. `sealed`: whether
+    it may only read it, which can be had on a CPU.
 
     Raises SharingError where CUDA refuses to share it.
     """
-    if device == "cpu":
-        if fd is None:
-            raise SharingError("there is no file in memory to share")
-        if os.fstat(fd).st_size < size:  # never cut: a process that still maps the end would be killed
-            os.ftruncate(fd, size)
-        return open_shared(Memory(kind="file", bytes=size, fd=fd))
     if not shared:
         handle = f"local-{len(_LOCAL)}"
         _LOCAL[handle] = torch.empty(size, dtype=torch.uint8, device=device)
         return Arena(Memory(kind="local", bytes=size, handle=handle), _LOCAL[handle])
+    if device == "cpu":
+        if fd is None:
+            raise SharingError("there is no file in memory to share")
+        if sealed:
+            return Arena(Memory(kind="file", bytes=size, fd=fd, sealed=True), _sealed(fd)[:size])
+        if os.fstat(fd).st_size < size:  # never cut: a process that still maps the end would be killed
+            os.ftruncate(fd, size)
+        return open_shared(Memory(kind="file", bytes=size, fd=fd))
     torch.cuda.init()  # type: ignore[no-untyped-call]
     pointer = cuda_driver.allocate(size)
     try:
@@ -89,12 +108,32 @@ def create(device: str, size: int, fd: int | None, shared: bool) -> Arena:
     return Arena(Memory(kind="cuda", bytes=size, handle=handle), cuda_driver.as_tensor(pointer, size))
 
 
+def _sealed(fd: int) -> torch.Tensor:
+    """All of a file that nobody can map for writing any more, but for this mapping: as long as there is memory, since
+    there will be no other one. Pages are taken when they are written."""
+    inode = os.fstat(fd).st_ino
+    if inode not in _SEALED:
+        _SEALED.clear()  # of an earlier run in this process
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        try:
+            os.ftruncate(fd, size)
+            mapped = mmap.mmap(fd, size, flags=mmap.MAP_SHARED)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        except OSError as error:
+            raise SharingError(f"memory cannot be sealed: {error}") from None
+        _SEALED[inode] = torch.frombuffer(mapped, dtype=torch.uint8)
+    return _SEALED[inode]
+
+
 def open_shared(memory: Memory) -> Arena:
     """Memory that another process, or the verifier in this one, has created. Raises SharingError."""
     if memory.kind == "file":
         # All pages at once: else the first call that touches one would pay for it, tenfold.
-        mapped = mmap.mmap(memory.fd, memory.bytes, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        return Arena(memory, torch.frombuffer(mapped, dtype=torch.uint8))
+        access = mmap.PROT_READ | (0 if memory.sealed else mmap.PROT_WRITE)
+        mapped = mmap.mmap(memory.fd, memory.bytes, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=access)
+        with warnings.catch_warnings():  # of memory that cannot be written to
+            warnings.simplefilter("ignore", UserWarning)
+            return Arena(memory, torch.frombuffer(mapped, dtype=torch.uint8))
     if memory.kind == "local":
         return Arena(memory, _LOCAL[memory.handle])
     try:
@@ -106,6 +145,7 @@ def open_shared(memory: Memory) -> Arena:
 
 def close(arena: Arena, owner: bool) -> None:
     """Unmaps the memory; its owner frees it. No view of it may be used after that."""
+    arena.views.clear()
     data, arena.data = arena.data, None
     if data is None:
         return
@@ -142,6 +182,11 @@ class Layout:
         self.bytes = aligned(self.bytes + max(apart * count, apart * (count - 1) + size) + tail)
         return made
 
+    def guarded(self, like: torch.Tensor, count: int) -> Place:
+        """For outputs: before the first, between any two and behind the last lies what no call may write to."""
+        self.bytes += GUARD
+        return self.place(like, aligned(footprint(like)) + GUARD, count)
+
 
 def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
@@ -155,8 +200,19 @@ def footprint(tensor: torch.Tensor) -> int:
     return (reach + 1) * tensor.element_size()
 
 
-def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int) -> dict[str, object]:
-    return {given.name: given.value(arena.view, slot if given.slotted else window) for given in givens}
+def guards(arena: Arena, place: Place) -> list[torch.Tensor]:
+    """What lies around guarded outputs: a row in front of them all, and a row behind each."""
+    return [arena.part(place.offset - GUARD, GUARD)[None], arena.rows(place)[:, place.bytes :]]
+
+
+def arguments(
+    read: Arena, written: Arena, givens: Sequence[NamedInput], window: int, slot: int, moved: int = 0
+) -> dict[str, object]:
+    """What a call gets. `moved`: as `Planned` has it."""
+    return {
+        given.name: given.value(written.view, slot) if given.slotted else given.value(read.view, window, at and moved)
+        for at, given in enumerate(givens)
+    }
 
 
 def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, torch.Tensor]:
@@ -282,9 +338,10 @@ def _items(value: object) -> list[object]:
 
 
 class Pool:
-    """The inputs of one case. `arena` is set once its size is known."""
+    """The inputs of one case. `arena`, of what calls read, and `written` are set once their sizes are known."""
 
     arena: Arena
+    written: Arena
 
     def __init__(self, kernel: Kernel, draw: Draw, cache_bytes: int, most_bytes: int, fresh: int | None) -> None:
         self.kernel = kernel
@@ -297,6 +354,9 @@ class Pool:
         }
         self.outputs: dict[str, Place] = {}
         self.layout = Layout()
+        self.moved = 0
+        """By how many places all inputs but the first lie elsewhere than they would. It changes with what they hold, so
+        that a kernel which takes the others' addresses from the first one's reads what lay there before."""
         count = entry_axes(kernel, self.first, self.outs)
         self.whole = count is None
         """Whether inputs cannot be divided, so that an entry is a whole set of them."""
@@ -307,6 +367,8 @@ class Pool:
         self.fixed = False
         """Whether the sets differ in numbers, which are no memory that could change hands."""
         self._filled = False
+        self._digest: torch.Tensor | None = None
+        """Of inputs that could not be sealed."""
 
     def _sized(self, count: int | None, cache_bytes: int, most_bytes: int, fresh: int | None) -> tuple[PoolSize, int]:
         """And how many copies there are of what is not divided, so that it is not found in the cache."""
@@ -340,13 +402,18 @@ class Pool:
         if slotted:  # its places are those of the outputs
             return Place(offset=0, step=0, count=1, bytes=0, shape=(), stride=(), dtype="uint8")
         if not divided:
-            return self.layout.place(item, count=copies)
+            return self.layout.place(item, count=copies + PLACES * self.whole)
         size = self.size
         entry = footprint(item) // size.length
         unused = size.entries - size.start(size.windows - 1) - size.length
-        return self.layout.place(item, entry * size.grain, size.windows, entry * unused)
+        return self.layout.place(item, entry * size.grain, size.windows + PLACES, entry * unused)
+
+    def _at(self, name: str) -> int:
+        return 0 if name == self.inputs[0].name else self.moved
 
     def fill(self) -> None:
+        if self._filled:
+            self.moved = PLACES - self.moved
         for number in range(-(-self.size.entries // self.size.length)):
             drawn = self.first
             if number or self._filled:
@@ -375,7 +442,7 @@ class Pool:
                 rows = drawn.reshape(length, -1)[: self.size.entries - number * length]
                 self.entries(given.name)[number * length :][: len(rows)].copy_(rows)
             elif self.whole:
-                operands.fill(self.arena.view(item, number), drawn)
+                operands.fill(self.arena.view(item, number + self._at(given.name)), drawn)
             elif number == 0:
                 for copy in range(item.count):
                     operands.fill(self.arena.view(item, copy), drawn)
@@ -386,35 +453,59 @@ class Pool:
         if name in self.kernel.in_place:
             return self.golden.setdefault(name, first.new_empty((size.entries, first.numel() // size.length)))
         [place] = (item for one in self.inputs if one.name == name for item in one.items if isinstance(item, Place))
-        flat = self.arena.part(place.offset, place.bytes // size.length * size.entries)
+        first_byte = place.offset + self._at(name) * place.step
+        flat = self.arena.part(first_byte, place.bytes // size.length * size.entries)
         return flat.view(first.dtype).view(size.entries, -1)
+
+    def sign(self) -> None:
+        """Keeps in mind what the inputs are, where others may write to them."""
+        self._digest = None if self.arena.memory.sealed else self._digested()
+
+    @property
+    def untouched(self) -> bool:
+        return self._digest is None or torch.equal(self._digest, self._digested())
+
+    @cached_property
+    def _key(self) -> torch.Tensor:
+        """Odd numbers that no other process knows: each bit of an input changes the sum of its products with them."""
+        key = torch.empty(KEY_WORDS, dtype=torch.int64, device=self.draw.device)
+        return key.random_(generator=self.draw.generator).mul_(2).add_(1)
+
+    def _digested(self) -> torch.Tensor:
+        words = self.arena.part(0, self.layout.bytes).view(torch.int64)
+        chunks = (words[at : at + KEY_WORDS] for at in range(0, len(words), KEY_WORDS))
+        return torch.stack([(chunk * self._key[: len(chunk)]).sum() for chunk in chunks])
 
     def shuffle(self) -> torch.Tensor | None:
         """Entries change places. Returns which one has come to each place, if any."""
         if self.fixed:
             return None
         order = torch.randperm(self.size.entries, generator=self.draw.generator, device=self.draw.device)
-        for given in self.inputs:
-            held: list[torch.Tensor] = []
-            if given.slotted or self._divided(given.name):
-                held = [self.entries(given.name)]
-            elif self.whole:
-                held = [self.arena.rows(item) for item in given.items if isinstance(item, Place)]
-            for rows in held:
-                rows.copy_(rows[order])
+        before = [rows for given in self.inputs for rows in self._rows(given)]
+        self.moved = PLACES - self.moved
+        after = [rows for given in self.inputs for rows in self._rows(given)]
+        for old, new in zip(before, after, strict=True):
+            new.copy_(old[order])
         return order
+
+    def _rows(self, given: NamedInput) -> list[torch.Tensor]:
+        """What of an input changes places: a row for each entry."""
+        if given.slotted or self._divided(given.name):
+            return [self.entries(given.name)]
+        first, places = self._at(given.name), [item for item in given.items if isinstance(item, Place)]
+        return [self.arena.rows(item)[first:][: self.size.entries] for item in places] if self.whole else []
 
     def restore(self, window: int, slot: int) -> None:
         start = self.size.start(window)
         for name in self.kernel.in_place:
-            target = self.arena.view(self.outputs[name], slot)
+            target = self.written.view(self.outputs[name], slot)
             operands.fill(target, self.entries(name)[start : start + self.size.length].view(target.shape))
 
     def set_of(self, number: int) -> Inputs:
         return {
             given.name: self.entries(given.name)[number].view(self.first[given.name].shape)
             if given.slotted
-            else given.value(self.arena.view, number)
+            else given.value(self.arena.view, number, self._at(given.name))
             for given in self.inputs
         }
 

@@ -30,7 +30,6 @@ from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker import Message, Ready, WorkerPool
 from kernelgate.bench.timing import case_timing, protocol
 from kernelgate.bench.timing.case_timing import (
-    Asked,
     CaseResult,
     CaseSamples,
     NotSharedError,
@@ -177,7 +176,7 @@ def _maps_memory(setup: Setup) -> bool:
     verifier = setup.teams(())[0].verifier
     probe = Runner(setup.workers.take(MAPS_MEMORY), "a process without a kernel", setup.how.patience_s)
     try:
-        shared = verifier.ask(protocol.ShareMemory(device=setup.device, fd=setup.workers.fd), protocol.Memory)
+        shared = verifier.ask(protocol.ShareMemory(device=setup.device, fd=setup.workers.fds[0]), protocol.Memory)
         probe.ask(shared, Ready)
     except NotSharedError:
         return False
@@ -196,11 +195,12 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         names = [f"{turn.name}, {side} alone" if witness else turn.name for [side, *_] in split]
-        teams = setup.teams(_started(setup, turn, split, names, stack))
+        runners = _started(setup, turn, split, names, stack)
+        teams = setup.teams(runners)
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")
             if witness:
-                results.append([_alone(setup, turn, teams, case, rng)])
+                results.append([_alone(setup, turn, teams, runners, case, rng)])
                 turned()
             else:
                 results.append([_time_case(setup, turn, case, team, turned) for team in teams])
@@ -271,7 +271,7 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
         device=setup.device,
         cache_bytes=cache_bytes(setup.device, setup.environment.device.l2_bytes),
         seed=f"{setup.secret}/{turn.id}/{case.id}",
-        fd=setup.workers.fd,
+        fds=setup.workers.fds,
         shared=not setup.hosted,
         fresh_calls=fresh_calls,
     )
@@ -321,37 +321,32 @@ class Alone:
     """How long the device waits, so that the host has queued all calls when the first begins."""
 
     def batch(
-        self, team: Team, measured: Asked, calls: int, inputs: Literal["next", "again", "new"] = "next"
+        self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
     ) -> Sample:
-        """A batch, whose outputs are compared, too: its time from asking for it to its end."""
-        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs, keep=True), protocol.Planned)
+        """A batch, whose outputs are compared, too: its time from handing it over to its end. Before and after, while
+        inputs are drawn and the other side works on them, the process stands still: nothing can be computed ahead."""
+        planned = team.verifier.ask(protocol.PlanCalls(count=calls, inputs=inputs), protocol.Planned)
         [side] = measured.sides
         made = protocol.SampleCalls(side=side, windows=planned.windows, slots=planned.slots)
-        how = protocol.Batch(
-            what="timing alone",
-            samples=(made,) if calls else (),
-            inputs=planned.inputs,
-            pause_us=self.hold_us,
-            blind=True,
-        )
-        measured.ask(how, Ready)
+        last: Message = protocol.Start(calls=made, inputs=planned.inputs, moved=planned.moved, pause_us=self.hold_us)
         with team.quiet():
             begun = time.perf_counter()
-            last: Message = protocol.Start()
             called_us: float | None = None
             if measured.returns and calls:
                 measured.ask(last, Ready)
                 called_us = (time.perf_counter() - begun) * 1e6
-                last = protocol.Keep(calls=planned.kept)
+                last = protocol.Copy()
             answer = measured.ask(last, protocol.BatchDone)
             took_us = (time.perf_counter() - begun) * 1e6
+        if measured is not team.verifier:
+            measured.rest()
         self.samples.busy_us += took_us
         self.queued_us = answer.queued_us
         looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         return Sample(side, took_us, None, probed_us=probed[0].us if probed else called_us)
 
-    def empty_us(self, pairs: Sequence[tuple[Team, Asked]]) -> float:
+    def empty_us(self, pairs: Sequence[tuple[Team, Runner]]) -> float:
         """What a batch without calls takes, the hold included."""
         return median(self.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
 
@@ -376,14 +371,16 @@ class Alone:
         )
 
 
-def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng: random.Random) -> CaseResult:
+def _alone(
+    setup: Setup, turn: Turn, teams: Sequence[Team], runners: Sequence[Runner], case: CaseFacts, rng: random.Random
+) -> CaseResult:
     """A case of the witness: batches of each side in random order, each on inputs that are drawn anew."""
     wanted = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / _call_us(turn, case))))
     asked = asked_case(setup, turn, case, wanted)
-    opened = [case_timing.prepared(team, asked, case, rng, "leave") for team in teams]
+    opened = [case_timing.prepared(team, asked, case, rng, "leave", alone=True) for team in teams]
     calls = min(one.prepared.slots for one in opened)
     alone = Alone(opened[0])
-    pairs = [(team, one) for team in teams for one in team.measured]
+    pairs = [(team, one) for team in teams for one in runners if one in team.measured]
     for count in (1, calls):
         for team, one in pairs:
             alone.batch(team, one, count)
@@ -403,8 +400,8 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
             alone.samples.samples.append(sample)
     checked = []
     for team in teams:
-        for one in team.measured:
-            one.ask(protocol.Finish(), protocol.CaseDone)
+        for measured in team.measured:
+            measured.ask(protocol.Finish(), protocol.CaseDone)
         checked.append(team.verifier.ask(protocol.CloseCase(), protocol.CaseChecked))
 
     def call_us(sample: Sample) -> float:
@@ -421,7 +418,9 @@ def _alone(setup: Setup, turn: Turn, teams: Sequence[Team], case: CaseFacts, rng
         errors={side: error for one in checked for side, error in one.errors.items()},
     )
     seconds = alone.samples.busy_us / 1e6 + sum(one.seconds for one in checked)
-    return CaseResult(timing, (), seconds, 0.0, alone.contradiction(calls * min(map(median, times_us.values()))))
+    said = next((f"{case.id}: {one.disturbed}" for one in checked if one.disturbed), None)
+    said = said or alone.contradiction(calls * min(map(median, times_us.values())))
+    return CaseResult(timing, tuple(note for one in checked for note in one.notes), seconds, 0.0, said)
 
 
 def _call_us(turn: Turn, case: CaseFacts) -> float:

@@ -30,6 +30,8 @@ class Memory(Message):
     bytes: int
     fd: int = -1
     handle: str = ""
+    sealed: bool = False
+    """Whether it can be read alone, by all but the verifier."""
 
 
 class Place(Message):
@@ -53,9 +55,11 @@ class NamedInput(Message):
     slotted: bool = False
     """Whether the kernel overwrites it, so that each call has its own."""
 
-    def value(self, view: Callable[[Place, int], object], index: int) -> object:
-        """What a call gets: `view` makes a place's tensor."""
-        items = [view(item, index) if isinstance(item, Place) else item[index % len(item)] for item in self.items]
+    def value(self, view: Callable[[Place, int], object], index: int, moved: int = 0) -> object:
+        """What a call gets: `view` makes a place's tensor. `moved`: how many places further it lies than it would."""
+        items = [
+            view(item, index + moved) if isinstance(item, Place) else item[index % len(item)] for item in self.items
+        ]
         return items[0] if self.kind == "one" else items if self.kind == "list" else tuple(items)
 
 
@@ -74,7 +78,8 @@ class PrepareCase(Message):
     cache_bytes: int
     """What is read between two calls on the same inputs."""
     seed: str
-    fd: int | None
+    fds: tuple[int, int] | None
+    """The files in memory on a CPU: of what is read, and of what is written."""
     shared: bool = True
     """Whether another process is to map the memory."""
     fresh_calls: int | None = None
@@ -83,6 +88,9 @@ class PrepareCase(Message):
 
 class CasePrepared(Message):
     memory: Memory
+    """Of what calls read."""
+    written: Memory
+    """Of what they write, and of probes."""
     inputs: tuple[NamedInput, ...]
     outputs: dict[str, Place]
     probes: Place
@@ -98,8 +106,6 @@ class PlanCalls(Message):
     count: int
     inputs: Literal["next", "again", "new"] = "next"
     """`again`: those of the last calls, for another process that has never read them; `new`: all are drawn anew."""
-    keep: bool = False
-    """Say now which calls will be compared: the measured process hears it when it has made them all."""
 
 
 class Planned(Message):
@@ -107,7 +113,8 @@ class Planned(Message):
     slots: tuple[int, ...]
     inputs: tuple[NamedInput, ...] = ()
     """All inputs, where numbers among them were drawn anew."""
-    kept: tuple[int, ...] = ()
+    moved: int = 0
+    """By how many places all inputs but the first lie elsewhere now, as an allocator would have them."""
 
 
 class CheckCalls(Message):
@@ -156,6 +163,8 @@ class CaseChecked(Message):
     notes: tuple[record.Note, ...] = ()
     seconds: float
     """What drawing, poisoning and comparing took of the device."""
+    disturbed: str | None = None
+    """What was done to the verifier, or to the inputs, while calls were made."""
 
 
 ToVerifier = PrepareCase | PlanCalls | CheckCalls | ShareMemory | CloseCase
@@ -184,6 +193,8 @@ class OpenCase(Message):
     prepared: CasePrepared
     reference: bool
     """Whether the reference will be timed, too, if it can be."""
+    alone: bool = False
+    """Whether somebody else will hold the clock: then all that can be prepared is prepared now."""
 
 
 class CaseOpened(Message):
@@ -214,20 +225,25 @@ class Batch(Message):
     """Idle time before each."""
     inputs: tuple[NamedInput, ...] = ()
     """As `Planned` has them."""
+    moved: int = 0
     graph: bool = False
     """Capture the calls of each as one graph, and time that."""
-    blind: bool = False
-    """Say when all is prepared, wait for Start, and answer when all is done: somebody else holds the clock."""
 
 
 class Start(Message):
-    """Make the calls of the blind batch, now."""
+    """Make these calls, now, and answer when all is done: somebody else holds the clock, which runs already."""
+
+    ask: Literal["start"] = "start"
+    calls: SampleCalls
+    pause_us: float = 0.0
+    inputs: tuple[NamedInput, ...] = ()
+    moved: int = 0
 
 
-class Keep(Message):
-    """The calls are made: put the new tensors that these have returned where the verifier looks."""
+class Copy(Message):
+    """The calls are made: put the new tensors that they have returned where the verifier looks."""
 
-    calls: tuple[int, ...]
+    ask: Literal["copy"] = "copy"
 
 
 class BatchDone(Message):
@@ -238,7 +254,7 @@ class BatchDone(Message):
     held: bool = True
     """Whether all was queued before the device began: else it may have waited for the host."""
     queued_us: record.NonNegative = 0.0
-    """What the host needed to queue a blind batch."""
+    """What the host needed to queue the calls of Start."""
     readings: tuple[Reading, ...] = ()
 
 
@@ -254,6 +270,6 @@ class CaseDone(Message):
     notes: tuple[record.Note, ...] = ()
 
 
-ToWorker = OpenCase | Batch | Finish | ToVerifier
+ToWorker = OpenCase | Batch | Start | Copy | Finish | ToVerifier
 WORKER_STEP: TypeAdapter[ToWorker] = TypeAdapter(Annotated[ToWorker, Field(discriminator="ask")])
 """What a measured process is asked; also what is the verifier's, where that works in it."""

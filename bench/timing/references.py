@@ -103,7 +103,7 @@ class References:
         simple = simple and all(out.dtype in FLOATS and out.numel() > 0 for out in outs)
         how = self._by_torch if simple else self._by_card
         return [
-            how(window, outputs(self.pool.arena, self.pool.outputs, slot), *self.right_of(window))
+            how(window, outputs(self.pool.written, self.pool.outputs, slot), *self.right_of(window))
             for window, slot in calls
         ]
 
@@ -114,7 +114,7 @@ class References:
         found: list[list[device.DeviceComparison]] = []
         for name, out in self.pool.outs.items():
             place = self.pool.outputs[name]
-            first = self.pool.arena.address + place.offset
+            first = self.pool.written.address + place.offset
             values = self.values[name]
             row = values.shape[1] * values.element_size()
             pairs = [
@@ -291,6 +291,8 @@ class CallTally:
     compared: int = 0
     failed: int = 0
     repeated: int = 0
+    outside: int = 0
+    """Calls that wrote where no output of theirs is."""
     maxima: list[float | None] = field(default_factory=list)
     means: list[float] = field(default_factory=list)
 
@@ -301,6 +303,12 @@ class CallTally:
         self.maxima.append(None if error.maximum is None else min(error.maximum, record.LARGEST))
         if error.mean is not None:
             self.means.append(min(error.mean, record.LARGEST))
+
+    def wrote_outside(self, compared: bool) -> None:
+        """As wrong as a wrong output. `compared`: whether it was counted as one that was looked at."""
+        self.outside += 1
+        self.compared += not compared
+        self.failed = min(self.failed + 1, self.compared)
 
     def calls(self) -> record.Calls:
         return record.Calls(made=self.made, compared=self.compared, failed=self.failed, repeated=self.repeated)

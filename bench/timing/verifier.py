@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import pool as memory
-from kernelgate.bench.timing.pool import Order, Pool
+from kernelgate.bench.timing.pool import Layout, Order, Pool
 from kernelgate.bench.timing.protocol import (
     VERIFIER_STEP,
     CaseChecked,
@@ -61,7 +61,13 @@ PROBE_WORDS = 6
 
 
 class CaseVerifier:
-    def __init__(self, kernel: Kernel, asked: PrepareCase, way: Way | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, asked: PrepareCase, way: Way | None = None, stops: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`stops`: how often this process was stopped so far."""
+        self._stops, self._stopped_before = stops, stops()
+        self._untouched = True
+        """Whether inputs were, each time before they were drawn anew, what had been drawn."""
         self.rng = random.Random(asked.seed)  # noqa: S311 - not for secrets
         draw = Draw(CaseAxes(asked.axes), asked.device, self.rng.getrandbits(63))
         self.device = asked.device
@@ -69,8 +75,6 @@ class CaseVerifier:
         self.tallies: dict[record.Side, CallTally] = {}
         self.planned: list[tuple[int, int]] = []
         self._again: list[bool] = []
-        self._kept: list[int] | None = None
-        """The calls to be compared, where that was said when they were planned."""
         self._busy_us = self._drawing_us = self._draw_cost_us = self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
@@ -85,12 +89,19 @@ class CaseVerifier:
             self.slots = max(1, min(MAX_SLOTS, most // max(1, size)))
             if alone or pool.size.mixes:  # no two calls of a batch read one window
                 self.slots = min(self.slots, pool.size.windows)
-            pool.outputs = {name: pool.layout.place(out, count=self.slots) for name, out in pool.outs.items()}
-            self.probes = pool.layout.place(torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES)
-            pool.arena = memory.create(asked.device, pool.layout.bytes, asked.fd, asked.shared)
+            written = Layout()
+            pool.outputs = {name: written.guarded(out, self.slots) for name, out in pool.outs.items()}
+            self.probes = written.place(torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES)
+            read_fd, written_fd = asked.fds or (None, None)
+            pool.arena = memory.create(asked.device, pool.layout.bytes, read_fd, asked.shared, sealed=True)
+            pool.written = memory.create(asked.device, written.bytes, written_fd, asked.shared)
             pool.fill()
+            self._guard = self.rng.randrange(1, 255)
             for place in pool.outputs.values():
-                pool.arena.rows(place).fill_(0xFF)
+                pool.written.rows(place).fill_(0xFF)
+                for rows in memory.guards(pool.written, place):
+                    rows.fill_(self._guard)
+            pool.sign()
             self.oracle = Oracle(pool, alone, way)
             self.references: References = self.oracle.compute()
             synchronize(self.device)
@@ -102,6 +113,7 @@ class CaseVerifier:
     def answer(self) -> CasePrepared:
         return CasePrepared(
             memory=self.pool.arena.memory,
+            written=self.pool.written.memory,
             inputs=self._inputs(),
             outputs={} if self.pool.kernel.in_place else self.pool.outputs,
             probes=self.probes,
@@ -114,7 +126,7 @@ class CaseVerifier:
             for given in self.pool.inputs
         )
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next", keep: bool = False) -> Planned:
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
         """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
         with self._spending():
             if inputs == "new":
@@ -130,7 +142,6 @@ class CaseVerifier:
                 windows.append(self.order.take())
             slots = list(range(count)) if count <= self.slots else [at % self.slots for at in range(count)]
             self.planned = list(zip(windows, slots, strict=True))
-            self._kept = self._chosen(range(count)) if keep else None
             if self.pool.kernel.in_place:
                 for window, slot in self.planned:
                     self.pool.restore(window, slot)
@@ -139,7 +150,7 @@ class CaseVerifier:
             synchronize(self.device)
         told = self._inputs() if self._numbers_drawn else ()
         self._numbers_drawn = False
-        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, kept=tuple(self._kept or ()))
+        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=told, moved=self.pool.moved)
 
     def _renew(self) -> None:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
@@ -152,7 +163,9 @@ class CaseVerifier:
             self._draw_cost_us = (time.perf_counter() - begun) * 1e6
             self._drawing_us += self._draw_cost_us
         else:
+            self._untouched = self._untouched and self.pool.untouched
             order = self.pool.shuffle()
+            self.pool.sign()
             if order is not None:
                 self.references.follow(order)
             self.fresh = mixes
@@ -163,7 +176,9 @@ class CaseVerifier:
         return max(LEAST_US[self.device], BUDGET * self._busy_us)
 
     def _redraw(self) -> None:
+        self._untouched = self._untouched and self.pool.untouched
         self.pool.fill()
+        self.pool.sign()
         self.references = self.oracle.compute()
         self.fresh = True
         self._numbers_drawn = self.pool.fixed
@@ -179,12 +194,16 @@ class CaseVerifier:
                     tally.repeated += again
             begun = time.perf_counter()
             made = [at for at, side in enumerate(asked.sides) if side != "reference"]
-            chosen = self._chosen(made) if self._kept is None else self._kept
+            chosen = self._chosen(made)
             errors = self.references.compare([self.planned[at] for at in chosen])
+            outside = self._outside()
             synchronize(self.device)
             self._comparing_us += (time.perf_counter() - begun) * 1e6
             for at, error in zip(chosen, errors, strict=True):
                 self.tallies[asked.sides[at]].add(error)
+            for at in made:
+                if self.planned[at][1] in outside:
+                    self.tallies[asked.sides[at]].wrote_outside(at in chosen)
             self._poison(len(self.planned))
             synchronize(self.device)
         return Checked(probed=self._probed(asked.samples))
@@ -196,23 +215,42 @@ class CaseVerifier:
         count = max(1, round(share * len(made))) if made else 0
         return sorted(self.rng.sample(able, min(count, len(able))))
 
+    def _outside(self) -> set[int]:
+        """The slots whose calls have written before or behind their outputs. What they wrote there is undone."""
+        found: set[int] = set()
+        for place in self.pool.outputs.values():
+            first, behind = memory.guards(self.pool.written, place)
+            half = memory.GUARD // 2
+            touched = [rows != self._guard for rows in (first, behind[:, :-half], behind[:, -half:])]
+            if not any(bool(one.any()) for one in touched):
+                continue
+            in_front, after, before_next = (one.any(1).tolist() for one in touched)
+            before = [*in_front, *before_next]
+            found |= {slot for slot in range(self.slots) if before[slot] or after[slot]}
+            first.fill_(self._guard)
+            behind.fill_(self._guard)
+        return found
+
     def _poison(self, used: int) -> None:
         part, every = (count // WORD for count in POISONED)
         offset = part * self.rng.randrange(every // part)
         for place in self.pool.outputs.values():
-            if not place.step:
+            if not place.bytes:
                 continue
             # In words: torch fills what is not contiguous element by element, bytes at a tenth of the memory's speed.
-            rows = self.pool.arena.rows(place)[: min(used, self.slots)].view(torch.int64)
-            whole = rows.shape[1] // every * every
+            used_rows = self.pool.written.rows(place)[: min(used, self.slots)]
+            rows = used_rows.view(torch.int64)
+            words = place.bytes // WORD
+            whole = words // every * every
             if whole:
                 rows[:, :whole].view(len(rows), whole // every, every)[:, :, offset : offset + part].fill_(-1)
-            rows[:, whole:].fill_(-1)
+            rows[:, whole:words].fill_(-1)
+            used_rows[:, words * WORD : place.bytes].fill_(0xFF)
 
     def _probed(self, samples: int) -> tuple[ProbeReading, ...]:
         if not samples or self.device == "cpu":
             return ()
-        rows = self.pool.arena.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
+        rows = self.pool.written.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
         if self._first_probe is None:
             self._first_probe = rows[0][0]
         return tuple(_probed(row, self._first_probe) for row in rows)
@@ -228,13 +266,27 @@ class CaseVerifier:
         if repeated:
             text = f"{100 * repeated / made:.2g}% of the calls read inputs that an earlier call of the process had read"
             notes.append(record.Note(code="fewer_inputs", text=text))
-        memory.close(self.pool.arena, owner=True)
+        for side, tally in self.tallies.items():
+            if tally.outside:
+                text = f"{tally.outside} calls of {side} wrote before or behind their outputs"
+                notes.append(record.Note(code="wrote_outside", text=text))
+        disturbed = self._disturbed()
+        for arena in (self.pool.arena, self.pool.written):
+            memory.close(arena, owner=True)
         return CaseChecked(
             calls={side: tally.calls() for side, tally in self.tallies.items()},
             errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
             notes=tuple(notes),
             seconds=self.seconds,
+            disturbed=disturbed,
         )
+
+    def _disturbed(self) -> str | None:
+        if self._stops() > self._stopped_before:
+            return "the verifier was stopped while base and head were called, which kernelgate never does"
+        if not (self._untouched and self.pool.untouched):
+            return "an input was changed while base and head were called; `kernelgate fuzz` shows by which"
+        return None
 
     @contextmanager
     def _spending(self) -> Iterator[None]:
@@ -256,9 +308,9 @@ def _probed(words: Sequence[int], first: int) -> ProbeReading:
 
 
 class Verifier:
-    def __init__(self, cards: Mapping[Path, Kernel] = {}) -> None:
-        """`cards`: those that need not be read from their files."""
-        self._cards = dict(cards)
+    def __init__(self, cards: Mapping[Path, Kernel] = {}, stops: Callable[[], int] = lambda: 0) -> None:
+        """`cards`: those that need not be read from their files. `stops`: as of a CaseVerifier."""
+        self._cards, self._stops = dict(cards), stops
         self._case: CaseVerifier | None = None
         self._tried: memory.Arena | None = None
         self._ways: dict[tuple[object, ...], Way | None] = {}
@@ -274,17 +326,17 @@ class Verifier:
             key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
             card = self._cards.get(message.card_file) or loading.load(message.card_file)
             self._cards[message.card_file] = card
-            self._case = CaseVerifier(card, message, self._ways.get(key))
+            self._case = CaseVerifier(card, message, self._ways.get(key), self._stops)
             self._ways[key] = self._case.oracle.way
             return self._case.answer()
         if isinstance(message, ShareMemory):
-            self._tried = memory.create(message.device, memory.ALIGNMENT, message.fd, shared=True)
+            self._tried = memory.create(message.device, memory.ALIGNMENT, message.fd, shared=True, sealed=True)
             return self._tried.memory
         case = self._case
         if case is None:
             raise KernelgateError("no case is prepared")
         if isinstance(message, PlanCalls):
-            return case.plan(message.count, message.inputs, message.keep)
+            return case.plan(message.count, message.inputs)
         if isinstance(message, CheckCalls):
             return case.check(message)
         closed, on_gpu = case.close(), case.device == "cuda"
@@ -308,6 +360,6 @@ def cpu_threads(cores: int) -> int:
 def verify(leader: Leader) -> None:
     orphans.keep_private()  # references and seeds are in here
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
-    verifier = Verifier()
+    verifier = Verifier(stops=orphans.watch_stops())
     while True:
         verifier.serve(leader.receive(VERIFIER_STEP), leader)

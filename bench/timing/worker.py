@@ -23,7 +23,7 @@ from kernelgate.bench.kernel.operands import Bound
 from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
-from kernelgate.bench.system.worker import Doing, Leader, Ready
+from kernelgate.bench.system.worker import Doing, Leader, Message, Ready
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import pool as memory
 from kernelgate.bench.timing import timer as timers
@@ -35,10 +35,11 @@ from kernelgate.bench.timing.protocol import (
     CaseDone,
     CaseOpened,
     CasePrepared,
+    Copy,
     Finish,
-    Keep,
     NamedInput,
     OpenCase,
+    Place,
     Start,
     TimingRequest,
     ToWorker,
@@ -53,23 +54,31 @@ class OpenedCase:
     prepared: CasePrepared
     inputs: tuple[NamedInput, ...]
     """As they were drawn last."""
-    arena: Arena
+    read: Arena
+    written: Arena
     axes: CaseAxes
     returning: bool
     """Whether some calls return new tensors."""
+    moved: int = 0
     first_ns: int | None = None
-    given: dict[tuple[int, int], dict[str, object]] = field(default_factory=dict)
-    """The inputs of a call by window, and by slot where the kernel overwrites some: made once."""
-    outs: dict[int, dict[str, torch.Tensor]] = field(default_factory=dict)
-    probes: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    queued_us: float = 0.0
     returned: dict[int, object] = field(default_factory=dict)
     """What calls of this batch returned, until it is copied."""
 
+    def told(self, inputs: tuple[NamedInput, ...], moved: int) -> None:
+        self.inputs, self.moved = inputs or self.inputs, moved
+
+    def view_all(self) -> None:
+        """Makes every view that a call may need, which takes as long as a short call does."""
+        read = [item for one in self.inputs if not one.slotted for item in one.items if isinstance(item, Place)]
+        for arena, places in ((self.read, read), (self.written, self.prepared.outputs.values())):
+            for place in places:
+                for index in range(place.count):
+                    arena.view(place, index)
+
     def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
-        if sample not in self.probes:
-            row = self.arena.view(self.prepared.probes, sample)
-            self.probes[sample] = (row[: row.numel() // 2], row[row.numel() // 2 :])
-        return self.probes[sample]
+        row = self.written.view(self.prepared.probes, sample)
+        return row[: row.numel() // 2], row[row.numel() // 2 :]
 
 
 @dataclass
@@ -93,20 +102,29 @@ class Worker:
     def answer(self, message: ToWorker) -> None:
         if isinstance(message, OpenCase):
             self.leader.send(self._open(message))
-        elif isinstance(message, Batch | Finish):
+        elif isinstance(message, Batch | Start | Copy | Finish):
             if self.case is None:
                 raise KernelgateError("no case is open")
-            done = self._batch(self.case, message) if isinstance(message, Batch) else self._finish(self.case)
-            self.leader.send(done)
+            self.leader.send(self._done(self.case, message))
         else:
             self.verifier.serve(message, self.leader)
+
+    def _done(self, case: OpenedCase, asked: Batch | Start | Copy | Finish) -> Message:
+        if isinstance(asked, Batch):
+            return self._batch(case, asked)
+        if isinstance(asked, Start):
+            return self._start(case, asked)
+        return self._finish(case) if isinstance(asked, Finish) else self._end(case)
 
     def _open(self, asked: OpenCase) -> CaseOpened:
         self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
         returns = bool(outs) and any(bound.returns(outs) for bound in self.bound.values())
-        mapped = memory.open_shared(asked.prepared.memory)
-        self.case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, mapped, CaseAxes(asked.axes), returns)
+        read, written = (memory.open_shared(one) for one in (asked.prepared.memory, asked.prepared.written))
+        axes = CaseAxes(asked.axes)
+        self.case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, read, written, axes, returns)
+        if asked.alone:
+            self.case.view_all()
         self.called.clear()
         why = without_reference(self.judge, self.case) if asked.reference else None
         return CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
@@ -121,10 +139,8 @@ class Worker:
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
         choices = {side: choice for side, bound in self.bound.items() if (choice := triton_runtime.chosen(bound.ops))}
         memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self.called)} if self.on_gpu else {}
-        case.given.clear()
-        case.outs.clear()
-        case.probes.clear()
-        memory.close(case.arena, owner=False)
+        for arena in (case.read, case.written):
+            memory.close(arena, owner=False)
         self.case = None
         gc.collect()
         if self.on_gpu:
@@ -145,20 +161,14 @@ class Worker:
         torch.cuda.reset_peak_memory_stats()
         call()
         torch.cuda.synchronize()
-        handed = 0 if allocates else sum(out.nbytes for out in case.outs[0].values())
+        handed = 0 if allocates else sum(out.bytes for out in case.prepared.outputs.values())
         most = handed + torch.cuda.max_memory_allocated() - before
         case.returned.clear()
         return most
 
     def _batch(self, case: OpenedCase, asked: Batch) -> BatchDone:
-        new = next((sample.side for sample in asked.samples if sample.side not in self.called), None)
-        if new:
-            self.called.add(new)
-        what = f"calling {new} for the first time on" if new else asked.what
-        self.leader.send(Doing(doing=f"{what} {case.id}"))
-        if asked.inputs:
-            case.inputs = asked.inputs
-            case.given.clear()
+        self._tell(case, [sample.side for sample in asked.samples], asked.what)
+        case.told(asked.inputs, asked.moved)
         made: list[tuple[Call, ...]] = []
         numbers: list[range] = []
         for sample in asked.samples:
@@ -166,8 +176,6 @@ class Worker:
             numbers.append(range(first, first + len(sample.windows)))
             lying = zip(numbers[-1], sample.windows, sample.slots, strict=True)
             made.append(tuple(self._call(case, sample.side, *one) for one in lying))
-        if asked.blind:
-            return self._blind(case, asked, [call for calls_ in made for call in calls_])
         if asked.graph:
             captured = [self.timer.capture(calls_) for calls_ in made]
             if None in captured:
@@ -186,12 +194,21 @@ class Worker:
             readings=tuple(readings),
         )
 
-    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[Call]) -> BatchDone:
+    def _tell(self, case: OpenedCase, sides: Sequence[record.Side], what: str) -> None:
+        new = next((side for side in sides if side not in self.called), None)
+        if new:
+            self.called.add(new)
+            what = f"calling {new} for the first time on"
+        self.leader.send(Doing(doing=f"{what} {case.id}"))
+
+    def _start(self, case: OpenedCase, asked: Start) -> Message:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
-        self.leader.send(Ready())
-        self.leader.receive(Start)
-        begun_ns = timers.now_ns()
+        self._tell(case, [asked.calls.side], "timing alone")
+        case.told(asked.inputs, asked.moved)
+        lying = zip(range(len(asked.calls.windows)), asked.calls.windows, asked.calls.slots, strict=True)
+        made = [self._call(case, asked.calls.side, *one) for one in lying]
         before, after = case.probe_words(0)
+        begun_ns = timers.now_ns()
         if self.on_gpu:
             gpu.wait(asked.pause_us)
             gpu.probe(before)
@@ -199,14 +216,15 @@ class Worker:
             call()
         if self.on_gpu:
             gpu.probe(after)
-        queued_us = (timers.now_ns() - begun_ns) / 1e3
-        if case.returning and made:  # copies take as long for either side, and are none of the kernel's time
-            self.leader.send(Ready())
-            self._copy(case, self.leader.receive(Keep).calls)
+        case.queued_us = (timers.now_ns() - begun_ns) / 1e3
+        return Ready() if case.returning and made else self._end(case)
+
+    def _end(self, case: OpenedCase) -> BatchDone:
+        """Copies take as long for either side, and are none of the kernel's time."""
+        self._copy(case, range(len(case.returned)))
         if self.on_gpu:
             torch.cuda.synchronize()
-        case.returned.clear()
-        return BatchDone(queued_us=queued_us)
+        return BatchDone(queued_us=case.queued_us)
 
     def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call], numbers: range) -> Interval:
         copies = case.returning and asked.samples[at].side != "reference"
@@ -227,15 +245,10 @@ class Worker:
         return Interval(tuple(made), before, after)
 
     def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
-        key = (window, slot if any(given.slotted for given in case.inputs) else 0)
-        given = case.given.get(key)
-        if given is None:
-            given = case.given[key] = memory.arguments(case.arena, case.inputs, window, slot)
+        given = memory.arguments(case.read, case.written, case.inputs, window, slot, case.moved)
         if side == "reference":
             return partial(self.judge.reference, case.axes, **asked_for(self.judge, self.judge.reference, given))
-        outs = case.outs.get(slot)
-        if outs is None:
-            outs = case.outs[slot] = memory.outputs(case.arena, case.prepared.outputs, slot)
+        outs = memory.outputs(case.written, case.prepared.outputs, slot)
         bound = self.bound[side]
         call = bound.prepared(case.axes, given, outs)
         if not bound.returns(tuple(case.prepared.outputs)):
@@ -251,7 +264,7 @@ class Worker:
         outs = case.prepared.outputs
         for number in sorted(case.returned.keys() & numbers):
             made = operands.named(case.returned.pop(number), tuple(outs), "call()")
-            for name, target in memory.outputs(case.arena, outs, number).items():
+            for name, target in memory.outputs(case.written, outs, number).items():
                 if made[name].shape != target.shape or made[name].dtype != target.dtype:
                     shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
                     raise KernelgateError(f"call() returned {name} with {shapes}")
@@ -262,7 +275,7 @@ def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
     if otherwise := environment.changed_numerics():
         return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
-    given = memory.arguments(case.arena, case.inputs, 0, 0)
+    given = memory.arguments(case.read, case.written, case.inputs, 0, 0, case.moved)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
     try:
         judge.reference(case.axes, **asked_for(judge, judge.reference, tried))

@@ -46,16 +46,15 @@ VERIFIED_IN_PROCESS = "verified_in_process"
 
 
 def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
-    """What failed checks of the kind `witness` found of a card: a clock that another one contradicts.
-
-    It may have been wrong for every case of the card, whichever it was found in.
+    """What failed checks of the kind `witness` found of a card: a clock that another one contradicts, inputs that were
+    changed, a verifier that was stopped. It may have been wrong for every case of the card, whichever it was found in.
     """
     failed = [one for one in checks(record, "witness") if one.status == "failed" and one.card in ("", card)]
     if not failed:
         return []
     text = next((found.text for check in failed for found in check.findings), "the record does not say how")
     said = formatting.sentence(text)
-    return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
+    return [Finding(CONTRADICTS, f"the times of the comparison cannot be believed: {said}", True)]
 
 
 def reachable(record: RunRecord, change: float) -> list[Finding]:

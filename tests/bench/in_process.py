@@ -96,6 +96,7 @@ def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(process.WITNESS_TURNS, "cpu", 1)
     patch.setitem(process.BATCH_US, "cpu", 1_000.0)
     patch.setattr(verifier.orphans, "keep_private", lambda: None)
+    patch.setattr(verifier.orphans, "watch_stops", lambda: lambda: 0)
     patch.setattr(case_timing, "WARM_UP_S", 0.01)
     patch.setattr(case_timing, "CASE_WARM_UP_S", 0.01)
     patch.setattr(case_timing, "SHORTEST_US", 5.0)

@@ -30,6 +30,7 @@ from kernelgate.bench.timing.protocol import (
 )
 
 CASE = CaseFacts(id="here", axes={"M": 8}, label="M=8", flops=None, bytes=None, tolerance=None)
+MEMORY = Memory(kind="file", bytes=0)
 PLACE = Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")
 
 
@@ -69,7 +70,7 @@ class SimulatedProcess(Runner):
     def samples(self, seed: int = 1) -> CaseSamples:
         """Of a case that is opened."""
         made = CasePrepared(
-            memory=Memory(kind="file", bytes=0), inputs=(), outputs={"out": PLACE}, probes=PLACE, slots=self._slots
+            memory=MEMORY, written=MEMORY, inputs=(), outputs={"out": PLACE}, probes=PLACE, slots=self._slots
         )
         case = CaseSamples(CASE, made, random.Random(seed))
         case.reference = "reference" in self._call_us

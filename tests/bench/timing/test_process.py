@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from pydantic import BaseModel
 
 from kernelgate.bench import record
@@ -25,7 +24,6 @@ from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import Turn
 from kernelgate.bench.timing.protocol import (
-    Batch,
     BatchDone,
     CaseChecked,
     CaseDone,
@@ -33,8 +31,8 @@ from kernelgate.bench.timing.protocol import (
     CasePrepared,
     CheckCalls,
     Checked,
+    Copy,
     Finish,
-    Keep,
     Memory,
     OpenCase,
     PlanCalls,
@@ -172,12 +170,13 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
     assert not [secret for secret in secrets if secret in "".join(told)]
     assert "712391" not in "".join(told), "the run's own seed"
     steps = [json.loads(line) for line in told]
-    assert {step.get("ask", "request") for step in steps} == {"request", "open", "batch", "finish"}
+    assert {step.get("ask", "request") for step in steps} == {"request", "open", "batch", "start", "finish"}
     for step in steps:
         if step.get("ask") == "batch":
-            assert set(step) == {"ask", "what", "samples", "pause_us", "inputs", "graph", "blind"}
-            assert all(set(sample) == {"side", "windows", "slots"} for sample in step["samples"])
-            assert all(number == int(number) for number in numbers_in(step["samples"])), "no value of any tensor"
+            assert set(step) == {"ask", "what", "samples", "pause_us", "inputs", "moved", "graph"}
+        samples = step.get("samples", [step["calls"]] if "calls" in step else [])
+        assert all(set(sample) == {"side", "windows", "slots"} for sample in samples)
+        assert all(number == int(number) for number in numbers_in(samples)), "no value of any tensor"
     assert secrets[0] not in bench.path.read_text()
     answers = [set(json.loads(line)) for line in overheard.answered[process.VERIFIER]]
     told = [names for names in answers if names not in (set(CasePrepared.model_fields), set(CaseChecked.model_fields))]
@@ -235,10 +234,10 @@ def test_what_starts_early_stands_still_while_it_would_disturb_a_batch(
 def unshared(monkeypatch: pytest.MonkeyPatch) -> None:
     create = pool.create
 
-    def refusing(_: str, size: int, fd: int | None, shared: bool) -> Arena:
+    def refusing(_: str, size: int, fd: int | None, shared: bool, sealed: bool = False) -> Arena:
         if shared:
             raise SharingError("no peer may map it")
-        return create(torch.device("cpu"), size, fd, shared)  # type: ignore[arg-type] # memory of this process
+        return create("cpu", size, fd, shared, sealed)
 
     monkeypatch.setattr(pool, "create", refusing)
     monkeypatch.setattr(paired, "_wrong", lambda *_: False)
@@ -397,6 +396,9 @@ class Blind(Runner):
     def queued_us(self, calls: int) -> float:
         return 10.0 * calls + (self.slow_us.pop(0) if calls and self.slow_us else 0.0)
 
+    def rest(self) -> None:
+        self.heard.append((self.name, "rests"))
+
     def ask(self, asked: Any, kind: Any) -> Any:  # noqa: ARG002
         clock = self.clock
         if isinstance(asked, PrepareCase):
@@ -405,15 +407,12 @@ class Blind(Runner):
         if isinstance(asked, PlanCalls):
             self.heard.append(("plan", asked.count, asked.inputs))
             return Planned(windows=tuple(range(asked.count)), slots=tuple(range(asked.count)))
-        if isinstance(asked, Batch):
-            clock.calls = sum(len(one.windows) for one in asked.samples)
-            self.heard.append((self.name, clock.calls, asked.pause_us))
-            assert asked.blind
-            return Ready()
-        if isinstance(asked, Keep):
+        if isinstance(asked, Copy):
             clock.now += self.copying_us / 1e6
             return BatchDone(queued_us=self.queued_us(clock.calls))
         if isinstance(asked, Start):
+            clock.calls = len(asked.calls.windows)
+            self.heard.append((self.name, clock.calls, asked.pause_us))
             clock.probed_us = clock.calls * self.call_us
             clock.now += (110 + clock.probed_us + (self.wrong_us if clock.calls > 1 else 0)) / 1e6
             if self.returns and clock.calls:
@@ -435,7 +434,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     clock = SimpleNamespace(now=0.0, on_gpu=on_gpu)
     monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=lambda: clock.now))
     device = "cuda" if on_gpu else "cpu"
-    known = {"workers": SimpleNamespace(fd=3), "secret": "s", "hosted": False, "environment": CPU}
+    known = {"workers": SimpleNamespace(fds=(3, 4)), "secret": "s", "hosted": False, "environment": CPU}
     setup, card = SimpleNamespace(device=device, **known), SimpleNamespace(file=Path("card.py"), name="card")
     base, head = Blind(heard, clock, "base", 100.0), Blind(heard, clock, "head", 50.0)
     team = Team(Blind(heard, clock), (base, head))
@@ -444,12 +443,14 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
         heard.clear()
         clock.now = 0.0
         turn: Any = SimpleNamespace(card=card, id="witness", known=None)
-        return process._alone(setup, turn, [team], CASE, random.Random(1))  # type: ignore[arg-type]
+        return process._alone(setup, turn, [team], (base, head), CASE, random.Random(1))  # type: ignore[arg-type]
 
     result = alone()
     assert clock.fresh_calls == (30 if on_gpu else 200), "of 100 µs, where nothing is known"
     hold_us = 1.5 * 200 + 200 if on_gpu else 0.0
-    made = [one for one in heard if one[0] in ("base", "head")]
+    plans = [at for at, one in enumerate(heard) if one[0] == "plan"]
+    assert all(heard[at + 2] == (heard[at + 1][0], "rests") for at in plans), "nobody runs while inputs are drawn"
+    made = [one for one in heard if one[0] in ("base", "head") and one[1] != "rests"]
     assert made[:4] == [("base", 1, 0.0), ("head", 1, 0.0), ("base", 20, 0.0), ("head", 20, 0.0)]
     warm = 6 if on_gpu else 4
     assert made[4:warm] == ([("base", 20, 0.0), ("head", 20, hold_us)] if on_gpu else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,7 +13,10 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel.operands import Inputs, Tensors
+from kernelgate.bench.system import worker
 from kernelgate.bench.timing import pool, verifier
+from kernelgate.bench.timing.process import VERIFIER
 from kernelgate.bench.timing.protocol import (
     CaseChecked,
     CasePrepared,
@@ -166,21 +170,89 @@ def test_what_the_reference_gave_is_not_compared(case: VerifiedCase) -> None:
     assert set(case.verifier.close().calls) == {"head"}
 
 
-def test_what_is_kept_of_a_batch_is_drawn_from_all_its_calls_and_is_what_is_compared(
-    tmp_path: Path, looked_at: list[int]
-) -> None:
-    """Of the witness, whose measured process hears of it once it has made them."""
+def test_whoever_writes_outside_of_an_output_is_wrong_and_not_its_neighbour(tmp_path: Path) -> None:
+    """Before it or behind it, by one number, where a page further another call's output lies."""
+    with verified.opened(verified.write(tmp_path, ROWS), {**AXES, "N": 15}) as case:
+        place = case.pool.outputs["out"]
+        for where in (-4, place.bytes):
+            planned = case.plan(8)
+            for window, slot in zip(planned.windows, planned.slots, strict=True):
+                case.work(case.given(window, slot), case.outs(slot), 0)
+            at = place.offset + 3 * place.step + where
+            case.written.part(at, 4).view(torch.float32).fill_(float("nan"))
+            case.check(("base", "base", "base", "head", "base", "base", "base", "base"))
+            assert case.turn(case.work, 8, "base") == 0, "what was written there is gone"
+        checked = case.verifier.close()
+        assert (checked.calls["base"].failed, checked.calls["head"].failed) == (0, 2)
+        assert [note.text for note in checked.notes] == ["2 calls of head wrote before or behind their outputs"]
+
+
+def test_nobody_but_the_verifier_can_write_to_an_input(tmp_path: Path) -> None:
     with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
-        kept = set()
-        for _ in range(6):
-            looked_at.clear()
-            planned = case.plan(20, "new", keep=True)
-            case.check(("head",) * 20)
-            assert looked_at == [planned.slots[number] for number in planned.kept]
-            assert len(planned.kept) == 5
-            kept.update(planned.kept)
-        assert len(kept) > 10
-        assert case.plan(20).kept == case.plan(0, keep=True).kept == ()
+        fd = case.prepared.memory.fd
+        for path in (fd, f"/proc/self/fd/{fd}"):
+            again = os.open(path, os.O_RDWR) if isinstance(path, str) else fd
+            with pytest.raises(PermissionError):
+                mmap.mmap(again, 4096)
+            with pytest.raises(PermissionError):
+                os.pwrite(again, b"x", 0)
+        before = case.given(0)["x"].clone()
+        case.plan(0, "new")
+        assert not torch.equal(case.given(0)["x"], before), "the verifier can"
+
+
+@pytest.mark.parametrize("body", [SUM, ROWS], ids=["sets", "windows"])
+def test_an_input_lies_elsewhere_beside_the_same_first_one(tmp_path: Path, body: str) -> None:
+    """A kernel that keeps addresses by that of its first input reads of the others what lay there before."""
+    with verified.opened(verified.write(tmp_path, body), AXES) as case:
+        known: dict[int, torch.Tensor] = {}
+
+        def keeps(given: Inputs, outs: Tensors, _: int) -> None:
+            x, y = given["x"], given["y"]
+            outs["out"].copy_(x + known.setdefault(x.data_ptr(), y))
+
+        windows = case.pool.size.windows
+        assert case.turn(keeps, windows) == 0
+        assert case.turn(keeps, windows) > 0, "all windows were read, so that they changed"
+        case.turn(keeps, windows)
+        case.plan(0, "new")
+        assert case.turn(keeps, windows) > 0
+        known.clear()
+        assert case.turn(case.work, windows) == 0
+
+
+@pytest.mark.parametrize("when", ["before a new draw", "before the end", "never"])
+def test_an_input_that_was_changed_where_memory_cannot_be_sealed_is_said(tmp_path: Path, when: str) -> None:
+    """As on a GPU: whoever sets an input to zero, and computes what is right for zeros, is right by no reference."""
+    with verified.opened(verified.write(tmp_path, ROWS), AXES, shared=False) as case:
+        assert not case.prepared.memory.sealed
+        case.turn(case.work, 8)
+        if when != "never":
+            case.given(0)["y"][0, 0] += 1
+        if when == "before a new draw":
+            case.plan(0, "new")
+        case.turn(case.work, case.pool.size.windows)
+        case.turn(case.work, 8)  # which begins with a shuffle
+        disturbed = case.verifier.close().disturbed
+        assert (disturbed is None) == (when == "never"), disturbed
+        assert "an input was changed" in (disturbed or "an input was changed")
+
+
+@pytest.mark.slow
+def test_a_verifier_that_was_stopped_says_so(tmp_path: Path) -> None:
+    """By whoever may: a process of its user, such as the one that is measured."""
+    card = verified.write(tmp_path, ROWS)
+    with worker.worker_pool() as workers, workers.take(VERIFIER) as one:
+        for stopped in (False, True):
+            step = PrepareCase(
+                id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fds=workers.fds
+            )
+            one.ask(step, CasePrepared, 60)
+            if stopped:
+                one.pause()
+                one.go_on()
+            closed = one.ask(CloseCase(), CaseChecked, 60)
+            assert ("the verifier was stopped" in (closed.disturbed or "")) == stopped
 
 
 def test_where_comparing_takes_long_fewer_calls_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +286,9 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
         reached = torch.zeros(6 * 200 * 4, dtype=torch.bool)
         for _ in range(60):
             case.plan(1)
-            case.pool.arena.rows(case.pool.outputs["out"]).zero_()
+            case.pool.written.rows(case.pool.outputs["out"]).zero_()
             case.check(("reference",))
-            now = case.pool.arena.rows(case.pool.outputs["out"])[0, : len(reached)] == 0xFF
+            now = case.pool.written.rows(case.pool.outputs["out"])[0, : len(reached)] == 0xFF
             assert 0 < int(now.sum()) < len(reached) / 2, "a part each time"
             reached |= now
         assert bool(reached.all())
@@ -228,12 +300,13 @@ def test_poison_comes_to_each_byte_in_the_end(tmp_path: Path) -> None:
 def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
     asked = Verifier()
     card = verified.write(tmp_path, ROWS)
-    fd = os.memfd_create("test", 0)
-    try:
+    with worker.memory_file() as read, worker.memory_file() as written:
         with pytest.raises(KernelgateError, match="no case is prepared"):
             asked.answer(PlanCalls(count=1))
         for _ in range(2):
-            step = PrepareCase(id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fd=fd)
+            step = PrepareCase(
+                id="here", card_file=card, axes=AXES, device="cpu", cache_bytes=0, seed="s", fds=(read, written)
+            )
             assert isinstance(asked.answer(step), CasePrepared)
             assert isinstance(asked.answer(PlanCalls(count=2)), Planned)
             assert asked.answer(CheckCalls(sides=("head", "head"), busy_us=1.0)) == Checked()
@@ -243,8 +316,6 @@ def test_a_verifier_answers_one_case_after_the_other(tmp_path: Path) -> None:
             assert closed.seconds > 0
             with pytest.raises(KernelgateError, match="no case is prepared"):
                 asked.answer(CloseCase())
-    finally:
-        os.close(fd)
 
 
 def test_two_probes_tell_how_long_it_took_and_on_one_multiprocessor_the_clock() -> None:

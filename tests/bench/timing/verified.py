@@ -34,7 +34,9 @@ class VerifiedCase:
     verifier: CaseVerifier
     prepared: CasePrepared
     mapped: Arena
-    """As the measured process has it."""
+    """As the measured process has it: what it reads, …"""
+    written: Arena
+    """… and what it writes."""
 
     @property
     def pool(self) -> Pool:
@@ -46,18 +48,18 @@ class VerifiedCase:
 
     def given(self, window: int, slot: int = 0) -> Inputs:
         """What a call reads."""
-        return memory.arguments(self.mapped, self.prepared.inputs, window, slot)
+        return memory.arguments(self.mapped, self.written, self.prepared.inputs, window, slot, self.pool.moved)
 
     def outs(self, slot: int) -> Tensors:
         """Where a call writes; what it overwrites is among its inputs."""
-        return memory.outputs(self.mapped, self.pool.outputs, slot)
+        return memory.outputs(self.written, self.pool.outputs, slot)
 
     def right(self, window: int, slot: int = 0) -> Tensors:
         """By the oracle in float64."""
         return compare.expected(self.kernel, self.axes, self.given(window, slot), self.names)
 
-    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next", keep: bool = False) -> Planned:
-        planned = self.verifier.plan(count, inputs, keep)
+    def plan(self, count: int, inputs: Literal["next", "again", "new"] = "next") -> Planned:
+        planned = self.verifier.plan(count, inputs)
         if planned.inputs:
             self.prepared = self.prepared.model_copy(update={"inputs": planned.inputs})
         return planned
@@ -94,12 +96,13 @@ def opened(card: Path, axes: dict[str, Any], **changes: Any) -> Iterator[Verifie
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with worker.memory_file() as fd:
-            asked = {"cache_bytes": 1 << 16, "seed": "a secret", "fd": fd, "device": "cpu", **changes}
+        with worker.memory_file() as read, worker.memory_file() as written:
+            asked = {"cache_bytes": 1 << 16, "seed": "a secret", "fds": (read, written), "device": "cpu", **changes}
             kernel = loading.load(card)
             verifier = CaseVerifier(kernel, PrepareCase(id="here", card_file=card, axes=axes, **asked))
             prepared = verifier.answer()
-            yield VerifiedCase(kernel, CaseAxes(axes), verifier, prepared, memory.open_shared(prepared.memory))
+            mapped = [memory.open_shared(one) for one in (prepared.memory, prepared.written)]
+            yield VerifiedCase(kernel, CaseAxes(axes), verifier, prepared, *mapped)
     finally:
         torch.set_num_threads(threads)
 

@@ -114,7 +114,7 @@ def test_a_failed_check_of_the_clock_spoils_every_case_of_its_card(checks: list[
     one = only(record)
     assert (one.status is Status.IMPROVED) == (said is None)
     if said:
-        assert one.sentence == f"cannot tell: the times of the comparison are contradicted by another clock: {said}"
+        assert one.sentence == f"cannot tell: the times of the comparison cannot be believed: {said}"
 
 
 # ---- the limits ------------------------------------------------------------------------------------------------------
