@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
@@ -259,6 +259,26 @@ def prepared(
     with calling(subject):
         call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
     return ReadyCall(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
+
+
+def moved(ready: ReadyCall) -> ReadyCall:
+    """The same call with its first tensor where it is and the other inputs elsewhere, as caching allocators have it.
+    Where those were, there is poison."""
+    kept, *others = ready.inputs
+    elsewhere: dict[int, torch.Tensor] = {}
+    inputs = [kept]
+    for name, copy, original in others:
+        new = guarded(original.shape, original.dtype, ready.subject.device, 0, MemoryLayout(copy.tensor.stride()))
+        elsewhere[id(copy.tensor)] = new.tensor
+        inputs.append((name, new, original))
+        copy.poison()
+    given = operands.changed(ready.given, lambda one: elsewhere.get(id(one), one))
+    outs = {name: one.tensor for name, one in ready.outputs.items()}
+    with calling(ready.subject):
+        call = ready.subject.bound.prepared(ready.draw.case, given, outs)
+    made = replace(ready, given=given, inputs=tuple(inputs), call=call)
+    made.refill()
+    return made
 
 
 def called(ready: ReadyCall) -> Tensors:

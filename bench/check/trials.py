@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Literal
 
 from kernelgate.bench import record
@@ -18,12 +19,14 @@ from kernelgate.bench.kernel import fuzz_corpus
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
 from kernelgate.bench.record.findings import FaultKind
-from kernelgate.bench.system import environment, lock
+from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker import KernelWorker, Message, WorkerError, WorkerPool, worker_pool
 
 WORKER = "kernelgate.bench.check.ways:try_each"
 PATIENCE_S = 120.0
 """For one trial."""
+NAMED_S = 20.0
+"""After so long it is said which one it is."""
 LOADING_S = 120.0
 """For torch and the library."""
 SPARE = 2
@@ -99,11 +102,16 @@ class TrialProcess(KernelWorker):
         before = time.monotonic()
         worker, patience_s, begun = self.started(), patience_s or PATIENCE_S, time.monotonic()
         self.starting_s += begun - before
+        waits = f"{trial.id} has not answered for {NAMED_S:g} s; after {patience_s:g} s it counts as hung"
+        named = Timer(NAMED_S, progress.say, (waits,))
+        named.start()
         try:
             outcome = worker.ask(trial, TrialOutcome, patience_s)
         except WorkerError as error:
             hung = time.monotonic() - begun >= patience_s
             outcome = TrialOutcome(fault=str(error), last=True, ended="hung" if hung else "crashed")
+        finally:
+            named.cancel()
         if outcome.last:
             self.end(is_dead=True)
             self.workers.prepare({WORKER: SPARE}, self.ahead, self.python)

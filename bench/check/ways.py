@@ -67,10 +67,18 @@ LOOKED_AT = 24
 
 
 def plain(subject: Subject, trial: Trial) -> TrialOutcome:
-    """Two calls on fresh inputs each."""
+    """Two calls on fresh inputs each; then the first tensor of the second where it was, and the others elsewhere."""
     draw = drawn(subject, trial)
-    runs = [examine.run(examine.prepared(subject, draw, which)) for which in (0, 1)]
-    return outcome(examine.fault(runs), *(one.comparison for one in runs))
+    ready = [examine.prepared(subject, draw, which) for which in (0, 1)]
+    runs = [examine.run(one) for one in ready]
+    found, compared = examine.fault(runs), [one.comparison for one in runs]
+    if found is None and len(ready[1].inputs) > 1:
+        moved = examine.moved(ready[1])
+        compared.append(moved.compared(examine.called(moved), runs[1].right))
+        if wrong := examine.wrong(compared[-1], runs[1].right):
+            name = ready[1].inputs[0][0]
+            found = f"with {name} where it was and the other inputs elsewhere: {wrong}; does it keep their addresses?"
+    return outcome(found, *compared)
 
 
 # Layouts --------------------------------------------------------------------------------------------------------------

@@ -138,10 +138,20 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[
 @pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_a_hang_fails_its_case_and_the_list_goes_on(
-    built: Build, causal: list[str], full: list[str], monkeypatch: pytest.MonkeyPatch
+    built: Build,
+    causal: list[str],
+    full: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Which one it is, is said long before."""
+    assert trials.NAMED_S <= 30
     monkeypatch.setattr(trials, "PATIENCE_S", 8.0)
+    monkeypatch.setattr(trials, "NAMED_S", 4.0)
     done = run(built("hangs_if_causal"), [causal[0], full[0]])
+    said = capsys.readouterr().err
+    assert f"{causal[0]} has not answered for 4 s; after 8 s it counts as hung" in said
+    assert f"{full[0]} has not answered" not in said
     assert [result.passed for result in done.results] == [False, True]
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")
 

@@ -310,6 +310,37 @@ def test_a_planted_fault_is_named(run: Run, kind: Kind, old: str, new: str, says
     assert [one for one in messages if re.search(says, one)], messages
 
 
+KEEPS = """
+known = {}
+@operator("both(Tensor x, Tensor y, Tensor(a!) out) -> ()")
+def both(x, y, out):
+    out.copy_(x + known.setdefault((x.data_ptr(), x.shape, y.data_ptr()), y))
+"""
+SUM = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
+def call(self, ops, case, out, x, y):
+    ops.both(x, y, out)
+def oracle(self, case, x, y):
+    return x + y
+""",
+    KEEPS,
+)
+
+
+@pytest.mark.parametrize("by", ["the first input's address", "all addresses"])
+def test_what_is_kept_by_the_first_inputs_address_alone_is_found(run: Run, by: str) -> None:
+    """Such as a descriptor of a tensor, which an allocator puts elsewhere for the next call."""
+    kernel = KEEPS if by == "all addresses" else KEEPS.replace(", y.data_ptr()", "")
+    done = run(SUM, kernel, OWN[:1])
+    message = done.results[0].message or ""
+    assert message.startswith("with x where it was and the other inputs elsewhere: ") == (kernel != KEEPS), message
+    assert done.failed == (kernel != KEEPS)
+
+
 def test_what_was_saved_is_of_the_inputs_that_the_kernel_gets(run: Run) -> None:
     """Also where they are made one tensor, or hold Inf."""
     ways = ("normal_way-shared-inputs", "nonfinite_way-plain")
