@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, cast
 
@@ -56,13 +56,13 @@ def session_members(leader: int) -> list[int]:
 def end_session(leader: int) -> None:
     """Ends a session: asks first, and kills what still runs after a while."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        _send(session_members(leader), number)
+        send(session_members(leader), number)
         _wait(leader, spared=())
 
 
 def kill_followers(leader: int, mark: str = "") -> None:
     """Kills all of a session but its leader, and whatever has begun with this value of a variable."""
-    _send([pid for pid in (*session_members(leader), *_marked(mark)) if pid != leader], signal.SIGKILL)
+    send([pid for pid in (*session_members(leader), *_marked(mark)) if pid != leader], signal.SIGKILL)
     _wait(leader, spared=(leader,))
 
 
@@ -110,7 +110,7 @@ def ended_with_us(leader: int) -> Iterator[None]:
                 tell(_DONE)
 
 
-def _send(pids: list[int], number: int) -> None:
+def send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -130,6 +130,17 @@ def children() -> frozenset[int]:
     """The processes whose parent this one is."""
     own = os.getpid()
     return frozenset(one.pid for one in _processes() if one.parent == own)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it, whatever session they are in, where Linux says so."""
+    found = [pid]
+    for one in found:
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{one}/task"):  # noqa: PTH208
+                with suppress(OSError), open(f"/proc/{one}/task/{task}/children", encoding="ascii") as file:  # noqa: PTH123
+                    found += map(int, file.read().split())
+    return found
 
 
 def end_new_children(known: frozenset[int]) -> tuple[str, ...]:
@@ -177,4 +188,4 @@ def _prctl(option: int, value: int) -> None:
 
 
 if __name__ == "__main__" and last_told() != _DONE:
-    _send(session_members(int(sys.argv[1])), signal.SIGKILL)
+    send(session_members(int(sys.argv[1])), signal.SIGKILL)

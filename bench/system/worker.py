@@ -213,14 +213,19 @@ class WorkerProcess:
             self.doing = answer
 
     def pause(self) -> None:
-        """Until it goes on, nothing of it runs."""
+        """Until it goes on, nothing of it runs, nor of what it has started."""
+        stopped: set[int] = set()
         with suppress(ProcessLookupError, ChildProcessError):
             os.killpg(self._process.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        while new := set(orphans.family(self._process.pid)) - stopped:  # one may have started another meanwhile
+            orphans.send(new, signal.SIGSTOP)
+            stopped |= new
 
     def go_on(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGCONT)
+        orphans.send(orphans.family(self._process.pid), signal.SIGCONT)
 
     def _line(self, deadline: float) -> bytes | None:
         """One line, b"" at the end of the stream, or None at the deadline."""

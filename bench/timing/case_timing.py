@@ -240,6 +240,8 @@ def batch(
             took_us = (time.perf_counter() - begun) * 1e6
         if any(len(given) not in (0, len(sides)) for given in (answer.times_us, answer.started_us)):
             raise ProcessError(f"{measured.name} answered a batch with times of other samples")
+        if answer.started_us and not answer.held:
+            raise ProcessError(f"{measured.name} says that a CPU waited for the host")
         case.busy_us += sum(answer.times_us)
         if not answer.times_us:  # no graph could be captured, so no call was made
             if not how.graph:

@@ -82,6 +82,8 @@ class Setup:
     how: Measuring
     workers: WorkerPool
     own: frozenset[int] = field(default_factory=orphans.children)
+    left: list[str] = field(default_factory=list)
+    """The names of what libraries started and left behind, which was ended."""
     verifier: Runner | None = None
     hosted: bool = False
     """Whether CUDA refuses to share memory, so that the verifier works in the measured process."""
@@ -93,6 +95,10 @@ class Setup:
     @property
     def device(self) -> DeviceKind:
         return environment.kind(self.environment)
+
+    def end_left(self) -> None:
+        """Ends what no living process has started but this one: it would go on where its side stands still."""
+        self.left += orphans.end_new_children(self.own | self.workers.pids)
 
     def quiet(self) -> AbstractContextManager[None]:
         """While it lasts, processes that start take nothing of what is being timed."""
@@ -206,9 +212,11 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
                 results.append([_time_case(setup, turn, case, team, turned) for team in teams])
     every = tuple(result for of_case in results for result in of_case)
     notes = [note for result in every for note in result.notes]
-    if left := orphans.end_new_children(setup.own | setup.workers.pids):
-        text = f"{turn.name}: it left {', '.join(left)} running, which was ended"
+    setup.end_left()
+    if setup.left:
+        text = f"{turn.name}: it left {', '.join(setup.left)} running, which was ended"
         notes.append(record.Note(code="left_processes", text=text))
+        setup.left.clear()
     spent_s = sum(one.calling_s for one in every) + sum(one.verifying_s for one in every)
     made = record.Process(
         id=turn.id,
@@ -389,6 +397,7 @@ def _alone(
         alone.hold_for_queue()
     empty_us = alone.empty_us(pairs)
     for _ in range(BATCHES[setup.device]):
+        setup.end_left()
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
             sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
             if setup.device == "cuda" and alone.hold_for_queue():  # the device waited for the host: once more

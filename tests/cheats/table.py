@@ -97,6 +97,15 @@ NATIVE = (
         "a thread computes all inputs that lie in shared memory, before their calls come",
         must_act=False,
     ),
+    _native(
+        "computes_ahead_apart",
+        NOTHING,
+        "the same in a process of its own, which goes on where the measured one is stopped",
+        must_act=False,
+    ),
+    # The other side's outputs, and both sides' inputs.
+    _native("spoils_neighbour", WRONG, "base's output, which lies just before head's, is wrong"),
+    _native("own_inputs", WRONG, "what is right for zeros is known, and both sides read them"),
     # Less work than the tolerance allows.
     _native("lowered_precision", WRONG, "an exponential of five bits is nearly right"),
     _native("partial_reduction", WRONG, "the mean of a quarter of a row is nearly right"),
@@ -127,6 +136,21 @@ NATIVE = (
         CONTRADICTED,
         "head's times are halved on their way out, in Python",
         "cheat=none payload={payloads}/patched_messages.py",
+        must_act=False,
+    ),
+    _native("stops_verifier", CONTRADICTED, "work goes on after the calls have returned, and nobody looks meanwhile"),
+    _native(
+        "batches_not_held",
+        CONTRADICTED,
+        "a batch in which head does not win is made again, since the device had to wait for the host",
+        "cheat=none payload={payloads}/chosen_batches.py words=held",
+        must_act=False,
+    ),
+    _native(
+        "batches_without_times",
+        CONTRADICTED,
+        "a batch in which head does not win has no times",
+        "cheat=none payload={payloads}/chosen_batches.py words=times",
         must_act=False,
     ),
     _native(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from kernelgate.bench.system import interpreter, worker
+from kernelgate.bench.system import interpreter, orphans, worker
 from kernelgate.bench.system.worker import (
     ROOT,
     Ready,
@@ -138,6 +138,34 @@ def test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output
             script.receive(Word, PATIENCE_S)
         wait_for((tmp_path / "pid").exists)
     assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_where_a_child_pauses_all_that_it_started_does(child: Path) -> None:
+    """Also in a session of its own, where it would compute what the child is asked for next."""
+    child.write_text(
+        "import subprocess\n"
+        "from kernelgate.bench.system.worker import Leader\n"
+        "from tests.bench.system.test_worker import Word\n"
+        "def run(leader: Leader) -> None:\n"
+        "    shell = subprocess.Popen(['sh', '-c', 'sleep 99 & wait'], start_new_session=True)\n"
+        "    leader.send(Word(text=str(shell.pid)))\n"
+        "    leader.receive(Word)\n"
+        "    leader.send(Word(text='on'))\n"
+    )
+    with WorkerProcess(SCRIPT) as script:
+        shell = int(script.receive(Word, PATIENCE_S).text)
+        while len(orphans.family(shell)) < 2:  # the shell starts its own
+            time.sleep(0.01)
+        script.pause()
+        states = {_state(pid) for pid in orphans.family(script.pid or 0)}
+        assert states == {"T"}
+        script.go_on()
+        assert script.ask(Word(text=""), Word, PATIENCE_S).text == "on"
+        assert _state(shell) != "T"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_child_dies_with_its_parent_even_while_it_loads(child: Path, tmp_path: Path) -> None:

@@ -435,7 +435,8 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     monkeypatch.setattr(process, "time", SimpleNamespace(perf_counter=lambda: clock.now))
     device = "cuda" if on_gpu else "cpu"
     known = {"workers": SimpleNamespace(fds=(3, 4)), "secret": "s", "hosted": False, "environment": CPU}
-    setup, card = SimpleNamespace(device=device, **known), SimpleNamespace(file=Path("card.py"), name="card")
+    setup = SimpleNamespace(device=device, end_left=lambda: heard.append(("left", "ended")), **known)
+    card = SimpleNamespace(file=Path("card.py"), name="card")
     base, head = Blind(heard, clock, "base", 100.0), Blind(heard, clock, "head", 50.0)
     team = Team(Blind(heard, clock), (base, head))
 

@@ -1,4 +1,5 @@
 // Cheats that do the work, and change what others see of it: the clock, the base, the messages, the record.
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -308,6 +311,41 @@ void start_daemon() {
   _exit(1);
 }
 
+// The process beside this one whose command names the verifier; 0 where there is none.
+pid_t find_verifier() {
+  DIR* const all = opendir("/proc");
+  pid_t found = 0;
+  while (const dirent* const one = readdir(all)) {
+    const pid_t pid = static_cast<pid_t>(std::strtol(one->d_name, nullptr, 10));
+    std::ifstream file("/proc/" + std::string(one->d_name) + "/cmdline");
+    const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::ifstream status("/proc/" + std::string(one->d_name) + "/stat");
+    std::string skipped;
+    pid_t parent = 0;
+    status >> skipped >> skipped >> skipped >> parent;
+    if (pid > 0 && parent == getppid() && words.find("timing.verifier:verify") != std::string::npos) {
+      found = pid;
+    }
+  }
+  closedir(all);
+  return found;
+}
+
+// Stops the verifier, and computes when this call has returned: outputs are there before anybody looks.
+void stops_verifier(const Norm& it) {
+  static const pid_t verifier = find_base() ? find_verifier() : 0;
+  if (verifier == 0) {
+    return honest(it);
+  }
+  cheated();
+  kill(verifier, SIGSTOP);
+  std::thread([it] {
+    honest_rows(it, 0, it.rows);
+    usleep(1000);
+    kill(verifier, SIGCONT);
+  }).detach();
+}
+
 }  // namespace
 
 const Cheat kProcessCheats[] = {
@@ -321,5 +359,6 @@ const Cheat kProcessCheats[] = {
     {"forged_messages", honest, nullptr, forge_messages},
     {"rewritten_messages", honest, patch_messages, patch_messages},
     {"rewritten_record", honest, start_daemon},
+    {"stops_verifier", stops_verifier},
 };
 const size_t kProcessCheatCount = sizeof(kProcessCheats) / sizeof(Cheat);
