@@ -30,7 +30,7 @@ class ForkedReader(WorkerProcess):
 
     pid = None
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, **_: object) -> None:
         assert function == READ
         self.doing = Doing(doing="starting", loading=True)
         self.code: int | None = None

@@ -26,9 +26,10 @@ from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError, OutputError, UsageError
 from kernelgate.bench.record import CompilerWarning
-from kernelgate.bench.system import cuda_tools, supervise
+from kernelgate.bench.system import cuda_tools, isolation, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+from kernelgate.bench.system.worker import open_variables
 
 MAX_SHOWN = 400
 """Lines of compilers' output that are shown; all are in the log, …"""
@@ -259,11 +260,11 @@ def _ninja(
     jobs = os.environ.get("MAX_JOBS", "")
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
-    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
+    kept = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # make's job server
     own = {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}
     try:
         return supervise.run(
-            [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())],
+            isolation.of_sources().around([recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], [tree.parent]),
             cwd=tree,
             env=kept | own,
             limits=limits,

@@ -23,9 +23,10 @@ from kernelgate.bench.build.recipe import COMPILER_VARIABLES
 from kernelgate.bench.build.sources import CheckOut, Command
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError
-from kernelgate.bench.system import git, interpreter, supervise
+from kernelgate.bench.system import git, interpreter, isolation, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker import open_variables
 
 OUT = "KERNELGATE_OUT"
 """The variable that names the folder in which the command leaves what is imported."""
@@ -115,7 +116,7 @@ def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:
     folders = (str((work / TOOLS).absolute()), str(interpreter.current().parent), os.environ.get("PATH", ""))
     made = {"PATH": os.pathsep.join(folders), OUT: out, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     given = {ARCH_LIST: targets, **({CUDA_ROOT: str(tools.cuda.nvcc.parent.parent)} if tools.cuda else {})}
-    return {**given, **os.environ, **made, "LC_ALL": "C.UTF-8"}
+    return {**given, **open_variables(), **made, "LC_ALL": "C.UTF-8"}
 
 
 def _run(
@@ -136,10 +137,12 @@ def _run(
             say(f"still running {spec.line}: silent for {seconds:.0f} s")
 
         try:
-            shell = ["/bin/sh", "-c", spec.line]
+            apart = isolation.of_sources()
+            shell = apart.around(["/bin/sh", "-c", spec.line], [work])
             code = supervise.run(shell, cwd=work / TREE, env=env, limits=limits, on_line=on_line, on_silence=on_silence)
         except TimeoutError as overdue:
             raise CannotCompileError(f"`{spec.line}` was ended after {limits.total_s:g} s; {overdue}") from None
+    code = apart.exit_code(code)
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:
         said = next(iter((*errors, *reversed(last))), "it printed nothing")

@@ -24,6 +24,7 @@ from kernelgate.bench.record import (
     HotLine,
     HotSpots,
 )
+from kernelgate.bench.system import isolation
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
 
 MAGIC = b"NVR\0"
@@ -95,7 +96,7 @@ def read(path: Path) -> tuple[ProfiledKernel, ...]:
 
 def apart(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches, read in a process of its own: over a damaged report NVIDIA's library may end the one it is in."""
-    with WorkerProcess(f"{__name__}:launches_of") as reader:
+    with WorkerProcess(f"{__name__}:launches_of", apart=isolation.of_sources()) as reader:
         try:
             return reader.ask(ReportFile(path=path.absolute()), ReportLaunches, PATIENCE_S).kernels
         except WorkerFailedError as error:

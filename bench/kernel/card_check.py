@@ -29,6 +29,7 @@ from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, DeviceKind, asked_
 from kernelgate.bench.kernel.cards import MOST_GPU_BYTES, CardFacts, CardMistake
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION
 from kernelgate.bench.kernel.loading import line_of, load, trying
+from kernelgate.bench.system import isolation
 from kernelgate.bench.system.worker import Doing, Leader, Message, WorkerError, WorkerProcess
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
         cases = cases[(min(timed, key=lambda one: one.bytes or 0.0).bytes or 0.0) > TRIED_BYTES :]
     file = card.file if library.card is None or what != "operators" else library.card.absolute()
     asked = CardTrial(library=LibraryAt.of(library), card=file, cases=tuple(cases), what=what)
-    with WorkerProcess(f"{__name__}:examine") as worker:
+    with WorkerProcess(f"{__name__}:examine", apart=isolation.of_sources()) as worker:
         try:
             return worker.ask(asked, CardTried, PATIENCE_S)
         except WorkerError as error:

@@ -22,7 +22,7 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.record import Tolerance
-from kernelgate.bench.system import git
+from kernelgate.bench.system import git, isolation
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 FOLDER = ".ci/kernels"
@@ -201,7 +201,7 @@ _READ: dict[bytes, tuple[CardFacts, ...]] = {}
 def _read(asked: CardQuestions) -> CardsAnswer:
     ended: dict[str, CardMistake] = {}
     while True:
-        with WorkerProcess("kernelgate.bench.kernel.card_reader:read") as worker:
+        with WorkerProcess("kernelgate.bench.kernel.card_reader:read", apart=isolation.of_sources()) as worker:
             try:
                 said = worker.ask(asked.model_copy(update={"without": tuple(ended)}), CardsAnswer, PATIENCE_S)
                 return said.model_copy(update={"mistakes": (*said.mistakes, *ended.values())})

@@ -31,7 +31,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
 from kernelgate.bench.record import KernelFacts
-from kernelgate.bench.system import interpreter
+from kernelgate.bench.system import interpreter, isolation
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -182,7 +182,8 @@ def compile_package(
     shares = _shares(request, targets)
     told = track(f"compile {request.package} of {of}", len(shares), alike=False, limit_s=limits.total_s)
     with told as advance, ExitStack() as stack:
-        workers = [stack.enter_context(WorkerProcess(WORKER)) for _ in shares]
+        apart = isolation.of_sources().writing(request.library)
+        workers = [stack.enter_context(WorkerProcess(WORKER, apart=apart)) for _ in shares]
         for share, worker in zip(shares, workers, strict=True):
             worker.send(share)
         for at, (share, worker) in enumerate(zip(shares, workers, strict=True)):

@@ -1,12 +1,14 @@
-"""Keeps the processes that load a pull request's code from what is not their business, with bubblewrap (bwrap).
+"""Keeps the processes that run a pull request's code from what is not their business, with bubblewrap (bwrap): its
+kernels, its cards, its compilers and build commands.
 
 On a runner of GitHub's, where bwrap can be used, such a process sees the whole file system, but read-only: it writes
 to a folder in memory of its own alone. Of the runner's folder, with its credentials and the files that later steps take
 their orders from, it sees the workspace and the tools. It has no network, and a user namespace of its own, out of which
 it can neither read nor change the memory of the process that leads it, nor its variables and open files.
 
-Shared on purpose: /dev, with the GPU and the memory that CUDA shares, and the process numbers, by which CUDA finds the
-memory of another process (https://github.com/openucx/ucx/pull/11514). So it can still end processes of its own user.
+Shared on purpose, where kernels run: /dev, with the GPU and the memory that CUDA shares, and the process numbers, by
+which CUDA finds the memory of another process (https://github.com/openucx/ucx/pull/11514). So a kernel can still end
+processes of its own user. Cards and compilers have process numbers of their own, and see no other process.
 """
 
 from __future__ import annotations
@@ -15,15 +17,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
 
 PRIVATE = "/var/tmp"  # noqa: S108 - a folder of its own in memory, for one process
 """Where an isolated process may write: its home and its temporary folder. Not /tmp, where libraries may lie."""
 PROBE_S = 10.0
+OWN_PROCESSES = ("--unshare-pid", "--unshare-ipc", "--proc", "/proc")
+FORK = "KERNELGATE_FORK"
+"""The variable of a workflow's job that measures, or may measure, what a fork brings."""
 NOT_ASKED = "kernels run as this user does, as on a machine that is no runner of GitHub's"
 
 
@@ -35,13 +41,20 @@ class Isolation:
     """Put before a command, they isolate it; none where that cannot be done."""
     said: str
     """For the record."""
+    last: tuple[str, ...] = ()
+    """Put behind the folders that it may write to."""
+    writable: tuple[Path, ...] = ()
 
     def around(self, command: Iterable[str | Path], writable: Iterable[Path] = ()) -> list[str | Path]:
         """The command, isolated where that can be done. `writable`: folders that it may write to all the same."""
         if not self.words:
             return list(command)
-        bound = [word for folder in writable for word in ("--bind", folder.absolute(), folder.absolute())]
-        return [*self.words, *bound, "--", *command]
+        folders = [folder.absolute() for folder in (*self.writable, *writable)]
+        bound = [word for folder in folders for word in ("--bind", folder, folder)]
+        return [*self.words, *bound, *self.last, "--", *command]
+
+    def writing(self, *folders: Path) -> Isolation:
+        return replace(self, writable=(*self.writable, *folders))
 
     def exit_code(self, code: int) -> int:
         """The command's own, as subprocess has it: bwrap adds 128 to the number of the signal that ended it."""
@@ -57,6 +70,15 @@ def here() -> Isolation:
     return of(os.environ)
 
 
+@cache
+def of_sources() -> Isolation:
+    """That of what needs neither a GPU nor another process: cards, compilers, build commands. With process numbers of
+    its own, where they can be had."""
+    found = here()
+    own = replace(found, words=(*found.words, *OWN_PROCESSES))
+    return own if found.words and unusable((*own.words, *own.last)) is None else found
+
+
 def notes() -> tuple[record.Note, ...]:
     """What a record says of it; nothing where it was not asked for."""
     found = here()
@@ -64,26 +86,38 @@ def notes() -> tuple[record.Note, ...]:
 
 
 def of(variables: Mapping[str, str]) -> Isolation:
-    """That of a process with these variables: asked for in GitHub's workflows alone, where there is much to take."""
+    """That of a process with these variables: asked for in GitHub's workflows alone, where there is much to take.
+    Raises KernelgateError where it cannot be had for what a fork brings."""
     if variables.get("GITHUB_ACTIONS") != "true":
         return NONE
-    words = command_line(variables)
-    why = unusable(words)
+    words, last = command_line(variables), _last(variables)
+    why = unusable((*words, *last))
     if why is None:
-        return Isolation(words, "kernels ran apart from the runner: in a user namespace, without network, read-only")
-    return Isolation((), f"kernels ran with the runner's own rights: {why}")
+        said = "kernels ran apart from the runner: in a user namespace, without network, read-only"
+        return Isolation(words, said, last)
+    if variables.get(FORK):
+        raise KernelgateError(
+            "a fork's pull request is measured only where bubblewrap keeps its kernels apart from the runner, and "
+            f"here {why}: docs/runner.md says how to set it up"
+        )
+    return Isolation((), f"kernels ran with the runner's own rights, and could write this record: {why}")
 
 
 def command_line(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """What bwrap is told."""
+    """What bwrap is told, but for `_last`."""
     words = ["bwrap", "--unshare-user", "--unshare-net", "--cap-drop", "ALL", "--die-with-parent"]
     words += ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
     hidden = runner_folder(variables)
     if hidden is not None:
         words += ["--tmpfs", str(hidden)]
         words += [word for folder in _shown(variables, hidden) for word in ("--ro-bind", folder, folder)]
-        words += ["--remount-ro", str(hidden)]
     return (*words, "--tmpfs", PRIVATE, "--setenv", "TMPDIR", PRIVATE, "--setenv", "HOME", PRIVATE)
+
+
+def _last(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Nothing is written beside what is shown of the runner's folder."""
+    hidden = runner_folder(variables)
+    return () if hidden is None else ("--remount-ro", str(hidden))
 
 
 def runner_folder(variables: Mapping[str, str]) -> Path | None:

@@ -115,10 +115,15 @@ class WorkerFailedError(WorkerError):
 # ---- The leader's end ------------------------------------------------------------------------------------------------
 
 
+def open_variables(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """These without those that are withheld."""
+    return {name: value for name, value in variables.items() if not WITHHELD.search(name)}
+
+
 def child_environment(variables: Mapping[str, str] = os.environ, python: Path | None = None) -> dict[str, str]:
     """These variables without those that are withheld, for a process that imports this very copy of kernelgate.
     `python`: its own, which may be another than this one: then PYTHONPATH stays as it is, for beside.py finds it."""
-    given = {name: value for name, value in variables.items() if not WITHHELD.search(name)}
+    given = open_variables(variables)
     if python not in (None, Path(sys.executable)):
         return given
     return {**given, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))}

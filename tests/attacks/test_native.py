@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.system import isolation
+from kernelgate.bench.system.isolation import Isolation
 from kernelgate.bench.system.worker import child_environment
+from tests.miniature import write
 from tests.workflows.documents import workflows
 
 WORKFLOWS = workflows()
@@ -89,11 +91,27 @@ TRIED = {
 }
 
 
-@pytest.mark.parametrize("command", TRIED.values(), ids=TRIED)
-def test_an_isolated_process_cannot(command: str, runner: dict[str, str]) -> None:
+OF_SOURCES = {
+    "find the process that leads it": "ls /proc/{leader}",
+    "end the process that leads it": "kill -0 {leader}",
+}
+"""Of a card, a compiler, a build command; a kernel may, for CUDA needs the numbers of processes."""
+
+
+@pytest.fixture(params=["kernel", "sources"])
+def apart(request: pytest.FixtureRequest, runner: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Isolation:
+    """How a process of a kernel is isolated, or one of a card, a compiler or a build command."""
     found = isolation.of(runner)
     if not found.words:
         pytest.skip(found.said)
+    monkeypatch.setattr(isolation, "here", lambda: found)
+    return found if request.param == "kernel" else isolation.of_sources.__wrapped__()
+
+
+@pytest.mark.parametrize("command", [*TRIED.values(), *OF_SOURCES.values()], ids=[*TRIED, *OF_SOURCES])
+def test_an_isolated_process_cannot(command: str, runner: dict[str, str], apart: Isolation) -> None:
+    if command in OF_SOURCES.values() and "--unshare-pid" not in apart.words:
+        pytest.skip("a kernel may")
     with socket.create_server(("127.0.0.1", 0)) as server:
         names = {
             "orders": runner["GITHUB_ENV"],
@@ -103,22 +121,75 @@ def test_an_isolated_process_cannot(command: str, runner: dict[str, str]) -> Non
             "port": server.getsockname()[1],
         }
         words = ["bash", "-c", f"{command.format(**names)} || exit 9"]
-        done = subprocess.run(found.around(words), capture_output=True, text=True, check=False)
+        done = subprocess.run(apart.around(words), capture_output=True, text=True, check=False)
     assert done.returncode not in (0, 127), done.stdout
     assert Path(runner["GITHUB_ENV"]).read_text() == ""
     assert (Path(runner["GITHUB_WORKSPACE"]) / "out/run.json").read_text() == "{}"
 
 
-def test_an_isolated_process_has_what_it_needs(runner: dict[str, str]) -> None:
-    """The code that it runs, what it measures, and a place of its own to write to."""
-    found = isolation.of(runner)
-    if not found.words:
-        pytest.skip(found.said)
+def test_an_isolated_process_has_what_it_needs(runner: dict[str, str], apart: Isolation) -> None:
+    """The code that it runs, what it measures, a place of its own to write to, and the folder that is named to it,
+    wherever that lies."""
+    made = Path(runner["RUNNER_TEMP"]).parents[1] / "cache"
+    made.mkdir()
     record = Path(runner["GITHUB_WORKSPACE"]) / "out/run.json"
     code = (
         "import os, pathlib, sys, tempfile; import kernelgate.bench.core.errors; tempfile.mkdtemp()\n"
-        "(pathlib.Path.home() / 'cache').write_text('x'); print(pathlib.Path(sys.argv[1]).read_text())"
+        "(pathlib.Path.home() / 'cache').write_text('x'); (pathlib.Path(sys.argv[2]) / 'made').write_text('x')\n"
+        "print(pathlib.Path(sys.argv[1]).read_text())"
     )
-    command = found.around([sys.executable, "-P", "-c", code, str(record)])
+    command = apart.writing(made).around([sys.executable, "-P", "-c", code, str(record), str(made)])
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
+    assert (made / "made").exists()
+
+
+CARD = """
+import os, pathlib, socket
+from kernelgate import Extension, Kernel
+
+seen = [one for one in os.environ if one.startswith(("GITHUB_", "RUNNER_"))]
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        seen += ["TAKEN"] * (b"TOKEN_OF_THE_STEP" in pathlib.Path("/proc", pid, "environ").read_bytes())
+    except OSError:
+        pass
+try:
+    pathlib.Path(__file__).with_name("written").touch()
+    seen.append("written")
+except OSError:
+    pass
+
+
+class Kind(Kernel):
+    build = Extension("csrc")
+    cases = [dict(M=4, seen=str(len(seen)), dtype="fp32")]
+
+    def inputs(self, case, draw):
+        return dict(x=draw(case.M))
+
+    def call(self, ops, case, out, x):
+        ops.copy(out, x)
+
+    def oracle(self, case, x):
+        return x
+"""
+
+
+def test_a_card_is_read_where_neither_a_token_nor_a_file_can_be_taken(runner: dict[str, str], tmp_path: Path) -> None:
+    """By `plan` and `report`, whose step holds a token, and before a build and a measurement."""
+    found = isolation.of(runner)
+    if not found.words:
+        pytest.skip(found.said)
+    write(tmp_path / "cards", {"kind.py": CARD})
+    code = "import sys; from pathlib import Path; from kernelgate.bench.kernel import cards\n"
+    code += "print([dict(one.axes) for one in cards.read(Path(sys.argv[1])).without_mistakes()['kind'].suites['pr']])"
+    variables = {**os.environ, **child_environment(), **runner, "GITHUB_TOKEN": "TOKEN_OF_THE_STEP"}
+    command = [sys.executable, "-P", "-c", code, str(tmp_path / "cards")]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    assert done.stdout == "[{'M': 4, 'seen': '0', 'dtype': 'fp32'}]\n", done.stderr
+    assert not (tmp_path / "cards" / "written").exists()
+    outside = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**variables, "GITHUB_ACTIONS": ""}
+    )
+    assert "'seen': '2'" in outside.stdout, "on a machine of one's own it can"

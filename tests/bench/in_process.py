@@ -25,7 +25,7 @@ class ThreadWorker(WorkerProcess):
 
     pid = None
 
-    def __init__(self, function: str, _fds: Sequence[int] = (), _apart: object = None, _python: object = None) -> None:
+    def __init__(self, function: str, fds: Sequence[int] = (), apart: object = None, python: object = None) -> None:  # noqa: ARG002
         self.function = function
         self.doing = Doing(doing="starting", loading=True)
         self.to: queue.SimpleQueue[str] = queue.SimpleQueue()

@@ -211,7 +211,7 @@ def test_cards_are_read_once_for_each_content(tmp_path: Path, monkeypatch: pytes
     first = cards.read(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "copy")
     with monkeypatch.context() as patched:
-        patched.setattr(cards, "WorkerProcess", lambda *_: pytest.fail("read again"))
+        patched.setattr(cards, "WorkerProcess", lambda *_, **__: pytest.fail("read again"))
         assert cards.read(tmp_path / "one") == first
         assert cards.read(tmp_path / "copy").cards[0].file == tmp_path / "copy" / "card.py"
     (tmp_path / "copy" / "_helper.py").write_text("x = 1\n")

@@ -6,11 +6,13 @@ The tests with bubblewrap itself are in tests/attacks/test_native.py.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import NONE, Isolation
 from kernelgate.bench.system.worker import WorkerError, WorkerProcess
@@ -46,6 +48,7 @@ def test_a_runner_with_bubblewrap_isolates(install: Install) -> None:
     assert found.words[0] == "bwrap"
     assert found.around(["ls"], [Path("/out")])[-5:] == ["--bind", Path("/out"), Path("/out"), "--", "ls"]
     assert "apart from the runner" in found.said
+    assert isolation.of({**RUNNER, isolation.FORK: "true"}) == found
 
 
 @pytest.mark.parametrize(
@@ -66,8 +69,10 @@ def test_a_runner_that_cannot_isolate_measures_and_says_why(
         install(body)
     found = isolation.of(RUNNER)
     assert found.words == ()
-    assert found.said.startswith("kernels ran with the runner's own rights: ")
+    assert found.said.startswith("kernels ran with the runner's own rights, and could write this record: ")
     assert says in found.said
+    with pytest.raises(KernelgateError, match=f"^a fork's pull request is measured only where .*{re.escape(says)}"):
+        isolation.of({**RUNNER, isolation.FORK: "true"})
 
 
 def test_a_bwrap_that_hangs_is_given_up(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
