@@ -44,15 +44,9 @@ if [[ ! -e $counters || $(<"$counters") != "$wanted" ]]; then
     echo "prepare.sh: restart the machine, so that the driver opens its counters"
 fi
 
-# A kernel's process is kept apart from the runner by bubblewrap, which needs user namespaces. Ubuntu grants them only to
-# a program whose profile says so.
-if ! apt-get install --yes --quiet bubblewrap; then
+# A kernel's process is kept apart from the runner by bubblewrap.
+if ! "$here/bubblewrap.sh"; then
     echo "prepare.sh: bubblewrap could not be installed; kernels will have all rights of the user kernelgate" >&2
-fi
-if [[ -e /proc/sys/kernel/apparmor_restrict_unprivileged_userns && ! -e /etc/apparmor.d/bwrap-userns-restrict ]]; then
-    printf '%s\n' 'abi <abi/4.0>,' 'include <tunables/global>' \
-        'profile kernelgate-bwrap /usr/bin/bwrap flags=(unconfined) {' '  userns,' '}' >/etc/apparmor.d/kernelgate-bwrap
-    apparmor_parser --replace /etc/apparmor.d/kernelgate-bwrap
 fi
 
 # The runner program is read-only; each job gets a copy. The old version is kept until the new one is complete.

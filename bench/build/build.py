@@ -261,12 +261,16 @@ def _ninja(
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
     kept = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # make's job server
-    own = {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}
+    own = {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
+    command, pwd = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], {"PWD": "/proc/self/cwd"}
+    apart = isolation.of_sources()
+    if apart.words:  # bwrap takes PWD for where to start, and sets it anew
+        command, pwd = ["/usr/bin/env", *(f"{name}={value}" for name, value in pwd.items()), *command], {}
     try:
         return supervise.run(
-            isolation.of_sources().around([recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], [tree.parent]),
+            apart.around(command, [tree.parent]),
             cwd=tree,
-            env=kept | own,
+            env=kept | own | pwd,
             limits=limits,
             on_line=on_line,
             on_silence=on_silence,

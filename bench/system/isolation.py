@@ -29,7 +29,7 @@ PRIVATE = "/var/tmp"  # noqa: S108 - a folder of its own in memory, for one proc
 PROBE_S = 10.0
 OWN_PROCESSES = ("--unshare-pid", "--unshare-ipc", "--proc", "/proc")
 FORK = "KERNELGATE_FORK"
-"""The variable of a workflow's job that measures, or may measure, what a fork brings."""
+"""The variable of a workflow's job that says whether it measures, or may measure, what a fork brings."""
 NOT_ASKED = "kernels run as this user does, as on a machine that is no runner of GitHub's"
 
 
@@ -95,7 +95,7 @@ def of(variables: Mapping[str, str]) -> Isolation:
     if why is None:
         said = "kernels ran apart from the runner: in a user namespace, without network, read-only"
         return Isolation(words, said, last)
-    if variables.get(FORK):
+    if variables.get(FORK) == "true":
         raise KernelgateError(
             "a fork's pull request is measured only where bubblewrap keeps its kernels apart from the runner, and "
             f"here {why}: docs/runner.md says how to set it up"

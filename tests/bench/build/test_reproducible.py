@@ -11,6 +11,7 @@ import pytest
 from kernelgate.bench.build import archs, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.sources import Extension
+from kernelgate.bench.system import isolation
 from tests.miniature import CPU_FILES, GPU_FILES, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -74,3 +75,19 @@ def test_two_builds_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0a")
     own = {"csrc/launch.cu": KERNEL, "csrc/deeper/answer_sm90a.cu": KERNEL.replace("launch", "launch_wgmma")}
     here_and_elsewhere(tmp_path, {**GPU_FILES, **own}, "-g")
+
+
+@pytest.mark.slow
+def test_what_is_compiled_in_the_sandbox_is_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a runner, where the checkout lies in the folder that is hidden."""
+    first = built(tmp_path / "here", CPU_FILES)
+    temporary = tmp_path / "runner" / "_work" / "_temp"
+    workspace = temporary.parent / "else"
+    for folder in (temporary, workspace):
+        folder.mkdir(parents=True)
+    told = {"GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(temporary), "GITHUB_WORKSPACE": str(workspace)}
+    found = isolation.of(told)
+    if not found.words:
+        pytest.skip(found.said)
+    monkeypatch.setattr(isolation, "of_sources", lambda: replace(found, words=(*found.words, *isolation.OWN_PROCESSES)))
+    assert built(workspace, CPU_FILES) == first
