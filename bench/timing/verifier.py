@@ -89,6 +89,7 @@ class CaseVerifier:
             self.slots = max(1, min(MAX_SLOTS, most // max(1, size)))
             if alone or pool.size.mixes:  # no two calls of a batch read one window
                 self.slots = min(self.slots, pool.size.windows)
+            self._alone, self.windows = alone, self.slots if alone else pool.size.windows
             written = Layout()
             pool.outputs = {name: written.guarded(out, self.slots) for name, out in pool.outs.items()}
             self.probes = written.place(torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES)
@@ -105,7 +106,7 @@ class CaseVerifier:
             self.oracle = Oracle(pool, alone, way)
             self.references: References = self.oracle.compute()
             synchronize(self.device)
-        self.order = Order(pool.size.windows, pool.size.apart, self.rng)
+        self.order = Order(self.windows, pool.size.apart, self.rng)
         self.order.renew()
         self.fresh = True
         """Whether no call has read the windows in their present form."""
@@ -135,12 +136,13 @@ class CaseVerifier:
                 self.order.renew()
             windows = []
             self._again = []
-            if self.order.left < min(count, self.pool.size.windows):
+            if self.order.left < min(count, self.windows):
                 self._renew()  # before any is taken: each call of a plan reads what the pool holds after it
             for _ in range(count):
                 self._again.append(not self.fresh or self.order.left <= 0)
                 windows.append(self.order.take())
-            slots = list(range(count)) if count <= self.slots else [at % self.slots for at in range(count)]
+            # Alone, each window has an output, so that every call can be prepared before the clock runs.
+            slots = windows if self._alone else [at % self.slots for at in range(count)]
             self.planned = list(zip(windows, slots, strict=True))
             if self.pool.kernel.in_place:
                 for window, slot in self.planned:
@@ -204,7 +206,7 @@ class CaseVerifier:
             for at in made:
                 if self.planned[at][1] in outside:
                     self.tallies[asked.sides[at]].wrote_outside(at in chosen)
-            self._poison(len(self.planned))
+            self._poison(self.slots if self._alone else len(self.planned))
             synchronize(self.device)
         return Checked(probed=self._probed(asked.samples))
 

@@ -39,7 +39,6 @@ from kernelgate.bench.timing.protocol import (
     Finish,
     NamedInput,
     OpenCase,
-    Place,
     Start,
     TimingRequest,
     ToWorker,
@@ -65,16 +64,13 @@ class OpenedCase:
     returned: dict[int, object] = field(default_factory=dict)
     """What calls of this batch returned, until it is copied."""
 
+    ready: dict[tuple[int, int], Call] = field(default_factory=dict)
+    """Calls that Start may name, by `moved` and window; to prepare one takes as long as a short call."""
+
     def told(self, inputs: tuple[NamedInput, ...], moved: int) -> None:
         self.inputs, self.moved = inputs or self.inputs, moved
-
-    def view_all(self) -> None:
-        """Makes every view that a call may need, which takes as long as a short call does."""
-        read = [item for one in self.inputs if not one.slotted for item in one.items if isinstance(item, Place)]
-        for arena, places in ((self.read, read), (self.written, self.prepared.outputs.values())):
-            for place in places:
-                for index in range(place.count):
-                    arena.view(place, index)
+        if inputs:
+            self.ready.clear()
 
     def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
         row = self.written.view(self.prepared.probes, sample)
@@ -122,9 +118,13 @@ class Worker:
         returns = bool(outs) and any(bound.returns(outs) for bound in self.bound.values())
         read, written = (memory.open_shared(one) for one in (asked.prepared.memory, asked.prepared.written))
         axes = CaseAxes(asked.axes)
-        self.case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, read, written, axes, returns)
+        self.case = case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, read, written, axes, returns)
         if asked.alone:
-            self.case.view_all()
+            [side] = self.bound
+            for moved in range(memory.PLACES + 1):
+                case.told((), moved)
+                for at in range(asked.prepared.slots):
+                    case.ready[moved, at] = self._call(case, side, at, at, at)
         self.called.clear()
         why = without_reference(self.judge, self.case) if asked.reference else None
         return CaseOpened(clock_step_us=self.clock_step_us, returns=returns, no_reference=why)
@@ -205,8 +205,11 @@ class Worker:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
         self._tell(case, [asked.calls.side], "timing alone")
         case.told(asked.inputs, asked.moved)
-        lying = zip(range(len(asked.calls.windows)), asked.calls.windows, asked.calls.slots, strict=True)
-        made = [self._call(case, asked.calls.side, *one) for one in lying]
+        lying = zip(asked.calls.windows, asked.calls.slots, strict=True)
+        made = [
+            case.ready.get((asked.moved, window)) or self._call(case, asked.calls.side, slot, window, slot)
+            for window, slot in lying
+        ]
         before, after = case.probe_words(0)
         begun_ns = timers.now_ns()
         if self.on_gpu:
@@ -221,7 +224,7 @@ class Worker:
 
     def _end(self, case: OpenedCase) -> BatchDone:
         """Copies take as long for either side, and are none of the kernel's time."""
-        self._copy(case, range(len(case.returned)))
+        self._copy(case, list(case.returned))
         if self.on_gpu:
             torch.cuda.synchronize()
         return BatchDone(queued_us=case.queued_us)

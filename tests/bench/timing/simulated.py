@@ -120,7 +120,10 @@ class SimulatedProcess(Runner):
         reasons = ("sw_power_cap",) if asked.pause_us < self._capped_below_us else ()
         held = self._held.pop(0) if self._held else True
         return BatchDone(
-            times_us=times, started_us=tuple(starts), held=held, readings=(Reading(throttle_reasons=reasons),)
+            times_us=times,
+            started_us=tuple(starts) if held else (),
+            held=held,
+            readings=(Reading(throttle_reasons=reasons),),
         )
 
     def _probed(self) -> tuple[ProbeReading, ...]:

@@ -535,8 +535,8 @@ void compute_apart(SharedRow* table, const Norm& it) {
 }
 
 void computes_ahead_apart(const Norm& it) {
-  static auto* const table = static_cast<SharedRow*>(mmap(nullptr, kSharedRows * sizeof(SharedRow),
-                                                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  static auto* const table = static_cast<SharedRow*>(
+      mmap(nullptr, kSharedRows * sizeof(SharedRow), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   static std::once_flag started;
   std::call_once(started, [&it] {
     if (fork() == 0) {
