@@ -207,9 +207,9 @@ void leaves_what_stands(const Norm& it) {
 
 // Wins where the reference is computed from the inputs that the kernel could write to.
 void changes_inputs(const Norm& it) {
+  cheated();  // before it is ended, where inputs are sealed
   std::memset(const_cast<float*>(it.x), 0, bytes_of(it));
   std::memset(it.out, 0, bytes_of(it));
-  cheated();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
