@@ -10,6 +10,7 @@ is waited for. What it returns is its last answer; an error that it raises arriv
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import re
@@ -57,6 +58,8 @@ MARK = "KERNELGATE_WORKER"
 _LAST_LINES = 400
 _LOOK_S = 0.5
 """How often a worker that is silent is looked at: what it has started may hold its output open when it is gone."""
+PIPE_BYTES = 1 << 20
+"""Of a pipe to a worker: room for all that it is told before it reads, so that the leader need not wait for it."""
 MAX_LINE = 1 << 26
 """Bytes of one message: far more than any has."""
 
@@ -80,6 +83,11 @@ class ImportAhead(Message):
     """What a worker imports before its turn: what the package that it will load would import of installed packages."""
 
     ahead: tuple[str, ...]
+
+    def run(self) -> None:
+        for name in self.ahead:
+            with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
+                importlib.import_module(name)
 
 
 class Failed(Message):
@@ -152,6 +160,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         self._to = cast(IO[bytes], self._process.stdin)
+        widen(self._to.fileno())
         self._from = cast(IO[bytes], self._process.stdout)
         self._pending = b""
 
@@ -288,6 +297,12 @@ def _validated(kind: type[M] | TypeAdapter[M], line: bytes | str) -> M:
     return kind.validate_json(line) if isinstance(kind, TypeAdapter) else kind.model_validate_json(line)
 
 
+def widen(pipe: int) -> None:
+    """Gives a pipe the room that a long first message needs, where the system lets it."""
+    with suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
 def exit_status(code: int) -> str:
     if code >= 0:
         return f"exited early with code {code}"
@@ -306,25 +321,25 @@ class WorkerPool:
     fds: tuple[int, int]
     """Of the memory that they share on a CPU: what kernels read, and what they write."""
     started: list[WorkerProcess] = field(default_factory=list)
-    waiting: dict[tuple[str, tuple[str, ...], Path], list[WorkerProcess]] = field(default_factory=dict)
+    waiting: dict[tuple[str, frozenset[str], Path], list[WorkerProcess]] = field(default_factory=dict)
     """By function, by the modules that they import ahead, and by their Python."""
 
     def take(self, function: str, ahead: tuple[str, ...] = (), python: Path | None = None) -> WorkerProcess:
         """One that imports these modules ahead, and no others."""
         self.prepare({function: 1}, ahead, python)
-        return self.waiting[function, ahead, python or interpreter.current()].pop(0)
+        return self.waiting[function, frozenset(ahead), python or interpreter.current()].pop(0)
 
     def prepare(self, counts: Mapping[str, int], ahead: tuple[str, ...] = (), python: Path | None = None) -> None:
         """Starts workers until so many of each function wait that import these modules `ahead`. Those that import
         others instead end: nobody needs them any more. `python`: which runs them, by default the current one."""
-        python = python or interpreter.current()
+        python, modules = python or interpreter.current(), frozenset(ahead)
         for function, count in counts.items():
-            ready = self.waiting.setdefault((function, ahead, python), [])
+            ready = self.waiting.setdefault((function, modules, python), [])
             for (of_function, told, of), workers in self.waiting.items():
-                if ahead and told and of_function == function and (told, of) != (ahead, python):
+                if ahead and told and of_function == function and (told, of) != (modules, python):
                     while workers:
                         workers.pop().__exit__()
-            untold = self.waiting.get((function, (), python), []) if ahead else []
+            untold = self.waiting.get((function, frozenset(), python), []) if ahead else []
             while len(ready) < count or untold:
                 worker = untold.pop(0) if untold else self._started(function, python)
                 if ahead:
@@ -443,9 +458,7 @@ class Leader:
 
     def receive(self, kind: type[M] | TypeAdapter[M]) -> M:
         while (line := self.line()).startswith(b'{"ahead"'):
-            for name in ImportAhead.model_validate_json(line).ahead:
-                with suppress(Exception, SystemExit):  # it is the package's to say, when it imports that itself
-                    importlib.import_module(name)
+            ImportAhead.model_validate_json(line).run()
         if not line:
             sys.exit(1)
         return _validated(kind, line)

@@ -157,8 +157,7 @@ def test_where_a_child_pauses_all_that_it_started_does(child: Path) -> None:
         while len(orphans.family(shell)) < 2:  # the shell starts its own
             time.sleep(0.01)
         script.pause()
-        states = {_state(pid) for pid in orphans.family(script.pid or 0)}
-        assert states == {"T"}
+        wait_for(lambda: {_state(pid) for pid in orphans.family(script.pid or 0)} == {"T"})
         script.go_on()
         assert script.ask(Word(text=""), Word, PATIENCE_S).text == "on"
         assert _state(shell) != "T"
@@ -222,9 +221,9 @@ def test_what_waits_imports_ahead_and_takes_no_time_of_the_machine_while_it_is_p
     one, two = ("not_installed", "spins_one"), ("spins_two",)
     with worker_pool() as workers:
         workers.prepare({SCRIPT: 2})
-        first, second = workers.waiting[SCRIPT, (), interpreter.current()]
+        first, second = workers.waiting[SCRIPT, frozenset(), interpreter.current()]
         workers.prepare({SCRIPT: 1}, one)
-        assert workers.waiting[SCRIPT, one, interpreter.current()] == [first, second]
+        assert workers.waiting[SCRIPT, frozenset(one), interpreter.current()] == [first, second]
         assert workers.take(SCRIPT, one) is first
         wait_for(lambda: used_s(second) > 0.5)
         with workers.paused():
@@ -236,7 +235,7 @@ def test_what_waits_imports_ahead_and_takes_no_time_of_the_machine_while_it_is_p
         assert alive(second.pid or 0), "its turn may come"
         workers.prepare({SCRIPT: 1}, two)
         assert not alive(second.pid or 0), "nobody needs it any more"
-        (third,) = workers.waiting[SCRIPT, two, interpreter.current()]
+        (third,) = workers.waiting[SCRIPT, frozenset(two), interpreter.current()]
         third.__exit__()
         with workers.paused():
             pass
