@@ -13,11 +13,11 @@ from typing import Any
 
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import Capability, sm, target
-from kernelgate.bench.build.library import Library
+from kernelgate.bench.build.library import Library, imports
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import WatchedCall
-from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, worker_pool
+from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, WorkerPool
 
 WORKER = f"{__name__}:launch_each"
 STARTING_S = 30.0
@@ -46,7 +46,7 @@ def of_card(card: CardFacts) -> tuple[CaseFacts, ...]:
     return card.sanitize or tuple(_by_size(card.suites["pr"])[:1])
 
 
-def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float) -> Reach:
+def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float, workers: WorkerPool) -> Reach:
     """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
     launches; as far as that can be found out in the time, which counts from when torch is loaded."""
     own = of_card(card)
@@ -58,7 +58,7 @@ def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float
         why = library.manifest.facts_missing or "nothing is known of the library's kernels"
         return Reach(own, unknown=f"which kernels these cases launch is not known: {why}")
     candidates = (*own, *_others(card, own))
-    found, unknown = _launches(library, card, candidates, len(own), wanted, patience_s)
+    found, unknown = _launches(library, card, candidates, len(own), wanted, patience_s, workers)
     reached: set[str] = set()
     chosen: list[CaseFacts] = []
     for number, case in enumerate(candidates):
@@ -102,14 +102,14 @@ def _launches(
     least: int,
     wanted: frozenset[str],
     patience_s: float,
+    workers: WorkerPool,
 ) -> tuple[list[set[str]], str | None]:
     """The kernels of each case, in order, until all that are wanted are among them; of the first `least` anyway. And
     why some were not tried, where the time is over or the kernel takes the process down."""
     found: list[set[str]] = []
     deadline = None
     try:
-        with worker_pool() as workers:
-            worker = workers.take(WORKER, python=library.python)
+        with workers.take(WORKER, imports({"head": library}), library.python) as worker:
             worker.ask(WatchedCall.of(library, card, *candidates), Ready, STARTING_S)
             deadline = time.monotonic() + patience_s
             while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):

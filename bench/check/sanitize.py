@@ -6,24 +6,25 @@ Each tool runs all cases in one process, since starting one under it takes secon
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from kernelgate.bench import record
 from kernelgate.bench.build import machine_code
 from kernelgate.bench.build.archs import Capability
-from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build.library import Library, Sides, imports
 from kernelgate.bench.check import reach
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import CheckFinding
-from kernelgate.bench.system import cuda_tools, progress
+from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
+from kernelgate.bench.system.worker import WorkerPool
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 300.0
@@ -72,7 +73,7 @@ class SanitizerOptions:
     """Of the card; without any, those that reach every kernel."""
 
 
-def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOptions) -> record.Check:
+def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOptions, workers: WorkerPool) -> record.Check:
     """What the tools find in the head of a card; the base is looked at where they find something.
 
     Skipped, with the reason, where there is no case or no tool ran one. Raises NoDeviceError without compute-sanitizer.
@@ -81,8 +82,8 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     if not asked.cases and not reach.of_card(card):
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
     patience = TIMEOUT_S if asked.seconds is None else asked.seconds * SEARCH_SHARE
-    with _loading(sanitizer, asked.tools, WatchedCall.of(sides.head, card, warm_up=0)) as processes:
-        reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience)
+    with _loading(sanitizer, asked.tools, sides.head, card) as processes:
+        reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience, workers)
         progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}")
         runs = watch(processes, card, reached.cases, asked)
     found = [one for run in runs for one in run.findings]
@@ -90,7 +91,7 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     problems = [run.problem for run in runs if run.problem]
     if found and sides.base is not None:
         again = tuple(tool for tool in asked.tools if any(one.tool == tool for one in found))
-        with _loading(sanitizer, again, WatchedCall.of(sides.base, card, warm_up=0)) as processes:
+        with _loading(sanitizer, again, sides.base, card) as processes:
             before = watch(processes, card, reached.cases, replace(asked, tools=again))
         on_base = known_to(found, [one for run in before for one in run.findings])
         if gone := [run.problem for run in before if run.problem]:
@@ -156,30 +157,30 @@ def skipped(reason: str, card: str) -> record.Check:
 
 
 @contextmanager
-def _loading(sanitizer: Path, tools: Sequence[str], call: WatchedCall) -> Iterator[WarmProcesses]:
+def _loading(sanitizer: Path, tools: Sequence[str], library: Library, card: CardFacts) -> Iterator[WarmProcesses]:
     """The tools with torch below each of them; which cases they call can be said later."""
-    watching = [Watching(words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in tools]
-    with started_by(sanitizer), watched_call.warm(watching) as processes:
+    call, ahead = WatchedCall.of(library, card, warm_up=0), imports({"head": library})
+    watching = [Watching(words(sanitizer, tool), call, variables=EACH_ALLOCATED, ahead=ahead) for tool in tools]
+    with started_by(sanitizer), watched_call.warm(watching, len(tools)) as processes:
         yield processes
 
 
 def watch(
     processes: WarmProcesses, card: CardFacts, cases: Sequence[CaseFacts], asked: SanitizerOptions
 ) -> tuple[ToolRun, ...]:
-    """What each tool finds in a compiled kernel. A tool that takes longer than its share of the time left is ended;
-    what one leaves of its time for starting is the next ones'."""
+    """What each tool finds in a compiled kernel. They run side by side, each for as long as all of them may take."""
     axes = tuple(case.axes for case in cases)
     processes.watching = [replace(one, call=one.call.model_copy(update={"cases": axes})) for one in processes.watching]
-    hard = None if asked.seconds is None else asked.seconds + STARTING_S * len(asked.tools)
-    begun = time.monotonic()
-    runs: list[ToolRun] = []
+    limit = TIMEOUT_S if asked.seconds is None else asked.seconds + STARTING_S * len(asked.tools)
     with progress.track("sanitize", len(asked.tools)) as advance:
-        for at, tool in enumerate(asked.tools):
-            left = None if hard is None else hard - (time.monotonic() - begun)
-            limit = TIMEOUT_S if left is None else max(0.1, left / (len(asked.tools) - at))
-            runs.append(followed(tool, processes.go(at), [case.id for case in cases], limit))
+
+        def run(tool: str, running: Running) -> ToolRun:
+            done = followed(tool, running, [case.id for case in cases], limit)
             advance(f"{tool}, {card.name}")
-    return tuple(runs)
+            return done
+
+        started = [partial(run, tool, processes.go(at)) for at, tool in enumerate(asked.tools)]
+        return tuple(supervise.side_by_side(started, len(started)))
 
 
 def known_to(found: Sequence[CheckFinding], before: Sequence[CheckFinding]) -> list[bool | None]:

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from kernelgate.bench.build.archs import Capability, only_gpu
 from kernelgate.bench.build.compiler_output import HERE
-from kernelgate.bench.build.library import Library, Sides, facts_missing, sources_in
+from kernelgate.bench.build.library import Library, Sides, facts_missing, imports, sources_in
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
@@ -126,6 +126,7 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
                     WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
                     (options.out,),
                     python=job.library.python,
+                    ahead=imports({job.side: job.library}),
                 )
                 for job in jobs
             ]

@@ -1,7 +1,8 @@
 """What the profiler and compute-sanitizer watch: one library, and for each case warm-up calls and one more.
 
-python -m kernelgate.bench.kernel.watched_call FIFO. It loads torch, which takes seconds, and waits for a WatchedCall, a
-line of JSON. A case's last call alone stands between cudaProfilerStart and cudaProfilerStop; a line `DONE` follows it.
+python -m kernelgate.bench.kernel.watched_call FIFO. It loads torch and what it is told to import ahead, which takes
+seconds, and waits for a WatchedCall, a line of JSON. A case's last call alone stands between cudaProfilerStart and
+cudaProfilerStop; a line `DONE` follows it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import interpreter, isolation, lock, supervise
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import Running
-from kernelgate.bench.system.worker import child_environment
+from kernelgate.bench.system.worker import ImportAhead, child_environment, widen
 
 if TYPE_CHECKING:  # they load torch, which waits
     from kernelgate.bench.kernel.card import Kernel
@@ -69,11 +70,14 @@ class Watching:
     """Of the environment."""
     python: Path = field(default_factory=interpreter.current)
     """Which makes the call."""
+    ahead: tuple[str, ...] = ()
+    """What it may import before its turn."""
 
 
 @dataclass
 class WarmProcesses:
-    """The processes of some watched calls, in order. Those that wait hold no GPU; one at a time calls its kernel."""
+    """The processes of some watched calls, in order. Those that wait hold no GPU; whoever lets them go decides how
+    many call their kernels at a time."""
 
     watching: Sequence[Watching]
     folder: Path
@@ -89,6 +93,7 @@ class WarmProcesses:
             os.mkfifo(fifo, 0o600)
             gate = os.open(fifo, os.O_RDWR)  # held open, so that neither end waits for the other
             self.stack.callback(os.close, gate)
+            widen(gate)
             watching = self.watching[at]
             words = (*watching.tool, *interpreter.command(watching.python, MODULE, fifo))
             apart = isolation.here().around(words, (self.folder, *watching.writes))
@@ -96,21 +101,26 @@ class WarmProcesses:
                 apart, cwd=ROOT, env={**child_environment(python=watching.python), **dict(watching.variables)}
             )
             self.waiting.append((self.stack.enter_context(started), gate))
+            _tell(gate, ImportAhead(ahead=watching.ahead))
 
     def go(self, at: int) -> Running:
         """Lets one call its kernel, while the next ones load torch. Raises OSError where a tool cannot be started."""
         self.prepare(at + 1 + AHEAD)
         running, gate = self.waiting[at]
-        os.write(gate, self.watching[at].call.model_dump_json().encode() + b"\n")
+        _tell(gate, self.watching[at].call)
         return running
 
 
+def _tell(gate: int, message: BaseModel) -> None:
+    os.write(gate, message.model_dump_json().encode() + b"\n")
+
+
 @contextmanager
-def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
-    """Starts the first ones. All end with the block."""
+def warm(watching: Sequence[Watching], first: int = AHEAD) -> Iterator[WarmProcesses]:
+    """Starts the `first` ones. All end with the block."""
     with lock.temporary_folder("kernelgate-gates-") as folder, ExitStack() as stack:
         processes = WarmProcesses(watching, folder, stack, [])
-        processes.prepare(AHEAD)
+        processes.prepare(first)
         yield processes
 
 
@@ -157,6 +167,8 @@ def main() -> None:
     with Path(sys.argv[1]).open(encoding="utf-8") as gate:  # before torch: who started this may be gone after it
         import torch  # noqa: F401 - so that it is there
 
+        if ahead := gate.readline():
+            ImportAhead.model_validate_json(ahead).run()
         request = gate.readline()
     if request:
         from kernelgate.bench.kernel.loading import error_message

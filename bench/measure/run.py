@@ -508,7 +508,13 @@ def _heads(
     return about
 
 
-def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[str] = ()) -> tuple[record.Check, ...]:
+def sanitize(
+    about: Sequence[Compared],
+    asked: SanitizerOptions,
+    machine: record.Environment,
+    workers: WorkerPool,
+    ids: Sequence[str] = (),
+) -> tuple[record.Check, ...]:
     """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases.
 
     What keeps a check from being made is its reason, and no error.
@@ -522,8 +528,8 @@ def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[s
             continue
         try:
             gpu = only_gpu()
-            with lock.device(environment.describe().device.uuid):
-                done.append(sanitizing.check(one.card, one.sides, gpu, replace(asked, cases=cases)))
+            with lock.device(machine.device.uuid):
+                done.append(sanitizing.check(one.card, one.sides, gpu, replace(asked, cases=cases), workers))
         except KernelgateError as error:
             done.append(sanitizing.skipped(str(error), one.card.name))
     return tuple(done)

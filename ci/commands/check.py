@@ -15,6 +15,8 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import RunRecord
+from kernelgate.bench.system import environment
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import (
     MORE_THAN_0,
@@ -156,7 +158,9 @@ def sanitize(
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    done = measuring.sanitize(commit.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
+    about = commit.judged(cards.of_checkout(Path.cwd()), sides)
+    with worker_pool() as workers:
+        done = measuring.sanitize(about, options, environment.describe(workers), workers, cases)
     added = measuring.added(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
     text = "\n".join(line for check in done for line in sanitizer.to_text(check))
     return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done), added)

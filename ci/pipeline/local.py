@@ -10,7 +10,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Sides, imports
-from kernelgate.bench.check import accuracy, trials
+from kernelgate.bench.check import accuracy, reach, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
@@ -268,6 +268,8 @@ def measured(
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({process.VERIFIER: 1})
         workers.prepare({process.WORKER: 1, accuracy.WORKER: 1}, imports(sides[chosen[0].card.name].named))
+        if environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
+            workers.prepare({reach.WORKER: 1}, imports({"head": sides[chosen[0].card.name].head}))
     out, counters = path.parent / "profile", rules.counters
     with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
@@ -330,13 +332,13 @@ def _checked_and_timed(
 
     timed = paired.run(plan, begun, path, open_cases, workers=workers)
     timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
-    return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
+    return sanitized(timed, touched, rules.policy, workers) if "sanitizer" in checks else timed
 
 
-def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> RunRecord:
+def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy, workers: WorkerPool) -> RunRecord:
     """The record with what compute-sanitizer finds in as much time as a pull request has."""
     rules = policy.sanitizer
-    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
+    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds), timed.environment, workers)
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 

@@ -16,6 +16,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.commit import Compared
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.measure import run as verbs
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import cli
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy.policy import Policy
@@ -44,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
     """What is asked of each card, which finds nothing, on a machine with a GPU."""
     calls: list[tuple[str, SanitizerOptions]] = []
 
-    def check(card: Any, _: Sides, gpu: object, options: SanitizerOptions) -> record.Check:
+    def check(card: Any, _: Sides, gpu: object, options: SanitizerOptions, *_workers: object) -> record.Check:
         calls.append((card.name, options))
         assert gpu == (8, 9)
         runs = len(options.tools)
@@ -56,6 +57,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
     monkeypatch.setattr(measuring, "only_gpu", lambda: (8, 9))
     monkeypatch.setattr(measuring.environment, "describe", lambda *_: CPU)
     return calls
+
+
+def sanitized(cards: list[Compared], *ids: str) -> tuple[record.Check, ...]:
+    with worker_pool() as workers:
+        return measuring.sanitize(cards, SanitizerOptions(), CPU, workers, ids)
 
 
 @pytest.fixture
@@ -73,7 +79,7 @@ def kernelgate(*words: str) -> int:
 
 def test_a_card_whose_base_is_the_same_library_is_left_out(asked: list[Any]) -> None:
     cards = [*about("attention"), *about("other", base="head"), *about("third", base=None)]
-    assert [check.card for check in measuring.sanitize(cards, SanitizerOptions())] == ["attention", "third"]
+    assert [check.card for check in sanitized(cards)] == ["attention", "third"]
     assert [name for name, _ in asked] == ["attention", "third"]
 
 
@@ -84,7 +90,7 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
         return record.Check(kind="sanitizer", card=card.name, status="passed", asked=1, run=1)
 
     monkeypatch.setattr(sanitize, "check", check)
-    first, second = measuring.sanitize(about("attention", "other"), SanitizerOptions())
+    first, second = sanitized(about("attention", "other"))
     assert (first.status, first.reason) == ("skipped", "compute-sanitizer is missing")
     assert second.status == "passed"
     assert sanitize.exit_code([first, second]) == 3
@@ -92,7 +98,7 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
 
 def test_a_named_case_is_of_its_card_alone(asked: list[Any]) -> None:
     case = faulty.card().target.id
-    measuring.sanitize(about("attention", "other"), SanitizerOptions(), (f"other/{case}",))
+    sanitized(about("attention", "other"), f"other/{case}")
     ((name, options),) = asked
     assert (name, [one.id for one in options.cases]) == ("other", [case])
 
@@ -136,7 +142,8 @@ def test_a_record_that_cannot_be_read_is_said_before_anything_runs(tmp_path: Pat
 
 
 def test_the_local_run_looks_as_a_pull_request_does(asked: list[Any]) -> None:
-    timed = record.RunRecord(checks=(FUZZED,))
-    done = local.sanitized(timed, about("attention"), Policy())
+    timed = record.RunRecord(checks=(FUZZED,), environments=(CPU,))
+    with worker_pool() as workers:
+        done = local.sanitized(timed, about("attention"), Policy(), workers)
     assert [check.kind for check in done.checks] == ["fuzz", "sanitizer"]
     assert [(options.tools, options.seconds) for _, options in asked] == [(("memcheck", "racecheck"), 20.0)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from kernelgate.bench.check.reach import LaunchedKernels, Reach
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.watched_call import WatchedCall
 from kernelgate.bench.record import KernelFacts
-from kernelgate.bench.system.worker import Ready, WorkerError
+from kernelgate.bench.system.worker import Ready, WorkerError, WorkerPool
 from tests import faulty
 
 CARD = faulty.card()
@@ -62,32 +62,26 @@ class FakeWorker:
 
 
 def chosen(
-    monkeypatch: pytest.MonkeyPatch,
     made: Library,
     launches: Sequence[Sequence[str]],
     patience_s: float = 60.0,
     ready: bool = True,
 ) -> tuple[Reach, FakeWorker]:
     child = FakeWorker(launches, ready)
-    opened = SimpleNamespace(take=lambda _, **_more: child)
-    monkeypatch.setattr(reach, "worker_pool", lambda: nullcontext(opened))
-    return reach.choose(made, CARD, L4, patience_s), child
+    opened = cast(WorkerPool, SimpleNamespace(take=lambda *_: nullcontext(child)))
+    return reach.choose(made, CARD, L4, patience_s, opened), child
 
 
-def test_the_cards_own_cases_are_enough_and_what_no_case_launches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0], "fill"], [KERNELS[1]]])
+def test_the_cards_own_cases_are_enough_and_what_no_case_launches_is_named() -> None:
+    found, child = chosen(library(*KERNELS), [[KERNELS[0], "fill"], [KERNELS[1]]])
     assert [case.id for case in found.cases] == OWN
     assert (found.unreached, found.unknown, child.answers) == ((), None, [])
-    found, _ = chosen(monkeypatch, library(*KERNELS, "never"), [[KERNELS[0]], [KERNELS[1]], *[["fill"]] * 200])
+    found, _ = chosen(library(*KERNELS, "never"), [[KERNELS[0]], [KERNELS[1]], *[["fill"]] * 200])
     assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, ("never",), None)
 
 
-def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found, child = chosen(
-        monkeypatch, library(*KERNELS, "tail"), [[KERNELS[0]], [KERNELS[1]], [], [KERNELS[0]], ["tail"]]
-    )
+def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_first() -> None:
+    found, child = chosen(library(*KERNELS, "tail"), [[KERNELS[0]], [KERNELS[1]], [], [KERNELS[0]], ["tail"]])
     assert len(found.cases) == 3
     assert found.cases[2].axes == child.asked[4], "what launches nothing new is left out"
     sizes = [case["S"] * case["B"] * case["H"] for case in child.asked[2:]]
@@ -98,9 +92,9 @@ def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_fi
     )
 
 
-def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variants_of_a_packages_function_are_one_kernel() -> None:
     made = library("swiglu", "swiglu at m1_n1_fp16", "swiglu[BLOCK=64]", kind="package")
-    found, _ = chosen(monkeypatch, made, [["swiglu"], []])
+    found, _ = chosen(made, [["swiglu"], []])
     assert (found.unreached, found.unknown) == ((), None)
 
 
@@ -114,25 +108,25 @@ def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.Monk
     ids=["at once", "at the second", "no profiler"],
 )
 def test_what_could_not_be_found_out_is_said_and_leaves_the_cards_own_cases(
-    monkeypatch: pytest.MonkeyPatch, launches: list[list[str]], missing: int, why: str
+    launches: list[list[str]], missing: int, why: str
 ) -> None:
     """No kernel is said to be launched by no case where not every case was tried."""
-    found, _ = chosen(monkeypatch, library(*KERNELS), launches)
+    found, _ = chosen(library(*KERNELS), launches)
     assert ([case.id for case in found.cases], found.unreached) == (OWN, ())
     assert found.unknown == f"no case was seen to launch {missing} of 2 kernels, and the search is not whole: {why}"
 
 
-def test_past_its_time_the_search_ends_and_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0]]] * 9, patience_s=0.0)
+def test_past_its_time_the_search_ends_and_says_how_far_it_came() -> None:
+    found, child = chosen(library(*KERNELS), [[KERNELS[0]]] * 9, patience_s=0.0)
     assert (found.unknown or "").endswith(f"only 0 of {len(child.asked)} cases were tried in 0 s")
     assert [case.id for case in found.cases] == OWN
 
 
-def test_without_facts_of_this_gpu_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_facts_of_this_gpu_it_is_said_why() -> None:
     unknown = "which kernels these cases launch is not known: "
-    found, _ = chosen(monkeypatch, library(facts_missing="cuobjdump is missing"), [])
+    found, _ = chosen(library(facts_missing="cuobjdump is missing"), [])
     assert ([case.id for case in found.cases], found.unknown) == (OWN, f"{unknown}cuobjdump is missing")
-    found, _ = chosen(monkeypatch, library(*KERNELS, target="sm_90a"), [])
+    found, _ = chosen(library(*KERNELS, target="sm_90a"), [])
     assert found.unknown == f"{unknown}nothing is known of the library's kernels"
 
 

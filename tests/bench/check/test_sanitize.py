@@ -18,6 +18,7 @@ from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.watched_call import DONE
 from kernelgate.bench.record import CheckFinding, KernelFacts
+from kernelgate.bench.system.worker import worker_pool
 from tests import faulty, sanitized
 
 LOGS = Path(__file__).parents[2] / "data" / "sanitize"
@@ -111,14 +112,16 @@ class Tools:
         does = {"memcheck": all_done(), "racecheck": all_done()} | by_tool
         cases = "".join(f"{name})\n{body}\n;;\n" for name, body in does.items())
         body = (
-            f'for word; do last="$word"; done; echo "$2" >> {self.folder / "started"}; read -r asked < "$last"\n'
+            f'for word; do last="$word"; done; echo "$2" >> {self.folder / "started"}\n'
+            'exec 3< "$last"; read -r ahead <&3; read -r asked <&3\n'
             f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {self.folder / "said"}\ncase $2 in\n{cases}esac'
         )
         script = fake(self.folder, body)
         self.monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
 
     def check(self, sides: Sides | None = None, gpu: Capability = GPU, **asked: Any) -> record.Check:
-        return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked))
+        with worker_pool() as workers:
+            return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked), workers)
 
     @property
     def said(self) -> list[list[str]]:
@@ -141,7 +144,7 @@ def test_each_tool_runs_every_case_in_one_process(tools: Tools) -> None:
     assert not [words for words in tools.said if "/the_base" in words[2]], "only where something is found"
     assert (done.status, done.asked, done.run, done.failed, done.reason) == ("passed", 4, 4, 0, None)
     assert (done.tools, done.cases) == (ASKED.tools, tuple(case.id for case in CASES))
-    assert [words[0] for words in tools.said] == ["memcheck", "racecheck"]
+    assert sorted(words[0] for words in tools.said) == ["memcheck", "racecheck"]
     assert {words[1] for words in tools.said} == {"1"}, "in torch's pools nobody sees an access past a tensor's end"
     assert tools.sizes == [[65, 129]] * 2
     assert sanitize.exit_code([done]) == 0
@@ -231,7 +234,7 @@ def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(too
 def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> None:
     tools.do()
 
-    def choose(_: Library, __: object, gpu: Capability, patience_s: float) -> reach.Reach:
+    def choose(_: Library, __: object, gpu: Capability, patience_s: float, *_more: object) -> reach.Reach:
         started = tools.folder / "started"
         for _turn in range(1000):
             if started.exists() and len(started.read_text().splitlines()) == len(ASKED.tools):

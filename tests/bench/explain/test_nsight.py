@@ -26,7 +26,7 @@ CASE = "s512_b32_h8_d64_fp16"
 NAME = f"attention.{CASE}"
 
 WORKS = f"""
-read -r asked < "$word"
+exec 3< "$word"; read -r ahead <&3; read -r asked <&3
 cp {REPORTS / "dram.ncu-rep"} "$report"
 echo "$@" > "$report.words"
 echo "$asked" > "$report.asked"

@@ -63,7 +63,7 @@ def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
 TOOL = """#!/bin/sh
 for word; do last="$word"; done
 echo "$1 started" >> "$0.log"
-read -r asked < "$last"
+{ read -r ahead; read -r asked; } < "$last"
 echo "$1 called $asked" >> "$0.log"
 """
 """Stands in for a tool and for the process below it: waits for the request, as that does."""
