@@ -25,7 +25,6 @@ def target_first(cases):
 
 class Attention(Kernel):
     build = Extension("csrc/attention")
-    kernel = "attention"
     cases = [
         *target_first(case(512, batch, heads) for batch, heads in product((16, 32, 48), (4, 8, 16))),
         case(512, 32, 8, causal=True),

@@ -37,8 +37,8 @@ PERMISSION = (
 )
 
 
-MAX_KERNELS = 8
-"""Of one call that are profiled."""
+MAX_KERNELS = 32
+"""Launches of one call that are profiled."""
 MAX_NAME = 200
 """Characters of a kernel's name that the record keeps."""
 TIMEOUT_S: Final = 120.0
@@ -60,7 +60,7 @@ class Options:
     clock_control: Literal["none", "base"] = "none"
     timeout_s: float = TIMEOUT_S
     kernel: str | None = None
-    """Profile the kernels whose name matches this regular expression; None leaves that to the card."""
+    """Profile the kernels whose name matches this regular expression; None leaves that to the card, else all are."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,15 @@ class ProfilingJob:
         return options.out / f"{self.chosen.card.name}.{self.chosen.case.id}.{self.side}.ncu-rep"
 
     def pattern(self, options: Options) -> str | None:
-        """Which kernels are meant: those asked for, the card's, or the library's; None where nobody knows."""
+        """Which kernels alone are profiled."""
+        return options.kernel or self.chosen.card.kernel
+
+    @property
+    def own(self) -> str | None:
+        """What matches the library's own kernels; None where nothing is known of them. A call may launch others, such
+        as torch's."""
         known = sorted({re.escape(kernel.name.split("<")[0]) for kernel in self.library.manifest.kernels})
-        return options.kernel or self.chosen.card.kernel or ("|".join(known) or None)
+        return "|".join(known) or None
 
 
 @dataclass(frozen=True)
@@ -183,30 +189,39 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
     kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
-    hot = longest(kernels).hot_spots
+    of_side = of_call(kernels, pattern or job.own, whole=pattern is None)
+    if of_side is None:
+        text = f"none of the first {MAX_KERNELS} kernels of a call is the library's own: name some by --kernel"
+        raise ProfileError(text)
+    figures, hot = of_side
     return Profile(
         card=job.chosen.card.name,
         case=job.chosen.case.id,
         side=job.side,
-        metrics=of_call(kernels),
+        metrics=figures,
         hot_spots=hot and quoted(hot, job.library),
         report=report.name,
         report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
     )
 
 
-def of_call(kernels: Sequence[ProfiledKernel]) -> dict[str, float | str | None]:
-    """One call's figures: those of its longest launch, which says most, and what all of its launches take, unless there
-    may be more of them than were profiled."""
+def of_call(
+    kernels: Sequence[ProfiledKernel], own: str | None = None, whole: bool = True
+) -> tuple[dict[str, float | str | None], HotSpots | None] | None:
+    """One call's figures: those of its longest launch among the kernels that are the library's own, which says most,
+    and what all of its launches take. None where there may be own kernels among those that were not profiled.
+
+    `own`: matches their names. `whole`: whether all that the call launches was to be profiled.
+    """
+    all_seen = len(kernels) < MAX_KERNELS
+    known = [one for one in kernels if own is None or re.search(own, one.name)]
+    if not known and not all_seen:
+        return None
+    most = max(known or kernels, key=lambda one: one.figures.get("duration_us", 0.0))
     times = [one.figures["duration_us"] for one in kernels if "duration_us" in one.figures]
-    whole = {"launches": float(len(kernels)), "call_us": sum(times)} if len(times) == len(kernels) < MAX_KERNELS else {}
-    most = longest(kernels)
-    return {**most.figures, **whole, "kernel": most.name[:MAX_NAME]}
-
-
-def longest(kernels: Sequence[ProfiledKernel]) -> ProfiledKernel:
-    """The launch of a call that took most of its time."""
-    return max(kernels, key=lambda one: one.figures.get("duration_us", 0.0))
+    sums = {"launches": float(len(kernels)), "call_us": sum(times)}
+    together = sums if whole and all_seen and len(times) == len(kernels) else {}
+    return {**most.figures, **together, "kernel": most.name[:MAX_NAME]}, most.hot_spots
 
 
 def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:
