@@ -110,8 +110,8 @@ def prose(text: str) -> Markdown:
 
 
 def _coded(run: str) -> str:
-    """A code span; a comma that only ends its words stands behind it."""
-    body = run.rstrip(",")
+    """A code span; a mark that only ends its words stands behind it."""
+    body = run.rstrip(",;:")
     return f"{code(body)}{run[len(body) :]}" if body.strip() else code(run)
 
 

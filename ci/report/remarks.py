@@ -74,8 +74,10 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
     timed = {case.case.card for case in cards.compared(record) if case.processes}
     if timed:  # where nothing at all was compared, the first line of the report says it
         noted = {note.card for note in cards.notes(record, cards.SAME_CODE)}
-        for card in sorted(cards.same_library(record) - timed - noted):
-            yield (Mark.NONE, _of(record, card, "base and head are the same library, not measured."))
+        same = sorted(_name(record, card) for card in cards.same_library(record) - timed - noted)
+        if same:
+            words = "base and head are the same library, not measured."
+            yield (Mark.NONE, f" {', '.join(same)}: {words}")
     for note in (*cards.notes(record, cards.SAME_CODE), *cards.notes(record, cards.HOST_CHANGED)):
         yield (Mark.NONE, _of(record, note.card or "", f"{visible(note.text)}."))
     libraries = {(build.card, build.side): build.library_sha256 for build in record.builds if build.library_sha256}
