@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +20,8 @@ PATIENCE_S = 600.0
 """A worktree of a large repository takes a while; no call here talks to a network."""
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set while git runs a hook; they would send every call to that hook's repository."""
+
+_CHECKING_OUT = threading.Lock()
 
 LINK_MODE = "160000 "
 """Of a submodule, in git's lists."""
@@ -226,7 +229,7 @@ def check_out(root: Path, sha: str, tree: Path, paths: Iterable[str], pins: Mapp
     all that is in them, and patterns as pathlib has them. A path that the commit lacks gives nothing.
 
     Submodules are followed as far as the checkout has them; those in `pins`, paths from the root, at these commits in
-    place of the commit's own.
+    place of the commit's own. Cards that are built side by side share a tree: what is there stays untouched.
     """
     wanted = [path.rstrip("/") for path in dict.fromkeys(paths) if not path.startswith(("/", "../"))]
     if not wanted:
@@ -237,8 +240,10 @@ def check_out(root: Path, sha: str, tree: Path, paths: Iterable[str], pins: Mapp
         checked(root, "read-tree", sha, extra=index)
         listed = checked(root, "ls-files", "-z", "--stage", "--", *specs, extra=index)
         files = [line.partition("\t")[2] for line in filter(None, listed.split("\0")) if not line.startswith(LINK_MODE)]
-        words = (f"--work-tree={tree}", "checkout-index", "--force", "--quiet", "-z", "--stdin")
-        checked(root, *words, extra=index, told="\0".join(files))
+        words = (f"--work-tree={tree}", "checkout-index", "--quiet", "-z", "--stdin")
+        with _CHECKING_OUT:
+            missing = [path for path in files if not os.path.lexists(tree / path)]
+            checked(root, *words, extra=index, told="\0".join(missing))
     for submodule, own in submodules(root, sha).items():
         below = f"{submodule}/"
         inside = [path.removeprefix(below) for path in wanted if path.startswith(below)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,21 @@ def test_only_what_is_named_is_checked_out(tmp_path: Path, named: tuple[str, ...
     (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
     with subject.worktree(repo, subject.resolve(repo, "HEAD"), named) as tree:
         assert {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()} == found
+
+
+def test_cards_that_are_built_side_by_side_check_out_into_one_tree(tmp_path: Path) -> None:
+    """Two cards of one package name many files in common; what one compiles must not vanish below it."""
+    files = {f"csrc/{number}.cu": f"// {number}\n" for number in range(300)}
+    repo = repository(tmp_path / "many", files)
+    sha = subject.resolve(repo, "HEAD")
+    with subject.worktree(repo, sha, ("csrc/0.cu",)) as tree, ThreadPoolExecutor(8) as threads:
+        before = (tree / "csrc/0.cu").stat().st_ino
+        for done in [threads.submit(subject.check_out, repo, sha, tree, ("csrc",)) for _ in range(8)]:
+            done.result()
+        assert {path.name: path.read_text() for path in (tree / "csrc").iterdir()} == {
+            path.removeprefix("csrc/"): text for path, text in files.items()
+        }
+        assert (tree / "csrc/0.cu").stat().st_ino == before
 
 
 def test_of_a_submodule_too_only_what_is_named_is_checked_out(outer: Path) -> None:
