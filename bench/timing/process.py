@@ -38,6 +38,7 @@ from kernelgate.bench.timing.case_timing import (
     Sample,
     Team,
 )
+from kernelgate.bench.timing.hold import LateBatch, waits_for_device
 
 VERIFIER = "kernelgate.bench.timing.verifier:verify"
 WORKER = "kernelgate.bench.timing.worker:make_calls"
@@ -323,10 +324,12 @@ class Alone:
     calls are copied after them."""
 
     samples: CaseSamples
-    queued_us: float = 0.0
-    """What the host needed to queue the last batch."""
     hold_us: float = 0.0
     """How long the device waits, so that the host has queued all calls when the first begins."""
+    last: dict[record.Side, LateBatch] = field(default_factory=dict)
+    """When the host had queued each side's last batch."""
+    late: dict[record.Side, list[LateBatch]] = field(default_factory=dict)
+    """The last ones that came late, of each side."""
 
     def batch(
         self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
@@ -349,7 +352,7 @@ class Alone:
         if measured is not team.verifier:
             measured.rest()
         self.samples.busy_us += took_us
-        self.queued_us = answer.queued_us
+        self.last[side] = LateBatch(self.hold_us, answer.queued_us)
         looked = protocol.CheckCalls(sides=(side,) * calls, busy_us=took_us, samples=1)
         probed = team.verifier.ask(looked, protocol.Checked).probed
         return Sample(side, took_us, None, probed_us=probed[0].us if probed else called_us)
@@ -358,12 +361,16 @@ class Alone:
         """What a batch without calls takes, the hold included."""
         return median(self.batch(team, one, 0).us for _ in range(EMPTY) for team, one in pairs)
 
-    def hold_for_queue(self) -> bool:
-        """Whether the last batch took longer to queue than the device waited, which it does from now on."""
-        late = self.queued_us > self.hold_us
-        if late:
-            self.hold_us = SPARE * self.queued_us + SPARE_US
-        return late
+    def hold_for_queue(self, side: record.Side) -> bool:
+        """Whether its last batch took longer to queue than the device waited, which it does from now on. A side whose
+        calls wait for the device would be late however long that is."""
+        last, late = self.last[side], self.late.setdefault(side, [])
+        if last.queued_us <= last.hold_us or waits_for_device(late):
+            return False
+        late.append(last)
+        waits = waits_for_device(late)
+        self.hold_us = 0.0 if waits else max(self.hold_us, SPARE * last.queued_us + SPARE_US)
+        return True
 
     def contradiction(self, batch_us: float) -> str | None:
         """Whether the clocks disagree on one side more than on the other: its library writes where the probes do, or
@@ -394,13 +401,14 @@ def _alone(
             alone.batch(team, one, count)
     for team, one in pairs if setup.device == "cuda" else ():  # before that, calls compiled and allocated
         alone.batch(team, one, calls)
-        alone.hold_for_queue()
+        alone.hold_for_queue(one.sides[0])
     empty_us = alone.empty_us(pairs)
     for _ in range(BATCHES[setup.device]):
         setup.end_left()
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
             sample = alone.batch(team, one, calls, "again" if at > 0 and len(teams) == 1 else "new")
-            if setup.device == "cuda" and alone.hold_for_queue():  # the device waited for the host: once more
+            if setup.device == "cuda" and alone.hold_for_queue(sample.side):
+                # The device waited for the host: once more.
                 empty_us = alone.empty_us(pairs)
                 sample = alone.batch(team, one, calls, "new")
             sample.us -= empty_us

@@ -253,6 +253,8 @@ class BatchDone(Message):
     """On a CPU, when each sample began since the first of the case."""
     held: bool = True
     """Whether all was queued before the device began: else it may have waited for the host."""
+    waits: bool = False
+    """Whether calls wait for the device, so that nothing can be queued before it begins."""
     queued_us: record.NonNegative = 0.0
     """What the host needed to queue the calls of Start."""
     readings: tuple[Reading, ...] = ()

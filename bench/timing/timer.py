@@ -14,6 +14,8 @@ from itertools import accumulate, pairwise
 
 import torch
 
+from kernelgate.bench.timing.hold import RISES, LateBatch, waits_for_device
+
 Call = Callable[[], object]
 
 _perf_counter_ns = time.perf_counter_ns
@@ -43,6 +45,8 @@ class TimedIntervals:
     """On a CPU, by `perf_counter_ns`."""
     held: bool
     """Whether each interval was queued before the device began it: else it may have waited for the host."""
+    waits: bool = False
+    """Whether a call waits for the device itself: then no hold is long enough."""
 
 
 class CpuTimer:
@@ -87,6 +91,9 @@ class CudaTimer:
 
     def __init__(self) -> None:
         self._hold_us = 10 * self.MIN_HOLD_US
+        self._late: list[LateBatch] = []
+        """The last ones in a row."""
+        self._waits = False
 
     def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:
         """The device is held until the host is far enough ahead to queue each interval before the device begins it."""
@@ -110,9 +117,13 @@ class CudaTimer:
             meanwhile()
         _synchronize()
         times = tuple(_elapsed_time(start, end) * 1e3 for start, end in edges)
+        self._late = [] if held else [*self._late[-RISES:], LateBatch(self._hold_us, queued_us[-1])]
+        self._waits = not held and (self._waits or waits_for_device(self._late))
         least = self.MIN_HOLD_US if held else 2 * self._hold_us  # of a device whose clock is faster than CYCLES_PER_US
         self._hold_us = min(self.MAX_HOLD_US, max(least, self.SPARE * head_start(queued_us, times)))
-        return TimedIntervals(times, (), held)
+        if self._waits:
+            self._hold_us = self.MIN_HOLD_US
+        return TimedIntervals(times, (), held, self._waits)
 
     def capture(self, calls: Sequence[Call]) -> Call | None:
         graph = torch.cuda.CUDAGraph()

@@ -191,6 +191,7 @@ class Worker:
             times_us=done.times_us,
             started_us=tuple((start - (case.first_ns or 0)) / 1e3 for start in done.started_ns),
             held=done.held,
+            waits=done.waits,
             readings=tuple(readings),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -91,6 +92,17 @@ def test_a_host_that_is_always_too_slow_gets_shorter_batches(sides: list[str], n
     assert len(simulated.batches) == case_timing.ATTEMPTS == 3
     assert case.queue_length == case_timing.QUEUE_LENGTH // 2 == 300
     assert set(case.notes) == notes
+
+
+def test_calls_that_wait_for_the_device_are_timed_once_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = SimulatedProcess(TWO)
+    for waits, attempts in ((True, 1), (False, case_timing.ATTEMPTS)):
+        answer = BatchDone(times_us=(1.0, 2.0), held=False, waits=waits)
+        case, made = simulated.samples(), Mock(return_value=answer)
+        monkeypatch.setattr(simulated, "_made", made)
+        assert len(case_timing.batch(simulated.team, case, simulated, ["base", "head"], 1, HOW)) == 2
+        assert made.call_count == attempts
+        assert set(case.notes) == ({"host_waits"} if waits else set())
 
 
 def test_times_of_other_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

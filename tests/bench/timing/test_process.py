@@ -21,6 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
 from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
+from kernelgate.bench.timing.hold import RISES
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import Turn
 from kernelgate.bench.timing.protocol import (
@@ -392,9 +393,12 @@ class Blind(Runner):
         self.returns, self.copying_us = False, 0.0
         self.slow_us = [600_000.0]
         """What the next batches take longer to queue: the first call compiles."""
+        self.waits = False
+        """Whether its calls wait for the device."""
 
-    def queued_us(self, calls: int) -> float:
-        return 10.0 * calls + (self.slow_us.pop(0) if calls and self.slow_us else 0.0)
+    def queued_us(self, calls: int, hold_us: float = 0.0) -> float:
+        waited = hold_us + self.call_us * (calls - 1) if self.waits and calls else 0.0
+        return 10.0 * calls + waited + (self.slow_us.pop(0) if calls and self.slow_us else 0.0)
 
     def rest(self) -> None:
         self.heard.append((self.name, "rests"))
@@ -417,7 +421,7 @@ class Blind(Runner):
             clock.now += (110 + clock.probed_us + (self.wrong_us if clock.calls > 1 else 0)) / 1e6
             if self.returns and clock.calls:
                 return Ready()
-            return BatchDone(queued_us=self.queued_us(clock.calls))
+            return BatchDone(queued_us=self.queued_us(clock.calls, asked.pause_us))
         if isinstance(asked, CheckCalls):
             assert (len(asked.sides), asked.samples) == (clock.calls, 1)
             probe = ProbeReading(started_us=0.0, us=clock.probed_us, sm_mhz=None)
@@ -474,6 +478,17 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     made = [one for one in heard if one[0] in ("base", "head")]
     assert made.count(("head", 20, late_us)) == (8 if on_gpu else 0)
     assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()}["head"] == {50}
+    # Where calls wait for the device, no hold is long enough: there is none, and each batch counts.
+    head.waits, base.waits = True, True
+    result = alone()
+    made = [one for one in heard if one[0] in ("base", "head") and one[1] == 20]
+    assert {one[2] for one in made[-4:]} == {0.0}
+    assert len(made) <= 2 * (count + 2) + 2 * (RISES + 2), "those are made again by which it is found out"
+    assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
+        "base": {100},
+        "head": {50},
+    }
+    head.waits, base.waits = False, False
     head.wrong_us = 199.0  # 150 µs and 5% of the shorter batch, of 1000 µs, are allowed
     assert alone().contradiction is None
     head.wrong_us = 201.0

@@ -142,6 +142,27 @@ def test_one_interval_that_was_queued_too_late_is_enough(gpu: SimulatedGpu) -> N
     assert holds_us(gpu, intervals, 2) == ([5_000, 2 * 6_000], [False, True])
 
 
+def test_no_hold_is_long_enough_for_a_call_that_waits_for_the_device(gpu: SimulatedGpu) -> None:
+    """As one that asks for a value by `.item()`: each batch would take twice the longest hold."""
+    running = gpu.call(5, 2_000)
+
+    def waits() -> None:
+        gpu.synchronize()
+        running()
+
+    clock, intervals = timer.CudaTimer(), [Interval((waits,)), Interval((running,))]
+    said, held_us = [], []
+    for _ in range(10):
+        gpu.longest_us = 0.0
+        said.append(clock.measure(intervals).waits)
+        held_us.append(gpu.longest_us)
+    assert said == [False] * 3 + [True] * 7
+    assert (max(held_us) < 50_000, held_us[4:]) == (True, [500.0] * 6)
+    assert clock.measure([Interval((running,))]) == timer.TimedIntervals((2_000,), (), held=True), "the other side's"
+    slow = [Interval((gpu.call(90_000, 10),)), Interval((gpu.call(90_000, 10),))]
+    assert not any(clock.measure(slow).waits for _ in range(10)), "however slow a host is"
+
+
 @pytest.mark.parametrize(
     ("queued_us", "times_us", "expected"),
     [
