@@ -285,7 +285,7 @@ class Bound:
 
     def returns(self, outputs: tuple[str, ...]) -> bool:
         """Whether a call gives new tensors, instead of writing into the ones that it is handed."""
-        return self.takes is not None and not self.takes & set(outputs)
+        return bool(outputs) and self.takes is not None and not self.takes & set(outputs)
 
     def prepared(self, case: CaseAxes, given: Inputs, outs: Tensors) -> Callable[[], Any]:
         """One call, with every name that it takes. Raises KernelgateError where it needs what the inputs lack."""

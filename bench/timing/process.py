@@ -327,9 +327,9 @@ class Alone:
     hold_us: float = 0.0
     """How long the device waits, so that the host has queued all calls when the first begins."""
     last: dict[record.Side, LateBatch] = field(default_factory=dict)
-    """When the host had queued each side's last batch."""
+    """Each side's last batch, all of whose calls are one part."""
     late: dict[record.Side, list[LateBatch]] = field(default_factory=dict)
-    """The last ones that came late, of each side."""
+    """Those of each side that came late, in a row."""
 
     def batch(
         self, team: Team, measured: Runner, calls: int, inputs: Literal["next", "again", "new"] = "next"
@@ -365,11 +365,14 @@ class Alone:
         """Whether its last batch took longer to queue than the device waited, which it does from now on. A side whose
         calls wait for the device would be late however long that is."""
         last, late = self.last[side], self.late.setdefault(side, [])
-        if last.queued_us <= last.hold_us or waits_for_device(late):
+        if waits_for_device(late):
+            return False
+        if last.longest_us <= last.hold_us:
+            late.clear()
             return False
         late.append(last)
         waits = waits_for_device(late)
-        self.hold_us = 0.0 if waits else max(self.hold_us, SPARE * last.queued_us + SPARE_US)
+        self.hold_us = 0.0 if waits else max(self.hold_us, SPARE * last.longest_us + SPARE_US)
         return True
 
     def contradiction(self, batch_us: float) -> str | None:

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 
 import torch
 
-from kernelgate.bench.timing.hold import RISES, LateBatch, waits_for_device
+from kernelgate.bench.timing.hold import IN_A_ROW, LateBatch, waits_for_device
 
 Call = Callable[[], object]
 
@@ -117,7 +117,8 @@ class CudaTimer:
             meanwhile()
         _synchronize()
         times = tuple(_elapsed_time(start, end) * 1e3 for start, end in edges)
-        self._late = [] if held else [*self._late[-RISES:], LateBatch(self._hold_us, queued_us[-1])]
+        longest_us = max((later - one for one, later in pairwise((0.0, *queued_us))), default=0.0)
+        self._late = [] if held else [*self._late, LateBatch(self._hold_us, longest_us)][-IN_A_ROW:]
         self._waits = not held and (self._waits or waits_for_device(self._late))
         least = self.MIN_HOLD_US if held else 2 * self._hold_us  # of a device whose clock is faster than CYCLES_PER_US
         self._hold_us = min(self.MAX_HOLD_US, max(least, self.SPARE * head_start(queued_us, times)))

@@ -115,7 +115,7 @@ class Worker:
     def _open(self, asked: OpenCase) -> CaseOpened:
         self.leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
         outs = tuple(asked.prepared.outputs)
-        returns = bool(outs) and any(bound.returns(outs) for bound in self.bound.values())
+        returns = any(bound.returns(outs) for bound in self.bound.values())
         read, written = (memory.open_shared(one) for one in (asked.prepared.memory, asked.prepared.written))
         axes = CaseAxes(asked.axes)
         self.case = case = OpenedCase(asked.id, asked.prepared, asked.prepared.inputs, read, written, axes, returns)

@@ -47,6 +47,9 @@ def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body
     assert set(calls(done)) == {"base", "head"}
     assert all(map(looked_at, calls(done).values()))
     assert ("calls return new tensors" in codes(done).get("returns_new_tensors", "")) == (body == RETURNS)
+    witness = bench.run(bench.part(bench.card(body), bench.library(), bench.library()), rounds=10, witness=True)
+    assert roles(witness)[-1] == "witness"
+    assert all(side.compared and not side.failed for side in calls(witness, -1).values())
 
 
 LAZY = {

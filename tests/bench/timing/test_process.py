@@ -21,7 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import case_timing, paired, pool, process, verifier, worker
 from kernelgate.bench.timing.case_timing import CaseResult, ProcessError, Runner, Team
-from kernelgate.bench.timing.hold import RISES
+from kernelgate.bench.timing.hold import IN_A_ROW
 from kernelgate.bench.timing.pool import Arena, SharingError
 from kernelgate.bench.timing.process import Turn
 from kernelgate.bench.timing.protocol import (
@@ -483,7 +483,7 @@ def test_a_witness_times_each_side_between_clocks_that_agree(on_gpu: bool, monke
     result = alone()
     made = [one for one in heard if one[0] in ("base", "head") and one[1] == 20]
     assert {one[2] for one in made[-4:]} == {0.0}
-    assert len(made) <= 2 * (count + 2) + 2 * (RISES + 2), "those are made again by which it is found out"
+    assert len(made) <= 2 * (count + 2) + 2 * (IN_A_ROW + 2), "those are made again by which it is found out"
     assert {side: set(map(round, times)) for side, times in result.timing.samples_us.items()} == {
         "base": {100},
         "head": {50},
