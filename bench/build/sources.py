@@ -93,6 +93,11 @@ class Package:
         """Where it may lie, from the repository's root."""
         return tuple(f"{folder}{self.root}{end}" for folder in ("", "src/") for end in ("", ".py"))
 
+    def is_in(self, files: Iterable[str]) -> bool:
+        """Whether the module is among these, whose paths start at the folder that it is imported from."""
+        path = self.name.replace(".", "/")
+        return any(one == f"{path}.py" or one.startswith(f"{path}/") for one in files)
+
 
 @dataclass(init=False)
 class Command:

@@ -94,7 +94,7 @@ def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
 
 def fingerprints(repo: Path, ref: str | None, from_cards: Path | None) -> dict[str, str]:
     """Of each card of a commit, or of the work tree, a hash of the card and of all files that its library is made from;
-    empty where the card names sources that are not there. Nothing is compiled."""
+    empty where the card names sources, or a module, that are not there. Nothing is compiled."""
     if ref is None:
         return _fingerprints(Tree(git.root(repo), "the working tree"), from_cards)
     with _tree_of(repo, git.resolve(repo, ref), from_cards) as tree:
@@ -107,6 +107,8 @@ def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
         found[card.name] = ""
         with suppress(BuildError):
             files = _sources(tree.path, tree, card, tree.check_out)
+            if isinstance(card.build, Package) and not card.build.is_in(files):
+                continue
             digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
             if isinstance(card.build, Package):
                 digests = followed(files, card.build, card.file.read_bytes()).digests(files)

@@ -85,7 +85,10 @@ def test_only_what_the_change_affects_is_compiled(
     for name in ("other", "absent"):
         text = CPU_CARD.replace("class Scale(", f"class {name.title()}(").replace("csrc/scale*", f"csrc/{name}.cpp")
         Path(cards, f"{name}.py").write_text(text, encoding="utf-8")
-    base = commit(clone, {"csrc/other.cpp": HEADER + SCALE, "csrc/scale.cpp": HEADER + SCALE})
+    package = re.sub(r"build = .*", 'build = Package("kit.later")', CPU_CARD.replace("class Scale(", "class Module("))
+    Path(cards, "module.py").write_text(package.replace("import Extension", "import Package"), encoding="utf-8")
+    files = {"csrc/other.cpp": HEADER + SCALE, "csrc/scale.cpp": HEADER + SCALE, "kit/__init__.py": ""}
+    base = commit(clone, files)
     head = commit(clone, {"csrc/scale.cpp": HEADER + BROKEN})
     shared = commit(clone, {"csrc/scale.cpp": HEADER + SCALE, "shared/factor.h": "#pragma once\n// another\n"})
     found = local.affected(clone, base, head, Path(cards))
@@ -93,7 +96,7 @@ def test_only_what_the_change_affects_is_compiled(
     assert judge_cards.same_library(RunRecord(builds=found.same)) == {"other"}
     said = capsys.readouterr().err
     assert "not affected by the change: other" in said
-    assert "left out, for neither commit has its sources: absent" in said
+    assert "left out, for neither commit has its sources: absent, module" in said
     both = local.affected(clone, base, shared, Path(cards))
     assert (both.names, both.same) == ({"scale", "other"}, ()), "the header that both include is changed"
     assert local.affected(clone, base, base, Path(cards)).names == {"other"}, "a record is about one card at least"
