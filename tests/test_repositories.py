@@ -72,18 +72,15 @@ def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXTENSIONS)
-def test_a_card_is_right_and_what_changes_no_machine_code_is_measured_and_changes_nothing(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_card_is_right_and_what_changes_no_machine_code_changes_nothing(name: str, tmp_path: Path) -> None:
     folder = repository(name, tmp_path / name)
     done = kernelgate(folder, "cards")
     assert (done.returncode, "right: operators fit call(); call() and oracle() agree" in done.stdout) == (0, True), done
     source = sorted((folder / "csrc").rglob("*.cpp"))[0]
     source.write_text(source.read_text(encoding="utf-8") + "// more words\n", encoding="utf-8")
     done = kernelgate(folder, "pr")
-    assert done.returncode in (0, 3), done.stdout + done.stderr  # a busy machine may find no verdict
-    assert "fuzz cases" in comment(folder)
-    assert "faster" not in comment(folder).splitlines()[0].lower()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no change: base and head compile to the same library" in comment(folder).splitlines()[0]
 
 
 @pytest.mark.slow

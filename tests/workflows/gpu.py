@@ -35,6 +35,7 @@ from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
+from kernelgate.bench.system.worker import WorkerPool
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.commands import cli
@@ -165,7 +166,9 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
     )
 
 
-def sanitized(card: CardFacts, _: Sides, __: archs.Capability, asked: sanitize.SanitizerOptions) -> record.Check:
+def sanitized(
+    card: CardFacts, _: Sides, __: archs.Capability, asked: sanitize.SanitizerOptions, *_workers: WorkerPool
+) -> record.Check:
     """No tool finds anything."""
     runs, case = len(asked.tools), card.target.id
     return record.Check(
@@ -177,7 +180,7 @@ PROFILE = nsight.profile
 
 
 @contextmanager
-def waiting(_: Sequence[watched_call.Watching]) -> Iterator[watched_call.WarmProcesses]:
+def waiting(_: Sequence[watched_call.Watching], *_first: int) -> Iterator[watched_call.WarmProcesses]:
     """Nothing is started."""
     yield create_autospec(watched_call.WarmProcesses, instance=True)
 

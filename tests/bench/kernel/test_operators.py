@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -101,9 +102,9 @@ def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> No
     asked = []
 
     class Counted(ThreadWorker):
-        def __init__(self, function: str) -> None:
+        def __init__(self, function: str, **how: Any) -> None:
             asked.append(function)
-            super().__init__(function)
+            super().__init__(function, **how)
 
     monkeypatch.setattr(card_check, "WorkerProcess", Counted)
     write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# asked for the first time\n"})
