@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from math import prod
 from time import monotonic
 
 from kernelgate.bench import record
@@ -17,6 +16,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import trials
 from kernelgate.bench.check.trials import FailureFacts, TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, HUGE, PLAIN, REPEAT, WAY, Trial
@@ -71,10 +71,7 @@ def run(
     if not ids:
         chosen = (*fuzz_corpus.failures(fuzz_corpus.beside(card), card, device), *chosen)
     if limits.smallest_first:
-        # Whatever its axes mean.
-        chosen = tuple(
-            sorted(chosen, key=lambda one: prod(v for v in one.axes.values() if isinstance(v, int) and v > 0))
-        )
+        chosen = tuple(sorted(chosen, key=lambda one: case_axes.size(one.axes)))
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
     with trials.trying(library, card, machine, workers) as process, BaseTrials(base, process) as beside:

@@ -29,6 +29,11 @@ def order(cases: Iterable[Mapping[str, AxisValue]]) -> tuple[str, ...]:
     return (*first, *sorted({axis for axes in listed for axis in axes} - set(first)))
 
 
+def size(case: Mapping[str, AxisValue]) -> int:
+    """How large a case is, whatever its axes mean: the product of its numbers."""
+    return math.prod(value for value in case.values() if isinstance(value, int) and value > 0)
+
+
 def booleans(cases: Iterable[Mapping[str, AxisValue]]) -> frozenset[str]:
     """The axes that are true or false; a case that leaves one out means False."""
     return frozenset(axis for case in cases for axis, value in case.items() if isinstance(value, bool))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -16,7 +17,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.progress import say
 
 WAIT_S = 3600.0
+HELD = "KERNELGATE_DEVICE_LOG"
+"""The variable that names a file to which each process adds when it takes a device, and when it gives it back."""
 _WAITED = re.compile(r"(waited |waiting for it to finish \()(\d+) s (?:for|of at most) ")
 _POLL_S = 0.2
 _REMIND_S = 30.0
@@ -42,9 +46,47 @@ def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
         os.ftruncate(handle, 0)
         note = {"pid": os.getpid(), "since": datetime.now().astimezone().isoformat(timespec="seconds")}
         os.pwrite(handle, json.dumps(note).encode(), 0)
-        yield
+        _log_holding(-1)
+        try:
+            yield
+        finally:
+            _log_holding(1)
     finally:
         os.close(handle)
+
+
+def _log_holding(sign: int) -> None:
+    if file := os.environ.get(HELD):
+        with suppress(OSError), Path(file).open("a", encoding="ascii") as log:  # it is counted as far as it can be
+            log.write(f"{sign * time.monotonic()}\n")
+
+
+@dataclass(frozen=True)
+class DeviceLog:
+    """How long devices are held by processes that are started with its `variables`, and by those that they start."""
+
+    file: Path
+    before_s: float = 0.0
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {HELD: str(self.file)}
+
+    def held_s(self) -> float:
+        """Until now, where one is held."""
+        times = [float(line) for line in self.file.read_text(encoding="ascii").split()]
+        return sum(times) - time.monotonic() * sum(math.copysign(1, one) for one in times) - self.before_s
+
+
+@contextmanager
+def device_log() -> Iterator[DeviceLog]:
+    """One for what is started during the block: a part of the caller's, where that has one."""
+    if file := os.environ.get(HELD):
+        whole = DeviceLog(Path(file))
+        yield DeviceLog(whole.file, whole.held_s())
+    else:
+        with tempfile.NamedTemporaryFile(prefix="kernelgate-held-") as made:
+            yield DeviceLog(Path(made.name))
 
 
 def path(uuid: str | None) -> Path:

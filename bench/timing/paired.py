@@ -13,6 +13,7 @@ from typing import Literal
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides, build_records, imports
 from kernelgate.bench.core.errors import KernelgateError, RecordError
+from kernelgate.bench.kernel import axes
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
@@ -222,13 +223,14 @@ def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozen
 def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozenset[CaseKey]) -> tuple[CaseFacts, ...]:
     """What the next process times: what is needed, and a few decided cases as controls, in random order.
 
-    The first process has them in the card's order, whose first case warms up longest and is the target.
+    The first process has them in the card's order, whose first case warms up longest and is the target; a head alone
+    from the smallest to the largest, so that what is wrong with it shows in the cheapest.
     """
     number = _processes_of(current, part)
     keyed = dict(zip((case.key for case in part.recorded), part.cases, strict=True))
     cases = [case for key, case in keyed.items() if key in needed]
     if number == 0:
-        return tuple(cases)
+        return tuple(cases if part.sides.base else sorted(cases, key=lambda one: axes.size(one.axes)))
     rng = random.Random(f"{plan.how.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
     counts = _counts(current)
     others = [case for key, case in keyed.items() if key not in needed and counts.get(key, 0) < plan.processes]

@@ -83,12 +83,14 @@ class TriedGate:
     policy: Policy
     watch: Watch
     seconds: float = 0.0
+    device_s: float = 0.0
     silent_s: float = 0.0
 
     def run(self, *words: str | Path, answers: Sequence[int] = (0,)) -> None:
         """Raises GateFailedError where the command ended with a code that is none of its answers."""
         done = watching.run(CLI, list(map(str, words)), self.root, self.watch)
         self.seconds += done.seconds
+        self.device_s += done.device_s
         self.silent_s = max(self.silent_s, done.silent_s or 0.0)
         if done.code not in answers:
             raise GateFailedError(done.why)
@@ -122,7 +124,9 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
         seen = {"passed": True, **_ATTEMPTS[name](gate)}
     except GateFailedError as error:
         seen = {"passed": False, "said": str(error)}
-    seen |= {"seconds": round(gate.seconds, 1), "silent_s": gate.silent_s or None, "machine": lock.boot_identity()}
+    on_gpu = session.opened.gpu not in (None, "cpu")
+    seen |= {"seconds": round(gate.seconds, 1), "gpu_seconds": gate.device_s if on_gpu else None}
+    seen |= {"silent_s": gate.silent_s or None, "machine": lock.boot_identity()}
     return GateAttempt.model_validate({"at": folder.now(), "gate": name, **seen})
 
 

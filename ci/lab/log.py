@@ -79,6 +79,8 @@ class _Worked(_Event):
     """What took a machine's time."""
 
     seconds: float | None = None
+    gpu_seconds: float | None = None
+    """Of these, those in which it held the GPU."""
     machine: str | None = None
     """Stands for the host and its boot: whether two were made on one machine."""
     silent_s: float | None = None
@@ -147,7 +149,6 @@ class TriedChange(_Worked):
     head: str | None = None
     """Commits, or snapshots of a working tree: what it was measured against, and the change."""
     advised: Literal["keep", "revert"] | None = None
-    gpu_seconds: float | None = None
     decision: Literal["kept", "reverted"] | None = None
     """What `decided` says of it, as `tries` reads it; a line of the log has none."""
 

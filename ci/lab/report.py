@@ -248,8 +248,9 @@ def _took(state: SessionState) -> Iterator[str]:
     for one in metrics(state):
         if one.target or one.now != NONE:
             yield f"{one.name}: {one.now}{f' (goal: {one.target})' if one.target else ''}"
-    if state.figures.gpu_seconds:
-        yield f"{state.figures.gpu_seconds:.0f} s on the GPU's machine"
+    if state.figures.machine_seconds:
+        held = f", {state.figures.gpu_seconds:.0f} s of them on the GPU" if state.figures.gpu_seconds else ""
+        yield f"{state.figures.machine_seconds:.0f} s on the GPU's machine{held}"
     yield from state.remarks
 
 

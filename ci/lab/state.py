@@ -107,6 +107,9 @@ class SessionFigures:
     gain_kept_pct: float
     """How much faster what was kept is than the beginning, in percent of the time."""
     gpu_seconds: float
+    """In which gates and tries held the GPU."""
+    machine_seconds: float
+    """That they took on its machine, which is what is paid for; without waiting for the GPU."""
     usd_gpu: float | None
     usd_assistant: float | None
     usd_other: float | None
@@ -297,7 +300,7 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
     kept = [one for one in tried if one.decision == "kept"]
     last = measured[-1] if measured else None
     since = kept_since(events, last) if last else []
-    gpu_s = seconds_of(events) if is_on_gpu(events) else 0.0  # it costs, whatever a gate or try does there
+    machine_s = seconds_of(events) if is_on_gpu(events) else 0.0  # it costs, whatever a gate or try does there
     uses = [event for event in events if isinstance(event, PatternUse)]
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
@@ -310,8 +313,9 @@ def figures(events: Sequence[Event], policy: Policy) -> SessionFigures:
         speedup=last.figures["speedup"] * times_as_fast(since) if last else None,
         speedup_interval=_speedup_interval(last, since),
         gain_kept_pct=100 * (1 - 1 / times_as_fast(kept)),
-        gpu_seconds=gpu_s,
-        usd_gpu=_usd_gpu(events, gpu_s, policy),
+        gpu_seconds=sum(one.gpu_seconds or 0.0 for one in events if isinstance(one, GateAttempt | TriedChange)),
+        machine_seconds=machine_s,
+        usd_gpu=_usd_gpu(events, machine_s, policy),
         usd_assistant=_usd(events, "assistant"),
         usd_other=_usd(events, "other"),
         patterns={

@@ -31,6 +31,7 @@ from kernelgate.ci.explain.analyze import analyze_kernel
 from kernelgate.ci.explain.next_step import KEEP_FROM
 from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.doubt import SCATTER
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advice, folder, log, report, state, variables, watching
 from kernelgate.ci.lab.folder import RECORD, Session
@@ -224,6 +225,7 @@ def _measured(
         "at": folder.now(),
         "seconds": round(done.seconds, 1),
         "machine": lock.boot_identity(),
+        "gpu_seconds": done.device_s if session.opened.gpu not in (None, "cpu") else None,
         "silent_s": done.silent_s,
         "advised": "revert",
     }
@@ -243,8 +245,6 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
     profiled_base = next((one.base for one in why.both_sides(measured) if one.base is not None), None)
     if profiled_base is not None:  # what held the kernel back before the change
         found["bottleneck"] = analyze_kernel(profiled_base).bottleneck.bottleneck.value
-    if measured.environment.device.compute_capability:
-        found["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
     wrong = next((one for check in measured.checks for one in check.results if one.fails), None)
     if wrong is not None:
         return {**found, "failed": "correctness", "said": f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"}
@@ -266,19 +266,32 @@ def _judged(session: Session, measured: RunRecord, policy: Policy) -> dict[str, 
         if case.change_pct is not None and case.interval_pct
     )
     tuning = is_tuning(state.figures(session.events, policy).speedup)
-    told = {"outcomes": outcomes, "said": verdict.reason, "cause": _cause(measured, verdict)}
-    return {**found, **told, "advised": advised(verdict, tuning)}
+    past_pct = _past_scatter(verdict, TriedChange(what="", why="", outcomes=outcomes), policy.gates.improvement_pct)
+    said = f"certainly faster, however far processes lie apart; {verdict.reason}" if past_pct else verdict.reason
+    told = {"outcomes": outcomes, "said": said, "cause": _cause(measured, verdict)}
+    return {**found, **told, "advised": advised(verdict, tuning, past_pct)}
 
 
-def advised(verdict: RecordVerdict, tuning: bool) -> Literal["keep", "revert"]:
-    """Keep what is certainly faster, by enough, and slower nowhere; `tuning`: any certain gain is enough."""
+def advised(verdict: RecordVerdict, tuning: bool, past_pct: float | None = None) -> Literal["keep", "revert"]:
+    """Keep what is certainly faster, by enough, and slower nowhere; `tuning`: any certain gain is enough. `past_pct`:
+    a gain that is certain although the verdict leaves it open."""
     if any(case.status.is_slower for case in verdict.cases):
         return "revert"
     whole = verdict.means[0] if verdict.means else verdict.cases[0] if len(verdict.cases) == 1 else None
-    if whole is None or not whole.status.is_faster or whole.change_pct is None:
+    gain_pct = -(whole.change_pct or 0.0) if whole and whole.status.is_faster else past_pct
+    if not gain_pct:
         return "revert"
-    times = 1 / (1 + whole.change_pct / 100)
-    return "keep" if tuning or times >= KEEP_FROM else "revert"
+    return "keep" if tuning or 1 / (1 - gain_pct / 100) >= KEEP_FROM else "revert"
+
+
+def _past_scatter(verdict: RecordVerdict, whole: TriedChange, gate_pct: float) -> float | None:
+    """The gain over all cases where its whole interval lies past the gate, and nothing but that processes are not alike
+    keeps it open: how far they lie apart is in the interval already, and no head of a session has an interest in it."""
+    against = {one.code for case in verdict.cases for one in case.findings if one.disqualifies}
+    if not against or against - SCATTER or len(whole.outcomes) < len(verdict.cases) or whole.gain is None:
+        return None
+    gain_pct, (low, _) = whole.gain
+    return gain_pct if low >= gate_pct else None
 
 
 def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
@@ -373,6 +386,8 @@ def measure(root: Path, opened: Opened, asked: TriedChange, into: Path) -> RunRe
         sides = verbs.against(verbs.libraries(root, asked.head, None), verbs.bases(root, asked.base))
         if card not in sides:
             raise KernelgateError(f"the change leaves no card {card}: {cards.FOLDER}/{card}.py is gone")
+        if why_alone := sides[card].why_alone:  # else the change would be timed for nothing
+            raise KernelgateError(f"the last kept state cannot be measured against, so nothing was timed: {why_alone}")
         about = commit.judged(cards.read(tree / cards.FOLDER), {card: sides[card]})
         return local.measured(about, processes, into / RECORD, rules)
 

@@ -51,6 +51,8 @@ class Watched:
     seconds: float
     silent_s: float | None = None
     """The longest time in which it printed nothing, to the step in which it is looked at; None where it was less."""
+    device_s: float = 0.0
+    """For how long it held a device."""
 
 
 def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
@@ -90,20 +92,23 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
 
     report(0.0)
     code = None
-    try:
-        code = supervise.run(
-            [sys.executable, "-P", "-m", module, *words],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
-            limits=TimeLimits(min(watch.report_s, watch.silent_s) / 2, watch.total_s + lock.WAIT_S),
-            on_line=heard,
-            on_silence=silent,
-        )
-        why = last.removeprefix("kernelgate: ") or "it printed nothing"
-    except TimeoutError as error:
-        reason = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
-        why = f"ended: {reason}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
-    return Watched(code, why, taken_s(), round(longest_s, 1) or None)
+    with lock.device_log() as device:
+        try:
+            code = supervise.run(
+                [sys.executable, "-P", "-m", module, *words],
+                cwd=cwd,
+                env={**os.environ, **device.variables, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+                limits=TimeLimits(min(watch.report_s, watch.silent_s) / 2, watch.total_s + lock.WAIT_S),
+                on_line=heard,
+                on_silence=silent,
+            )
+            why = last.removeprefix("kernelgate: ") or "it printed nothing"
+        except TimeoutError as error:
+            silence = str(error).startswith("silent")
+            reason = str(error) if silence else f"its {watch.total_s / 60:.3g} minutes were over"
+            why = f"ended: {reason}; {f'last line: {last[:MAX_LAST]}' if last else 'it had printed nothing'}"
+        held_s = device.held_s()
+    return Watched(code, why, taken_s(), round(longest_s, 1) or None, round(held_s, 3))
 
 
 # ---- how long it is expected to take ---------------------------------------------------------------------------------

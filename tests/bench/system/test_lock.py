@@ -162,3 +162,23 @@ def test_a_child_sees_what_its_parent_writes() -> None:
             assert mapped[:5] == b"there"
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
+
+
+def test_a_log_counts_what_processes_held_a_device_for_and_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of one that is held still; what is started within another log is a part of that one, too."""
+    clock = [100.0]
+    monkeypatch.setattr(lock.time, "monotonic", lambda: clock[0])
+    with lock.device_log() as log:
+        monkeypatch.setenv(*next(iter(log.variables.items())))
+        clock[0] += 50
+        with lock.device(UUID):
+            clock[0] += 3
+            assert log.held_s() == 3
+            clock[0] += 4
+        clock[0] += 50
+        with lock.device_log() as inner:
+            with lock.device(None):
+                clock[0] += 1
+            assert inner.held_s() == 1
+        assert log.held_s() == 8
+    assert not log.file.exists()

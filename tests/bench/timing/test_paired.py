@@ -142,6 +142,17 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
 
 
 @pytest.mark.usefixtures("in_process")
+def test_a_head_alone_is_timed_from_its_smallest_case_on() -> None:
+    """Beside a base in the card's order, whose first case is the target."""
+    library: Any = object()
+    ids, none_yet = ("s512_b1_h1_d64_fp32", SMALL), RunRecord()
+    for base, wanted in ((None, ids[::-1]), (library, ids)):
+        planned = plan(None, library, ids)
+        part = replace(planned.parts[0], sides=Sides(base, library))
+        needed = frozenset(one.key for one in part.recorded)
+        assert tuple(one.id for one in paired.chosen(planned, part, none_yet, needed)) == wanted
+
+
 def test_a_library_against_itself_and_a_head_alone(built: Build, tmp_path: Path) -> None:
     same = built()
     done = run(plan(same, same), tmp_path / "run.json")

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
-from typing import Literal
+import random
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.record import Device, Environment, RunRecord
+from kernelgate.bench.system import git
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.lab import trying
 from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.pipeline import local
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab import session_events as made
+from tests.runs import case, process, run_record
 
 
 def verdict(status: Status, change_pct: float) -> RecordVerdict:
@@ -42,3 +52,66 @@ def test_what_is_kept_last_is_measured_against() -> None:
 
     assert trying.kept_state(session) == "2" * 40
     assert trying.kept_state(Session(made.HERE, (made.opened(),))) == "b" * 40
+
+
+H200 = Environment(device=Device(name="NVIDIA H200", compute_capability="9.0", driver="570"))
+
+
+def compared(change: float) -> RunRecord:
+    """Times of one case that changes by this in each process, give or take what processes differ by."""
+    drawn = random.Random(5)
+
+    def timed() -> dict[str, list[float]]:
+        base = [100 * drawn.gauss(1, 0.003) for _ in range(100)]
+        ratio = (1 + change) * drawn.gauss(1, 0.014)
+        return {"base": base, "head": [one * ratio * drawn.gauss(1, 0.003) for one in base], "reference": base}
+
+    return run_record([case("n4", [process(timed()) for _ in range(4)])], H200)
+
+
+@pytest.mark.parametrize(
+    ("change", "advised"),
+    [
+        (-0.36, "keep"),  # in processes that lie 4% apart, which the verdict leaves open
+        (-0.06, "revert"),  # of which a gain of 6% is not certain
+        (0.0, "revert"),
+        (0.36, "revert"),
+        (-0.999, "revert"),  # a thousand times as fast as base and reference
+    ],
+)
+def test_a_try_is_decided_by_its_time_and_how_certain_that_is(change: float, advised: str) -> None:
+    tuning = Session(made.HERE, (made.opened(gpu="NVIDIA H200"), *made.passed(1.0)))
+    found = trying._judged(tuning, compared(change), Policy())
+    assert found["advised"] == advised, found["said"]
+
+
+def test_a_base_that_does_not_compile_is_told_before_anything_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[object] = []
+    library: Any = object()
+    sides = {"toy": Sides(None, library, "commit b: toy.cu:3: expected a ;")}
+    monkeypatch.setattr(trying.git, "worktree", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setattr(git, "resolve", lambda *_: "b" * 40)
+
+    def told() -> str | None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kernelgate.bench.measure.run.libraries", lambda *_: None)
+            patch.setattr("kernelgate.bench.measure.run.bases", lambda *_: None)
+            patch.setattr("kernelgate.bench.measure.run.against", lambda *_: sides)
+            patch.setattr("kernelgate.bench.kernel.commit.judged", lambda *_: ())
+            patch.setattr(trying.cards, "read", lambda _: None)
+            patch.setattr(local, "measured", lambda *_: timed.append("timed"))
+            try:
+                trying.measure(tmp_path, made.opened(), made.tried(1, -5, base="b" * 40), tmp_path)
+            except KernelgateError as error:
+                return str(error)
+            return None
+
+    assert told() == (
+        "the last kept state cannot be measured against, so nothing was timed: commit b: toy.cu:3: expected a ;"
+    )
+    assert not timed
+    sides["toy"] = Sides(library, library)
+    assert told() is None
+    assert timed == ["timed"]

@@ -62,6 +62,20 @@ def test_the_wait_for_a_device_is_no_time_of_the_command(
     assert (done.code, done.seconds) == (0, 5.0)
 
 
+def test_the_time_of_the_device_is_that_in_which_it_was_held(module: Path) -> None:
+    """By whichever process of the command; what it did before, such as compiling, is none."""
+    held = "import subprocess,sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
+    module.write_text(held)
+    uses = "from kernelgate.bench.system import lock; import time\nwith lock.device('GPU-t'): time.sleep(0.2)"
+
+    used = watching.run("made_up", [uses], module.parent, WATCH)
+    unused = watching.run("made_up", ["import time; time.sleep(0.2)"], module.parent, WATCH)
+
+    assert (used.code, unused.code) == (0, 0)
+    assert 0.2 <= used.device_s < used.seconds
+    assert unused.device_s == 0
+
+
 def test_a_silent_command_is_ended(module: Path) -> None:
     module.write_text(HANGS)
 
