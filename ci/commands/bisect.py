@@ -24,7 +24,7 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
-from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, with_rules
+from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, argument, with_rules
 from kernelgate.ci.commands.options import from_cards as cards_option
 from kernelgate.ci.commands.options import seed as seed_option
 from kernelgate.ci.document.answer import shown
@@ -35,8 +35,8 @@ Bench = TypeVar("Bench", Workbench, TrialBench)
 
 
 @click.command()
-@click.argument("good")
-@click.argument("bad", default="HEAD")
+@argument("good", about="A commit")
+@argument("bad", default="HEAD", about="A later one. Default: HEAD")
 @click.option("--case", help="Written as `kernelgate cards` lists them. Default: the card's first one on this device.")
 @click.option("--build", "only_build", is_flag=True, help="Find the last commit that compiles instead. Needs no GPU.")
 @click.option("--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first.")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import MORE_THAN_0, PATH, Answered, answers, argument, with_rules
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.policy.policy import Policy
 
 
 @click.command()
-@click.argument("report", type=PATH)
+@argument("report", type=PATH, about="Of Nsight Compute")
 @click.option("--against", type=PATH, help="An earlier report: say what changed since.")
 @answers(profiles.AnalysesAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
 def analyze(report: Path, against: Path | None) -> Answered:
@@ -36,8 +36,8 @@ class DecideAnswer:
 
 
 @click.command()
-@click.argument("speedup", type=MORE_THAN_0)
-@click.argument("milliseconds", type=MORE_THAN_0)
+@argument("speedup", type=MORE_THAN_0, about="Times as fast as the reference")
+@argument("milliseconds", type=MORE_THAN_0, about="Of a call")
 @click.option("--kernel-ms", type=MORE_THAN_0, help="Of its kernels alone, such as the record's graph_us / 1000.")
 @click.option("--before-ms", type=MORE_THAN_0, help="Of a call before the last fix: says whether to keep it.")
 @answers(DecideAnswer)

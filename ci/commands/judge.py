@@ -12,7 +12,7 @@ import click
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, argument, with_rules
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.judge import verdict as judging
@@ -26,7 +26,7 @@ from kernelgate.ci.report.page import write as write_page
 
 
 @click.command()
-@click.argument("records", nargs=-1, required=True, type=PATH)
+@argument("records", nargs=-1, required=True, type=PATH, about="Run records")
 @click.option("--baseline", type=PATH, help="Compare the heads with the ones in this baseline file.")
 @answers(RecordVerdict, "Print one JSON object a line for each record.")
 @with_rules(presets=True)

@@ -9,7 +9,7 @@ import click
 
 from kernelgate.bench import record
 from kernelgate.bench.system import git
-from kernelgate.ci.commands.options import PATH, Answered, answers, with_rules
+from kernelgate.ci.commands.options import PATH, Answered, answers, argument, with_rules
 from kernelgate.ci.lab import advice, folder, report, signals
 from kernelgate.ci.lab import patterns as known_patterns
 from kernelgate.ci.lab.signals import Seen
@@ -19,7 +19,7 @@ SESSIONS = click.option("--sessions", type=PATH, help="The folder of the session
 
 
 @click.command()
-@click.argument("source", metavar="REPORT_OR_RECORD", type=PATH)
+@argument("source", metavar="REPORT_OR_RECORD", type=PATH, about="Of Nsight Compute, or a run record with a profile")
 @click.option("--case", help="Of a record: the profiled case. Default: the one that takes longest.")
 @answers(advice.Recommended)
 @SESSIONS
@@ -109,9 +109,9 @@ def mcp(context: click.Context, rules: Policy) -> None:
     """
     import anyio
 
-    from kernelgate.ci.lab import agents
+    from kernelgate.ci.lab import agents, agents_server
 
     root = context.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 - the list of verbs is one
-    budget = agents.DeviceBudget(rules.agents.gpu_seconds)
-    anyio.run(agents.AgentsServer(git.root(Path.cwd()), agents.offered(root), budget).serve)
+    budget = agents_server.DeviceBudget(rules.agents.gpu_seconds)
+    anyio.run(agents_server.AgentsServer(git.root(Path.cwd()), agents.offered(root), budget).serve)

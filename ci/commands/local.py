@@ -16,7 +16,7 @@ from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
 from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, from_cards
+from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, argument, from_cards
 from kernelgate.ci.document import answer, render
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.pipeline.local import LocalResult
@@ -84,8 +84,8 @@ def pr(base: str | None, from_cards: Path | None, out: Path, preset: str, detail
 
 
 @click.command("try")
-@click.argument("base")
-@click.argument("head")
+@argument("base", about="A commit")
+@argument("head", about="A commit")
 @from_cards
 @options.in_python
 @click.option("--env-a", type=options.PYTHON, help="The Python that BASE runs in, with its torch and Triton.")

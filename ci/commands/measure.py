@@ -208,7 +208,7 @@ class ProfileAnswer(nsight.ProfilingResult):
     show_default=True, help="quick: the figures of the comment, at most 12 passes. full: all of Nsight Compute's.",
 )  # fmt: skip
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
-@click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True)
+@click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True, help="For the reports.")
 @click.option("--record", "run", type=OUTPUT, help="Put the metrics into this run record.")
 @options.with_rules()
 @answers(ProfileAnswer, "Print one JSON object: `profiles`, `analyses` with each bottleneck, and `failures`.")

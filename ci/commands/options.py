@@ -63,6 +63,18 @@ from_cards = click.option(
 PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class Place(click.Argument):
+    """A place of the command line, with what stands there: for programs, which do not read the usage."""
+
+    def __init__(self, *words: Any, about: str, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.help = about
+
+
+def argument(*words: str, about: str, **more: Any) -> Callable[[Command], Command]:
+    return click.argument(*words, cls=Place, about=about, **more)
+
+
 def in_python(command: Command) -> Command:
     """Gives a command --python: kernels are built for, and run in, that one, or the policy's."""
 

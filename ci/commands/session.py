@@ -13,7 +13,7 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, show
+from kernelgate.ci.commands.options import AT_LEAST_0, MORE_THAN_0, OUTPUT, Answered, answers, argument, show
 from kernelgate.ci.lab import advice, drawings, folder, gating, log, report, state, trying
 from kernelgate.ci.lab import metrics as across
 from kernelgate.ci.lab import page as write
@@ -96,10 +96,12 @@ def session() -> None:
 
 
 @session.command()
-@click.argument("objective", callback=_said)
+@argument("objective", callback=_said, about="What is to be reached")
 @click.option("--card", help="Default: the only one.")
 @click.option("--case", "cases", multiple=True, help="Of the card, as `kernelgate cards` lists them; may be repeated.")
-@click.option("--template", type=click.Choice(get_args(log.Template)), default="optimise", show_default=True)
+@click.option(
+    "--template", type=click.Choice(get_args(log.Template)), default="optimise", show_default=True, help="Which gates."
+)
 @click.option("--hypothesis", help="What is believed to hold the kernel back.")
 @click.option("--target", type=MORE_THAN_0, help="Times as fast as the reference.")
 @click.option("--minutes", type=MORE_THAN_0, help="Default: the sum of its time boxes.")
@@ -141,7 +143,7 @@ def next_(work: SessionAtHand) -> Answered:
 
 
 @session.command()
-@click.argument("gate", required=False, type=click.Choice(GATES))
+@argument("gate", required=False, type=click.Choice(GATES), about="Default: all that are open")
 @click.option("--skip", metavar="REASON", help="Go on without this gate, and log why.")
 @on_session(folder.still_open)
 def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> Answered:
@@ -156,8 +158,8 @@ def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> Answered:
 
 
 @session.command(name="try")
-@click.argument("what", callback=_said)
-@click.argument("why", callback=_said)
+@argument("what", callback=_said, about="What was changed")
+@argument("why", callback=_said, about="Why it should help")
 @click.option("--action", help="The stable name of this kind of change, as `kernelgate recommend` names it.")
 @click.option(
     "--recommended", is_flag=True, help="The action was recommended; without --action: the one that `next` names."
@@ -204,8 +206,8 @@ def revert(work: SessionAtHand, why: str) -> Answered:
 
 
 @session.command()
-@click.argument("said", callback=_said)
-@click.option("--kind", type=click.Choice(get_args(log.NoteKind)), default="learnt", show_default=True)
+@argument("said", callback=_said, about="What to log")
+@click.option("--kind", type=click.Choice(get_args(log.NoteKind)), default="learnt", help="Default: learnt.")
 @on_session(folder.still_open)
 def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
     """Log what was believed, learnt or done wrong, for the report."""
@@ -215,8 +217,8 @@ def note(work: SessionAtHand, said: str, kind: log.NoteKind) -> Answered:
 
 
 @session.command()
-@click.argument("usd", type=AT_LEAST_0)
-@click.argument("of", type=click.Choice(get_args(log.Payer)))
+@argument("usd", type=AT_LEAST_0, about="What was paid")
+@argument("of", type=click.Choice(get_args(log.Payer)), about="For what")
 @click.option("--said", default="", help="What for.")
 @on_session(folder.still_open)
 def cost(work: SessionAtHand, usd: float, of: log.Payer, said: str) -> Answered:
@@ -243,7 +245,7 @@ def metrics(output: Path | None) -> Answered:
 
 
 @session.command()
-@click.option("--why", type=click.Choice(get_args(log.ClosedWhy)), default="done", show_default=True)
+@click.option("--why", type=click.Choice(get_args(log.ClosedWhy)), default="done", help="Default: done.")
 @click.option("--learnt", "said", default="", help="What was learnt, in a sentence.")
 @on_session(folder.still_open)
 def close(work: SessionAtHand, why: log.ClosedWhy, said: str) -> Answered:

@@ -39,9 +39,14 @@ def run(
 ) -> tuple[GateAttempt, ...]:
     """The attempts at the gate `asked`; without one, at all that are open, to the first that fails.
 
-    Raises UsageError for a gate that this kind of session has not, and for one whose turn has not come.
+    Raises UsageError for a gate that this kind of session has not, for one whose turn has not come, and where
+    correctness is to be skipped.
     """
     made: list[GateAttempt] = []
+    if skipped and asked == "correctness":
+        raise UsageError(
+            "correctness cannot be skipped, for a wrong result has no speed: `kernelgate session gate correctness`"
+        )
     with folder.alone(session):
         name = _named(session, asked) if asked is not None else _due(session, policy)
         while name is not None:

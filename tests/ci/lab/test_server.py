@@ -9,16 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agents as tools
-from kernelgate.ci.lab.agents import AgentsServer, DeviceBudget
+from kernelgate.ci.lab.agents_server import AgentsServer, DeviceBudget
 from tests.processes import alive, named
 
 ROOT = Path(__file__).parents[3]
@@ -27,6 +28,8 @@ MARK = f"300.{os.getpid()}"
 DRAWN_OUT = (
     f"import time,subprocess; p = subprocess.Popen(['sleep', '{MARK}']); print(p.pid, flush=True); time.sleep({MARK})"
 )
+HOLDS = "from kernelgate.bench.system import lock; import time\nwith lock.device('GPU-agents'): time.sleep(%s)"
+"""Another device than any that is there."""
 
 
 def server(checkout: Path, program: str | None = None, **rules: Any) -> AgentsServer:
@@ -66,10 +69,18 @@ def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> Non
         "import json,sys,time; time.sleep(0.3); print(json.dumps(sys.argv[1:])); print('to people', file=sys.stderr)"
         "; sys.exit(1)"
     )
-    failed, said = call(server(tmp_path, program), "fuzz", case_ids=["a"])
+    failed, said = call(server(tmp_path, program), "fuzz", case=["a"])
     assert (failed, said["exit_code"], said["answer"]) == (False, 1, ["fuzz", "--case=a", "--json"])
     assert said["said"] == ["to people"]
-    assert said["gpu_seconds_left"] < 3600
+    assert said["gpu_seconds_left"] == 3600, "it held no device"
+
+
+def test_gpu_seconds_are_those_in_which_a_verb_held_the_device(tmp_path: Path) -> None:
+    program = f"import time; time.sleep(0.6)\n{HOLDS % 0.3}"
+    _, said = call(server(tmp_path, program), "bench")
+    assert 3599 < said["gpu_seconds_left"] <= 3599.7
+    failed, said = call(server(tmp_path, HOLDS % 60, gpu_seconds=0.5), "bench")
+    assert (failed, said["error"]["code"], said["gpu_seconds_left"]) == (True, "ended_at_limit", 0)
 
 
 def test_no_secret_reaches_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +93,7 @@ def test_no_secret_reaches_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_verb_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     failed, said = call(server(tmp_path, DRAWN_OUT, wall_s=0.3), "build")
-    assert (failed, said["exit_code"], "limit" in said["ended"]) == (True, None, True)
+    assert (failed, said["exit_code"], said["error"]["code"]) == (True, None, "ended_at_limit")
     assert named(MARK) == []
 
 
@@ -96,9 +107,10 @@ def test_two_calls_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None
         async with anyio.create_task_group() as group:
             group.start_soon(measure)
             group.start_soon(measure)
-        assert sorted("refused" in one for one in said) == [False, True]
+        codes = sorted(one["error"]["code"] for one in said)
+        assert codes == ["budget_spent", "ended_at_limit"]
 
-    talk(server(tmp_path, DRAWN_OUT, gpu_seconds=0.2), say)
+    talk(server(tmp_path, HOLDS % 60, gpu_seconds=0.2), say)
 
 
 def test_what_is_refused_is_said_and_starts_nothing(tmp_path: Path) -> None:
@@ -106,13 +118,98 @@ def test_what_is_refused_is_said_and_starts_nothing(tmp_path: Path) -> None:
     for name, given in (("compare", {"records": ["/etc/passwd"]}), ("rm", {})):
         failed, said = call(made, name, **given)
         assert failed
-        assert said["refused"]
+        assert said["error"]["message"]
     assert not (tmp_path / "started").exists()
 
 
-def test_an_answer_is_bounded(tmp_path: Path) -> None:
+def tokens(said: Any) -> float:
+    """At most: of answers of seven tools, o200k_base took 2.44 characters for each, or more."""
+    return len(json.dumps(said, ensure_ascii=False)) / 2.4
+
+
+def test_a_long_answer_comes_in_pages_of_at_most_1500_tokens(tmp_path: Path) -> None:
+    program = "import json,sys; [print('so ' * 200, file=sys.stderr) for _ in range(99)]"
+    program += "; print(json.dumps([{'kernel': f'softmax<{n}>', 'registers': n} for n in range(700)]))"
+
+    async def say(client: Client) -> None:
+        read, (_, said) = "", await called(client, "build")
+        assert "answer" not in said
+        while True:
+            assert tokens(said) <= 1500
+            read += said["page"]
+            if "next" not in said:
+                break
+            _, said = await called(client, said["next"]["tool"], **said["next"]["arguments"])
+        assert json.loads(read) == [{"kernel": f"softmax<{n}>", "registers": n} for n in range(700)]
+        failed, said = await called(client, "more", answer=1, page=99)
+        assert (failed, said["error"]["next"]) == (True, {"tool": "more", "arguments": {"answer": 1, "page": 1}})
+
+    talk(server(tmp_path, program), say)
+
+
+def test_what_a_verb_prints_is_bounded(tmp_path: Path) -> None:
     _, said = call(server(tmp_path, "print('x' * 3_000_000)", output_bytes=1000), "build")
-    assert (said["answer"], len(said["output"]), said["output_cut"]) == (None, 1000, "at 1000 bytes")
+    assert (said["output"], said["output_cut"]) == ("x" * 1000, "at 1000 bytes")
+
+
+GATE = {"tool": "session_gate", "arguments": {"gate": "build"}}
+AS_BASE = {"tool": "build", "arguments": {"as_base": True}}
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "error", "instead"),
+    [
+        (3, "kernelgate: build comes first: `kernelgate session gate build`", "could_not_run", GATE),
+        (3, "kernelgate: no GPU", "could_not_run", {"tool": "doctor", "arguments": {}}),
+        (64, "Error: Invalid value for '--ref': no commit", "called_wrongly", AS_BASE),
+        (64, "Error: it is empty", "called_wrongly", {"tool": "cards", "arguments": {"list": True}}),
+    ],
+)
+def test_an_error_says_what_it_is_and_the_one_call_to_make_next(
+    code: int, said: str, error: str, instead: dict[str, Any], tmp_path: Path
+) -> None:
+    program = f"import sys; print('usage', file=sys.stderr); print({said!r}, file=sys.stderr); sys.exit({code})"
+    failed, told = call(server(tmp_path, program), "build", ref="x", as_base=True)
+    message = said.partition(": ")[2]
+    assert (failed, told["error"]) == (True, {"code": error, "message": message, "next": instead})
+
+
+def test_an_answer_names_the_next_call(tmp_path: Path) -> None:
+    answer = {"next": {"command": 'kernelgate session try "A B" C --action x', "why": "so"}}
+    _, said = call(server(tmp_path, f"import json; print(json.dumps({answer!r}))"), "session_next")
+    assert said["next"] == {"tool": "session_try", "arguments": {"what": "A B", "why": "C", "action": "x"}}
+
+
+def test_a_client_that_follows_a_call_hears_what_it_does(tmp_path: Path) -> None:
+    heard: list[tuple[float, str | None]] = []
+
+    async def hear(seconds: float, _: float | None, message: str | None) -> None:
+        heard.append((seconds, message))
+
+    async def say(client: Client) -> None:
+        await client.call_tool("build", {}, progress_callback=hear)
+
+    program = "import sys,time; print('compiling', file=sys.stderr, flush=True); time.sleep(1.5)"
+    talk(server(tmp_path, program), say)
+    assert "compiling" in [message for _, message in heard]
+    assert [seconds for seconds, _ in heard] == sorted(seconds for seconds, _ in heard)
+
+
+def test_resources_and_the_prompt_are_there(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        assert client.server_info.version == version("kernelgate")
+        listed = (await client.list_resources()).resources
+        texts = {one.name: getattr((await client.read_resource(one.uri)).contents[0], "text", "") for one in listed}
+        assert texts.keys() == {"cookbook", "patterns", "glossary"}
+        assert texts["glossary"].startswith("## Glossary")
+        schema = await client.read_resource("kernelgate://schema/session_next")
+        assert json.loads(getattr(schema.contents[0], "text", "")) == ["schema", "--", "session next"]
+        made = await client.get_prompt("session", {"session": "one"})
+        assert json.loads(getattr(made.messages[0].content, "text", "")) == ["prompt", "--", "one"]
+        with pytest.raises(MCPError, match="no resource"):
+            await client.read_resource("kernelgate://../../etc/passwd")
+
+    talk(server(tmp_path, "import json,sys; print(json.dumps(sys.argv[1:]))"), say)
 
 
 def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
@@ -155,8 +252,9 @@ def test_two_verbs_run_at_once_and_others_wait(tmp_path: Path) -> None:
 SERVED = """
 import os, sys, anyio, pathlib
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab import agents
-made = agents.AgentsServer(pathlib.Path(sys.argv[1]), agents.offered(cli.cli), agents.DeviceBudget(7200.0))
+from kernelgate.ci.lab import agents, agents_server
+budget = agents_server.DeviceBudget(7200.0)
+made = agents_server.AgentsServer(pathlib.Path(sys.argv[1]), agents.offered(cli.cli), budget)
 made.program = (sys.executable, "-c", os.environ["PROGRAM"])
 anyio.run(made.serve)
 """
@@ -203,9 +301,10 @@ def test_a_real_server_answers_over_its_pipes() -> None:
             assert not failed
             assert (said["exit_code"], said["answer"]["stops"]) == (1, True)
             failed, said = await called(client, "compare", records=["tests/data/cards/swiglu_slower.json"])
-            assert (failed, said["answer"]["verdict"]) == (False, "regressed")
+            assert not failed
+            assert '"verdict": "regressed"' in said["page"]
             _, said = await called(client, "patterns", session="recorded-n-plus-4")
-            assert "correctness-early" in json.dumps(said["answer"])
+            assert "correctness-early" in json.dumps(said)
             failed, said = await called(client, "compare", records=["../x.json"])
             assert failed
 

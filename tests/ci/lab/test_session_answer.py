@@ -55,6 +55,11 @@ def test_every_command_answers_what_it_logged_and_wrote_and_what_is_next(
     assert (begun["files"], begun["logged"][0]["name"]) == ([".ci/sessions/one"], "one")
     assert answered(capsys, ["next"])["next"]["command"] == begun["next"]["command"]
     for gate in ("environment", "build", "correctness", "performance"):
+        if gate == "correctness":
+            assert cli.run(["session", "gate", gate, "--skip", "by hand"]) == 64
+            assert "correctness cannot be skipped" in capsys.readouterr().err
+            folder.append(checkout / ".ci/sessions/one", made.gate("correctness", 3, at=folder.now()))
+            continue
         [attempt] = logged("gate", gate, "--skip", "by hand")
         assert (attempt["passed"], attempt["said"]) == (True, "skipped: by hand")
     [tried] = logged("try", "wider", "reuse")
