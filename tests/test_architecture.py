@@ -231,7 +231,9 @@ def test_nothing_outside_of_a_card_knows_what_a_kernel_computes() -> None:
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for top in ("bench", "ci", ".github")
         for path in sorted((ROOT / top).rglob("*"))
-        if path.is_file() and path.suffix in (".py", ".jinja", ".html", ".css", ".yml", ".md", ".toml")
+        if path.is_file()
+        and not path.is_symlink()  # a page of docs/
+        and path.suffix in (".py", ".jinja", ".html", ".css", ".yml", ".md", ".toml")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if words.search(line)
     ]
