@@ -19,12 +19,8 @@ def main() -> None:
 def text() -> str:
     """All tries in a sentence, and a row for each action that enough sessions tried against a bottleneck."""
     known = advice.table(ROOT / FOLDER)
-    rows = (
-        (one.action, one.bottleneck, str(one.sessions), one.helped_words, one.gain_words)
-        for one in known.actions
-        if one.measured
-    )
-    table = markdown(("action", "bottleneck", "sessions", "helped", "gain"), rows, numbers=False)
+    rows = ((one.action, one.bottleneck, str(one.sessions), one.helped_words) for one in known.actions if one.measured)
+    table = markdown(("action", "bottleneck", "sessions", "helped"), rows, numbers=False)
     return f"{advice.summary_line(known)}\n\n{table}"
 
 

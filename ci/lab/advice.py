@@ -17,8 +17,10 @@ from statistics import median
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.explain import ncu_reader
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis
+from kernelgate.ci.explain.diagnosis import Bottleneck
 from kernelgate.ci.explain.recommend import CATALOGUE, against, estimate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.lab import folder, log
@@ -34,6 +36,11 @@ SHOWN = 5
 """The most actions that are recommended."""
 PROFILE = "profile"
 """The folder of the profiler's reports, of the gate and of each try."""
+DONE_PCT = 90.0
+"""Of a roof: from there on a kernel has nothing more to gain below it."""
+SURPLUS = 1.2
+"""Times the bytes that the card says a call must move: with more, a full DRAM is no sign of a good kernel."""
+ROOFS = {Bottleneck.DRAM: ("dram_pct", "DRAM"), Bottleneck.TENSOR: ("tensor_pct", "the tensor cores")}
 UNKNOWN = "unknown"
 """The bottleneck of a try before which nobody made a profile."""
 
@@ -79,7 +86,11 @@ class AdvisedAction:
     reason: str | None
     """Why the profile calls for it; None where the cookbook alone does."""
     link: str
-    tried: TriedAction | None
+    tries: int
+    """Against this bottleneck, in all sessions. How much was gained says nothing of another kernel: no skill of such a
+    prediction has been shown."""
+    sessions: int
+    helped: int
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,8 @@ class Recommended:
     architecture: str
     bottleneck: str
     recommendations: tuple[AdvisedAction, ...]
+    done: str | None
+    """That the kernel is at its roof, and which; None where it is not."""
 
 
 @dataclass(frozen=True)
@@ -105,16 +118,30 @@ class ActionTable:
     actions: tuple[TriedAction, ...]
 
 
-def recommend(analysis: Analysis, table: ActionTable) -> Recommended:
+def recommend(analysis: Analysis, table: ActionTable, needed_bytes: float | None = None) -> Recommended:
+    """`needed_bytes`: that a call must move, by its card."""
     bottleneck, capability = analysis.bottleneck.bottleneck, analysis.kernel.compute_capability
     called = {one.name: one for one in analysis.recommendations}
     known = {one.action: one for one in table.actions if one.bottleneck == bottleneck.value}
     advised = []
     for name in list(dict.fromkeys([*called, *(one.name for one in against(bottleneck))]))[:SHOWN]:
         words, reason = (called[name].action, called[name].reason) if name in called else (CATALOGUE[name].words, None)
-        advised.append(AdvisedAction(name, words, reason, CATALOGUE[name].link, known.get(name)))
+        seen = known.get(name)
+        counts = (seen.tries, seen.sessions, seen.helped) if seen else (0, 0, 0)
+        advised.append(AdvisedAction(name, words, reason, CATALOGUE[name].link, *counts))
     architecture = f"sm_{capability[0]}{capability[1]}" if capability else UNKNOWN
-    return Recommended(analysis.kernel.name, architecture, bottleneck.value, tuple(advised))
+    over = done(analysis, needed_bytes)
+    return Recommended(analysis.kernel.name, architecture, bottleneck.value, tuple(advised), over)
+
+
+def done(analysis: Analysis, needed_bytes: float | None) -> str | None:
+    """That the kernel is at a roof. DRAM is one only of a kernel that moves no more than it must, as far as its card
+    says how much that is."""
+    figure, roof = ROOFS.get(analysis.bottleneck.bottleneck, ("", ""))
+    busy, moved = analysis.kernel.figures.get(figure, 0.0), analysis.kernel.figures.get("dram_bytes", 0.0)
+    if busy < DONE_PCT or (figure == "dram_pct" and (needed_bytes is None or moved > SURPLUS * needed_bytes)):
+        return None
+    return f"you are done: {busy:.0f}% of {roof}"
 
 
 def table(sessions: Path) -> ActionTable:
@@ -184,6 +211,19 @@ def profile(source: Path, case: str | None) -> Analysis:
     return longest(analyze.analyze_kernel(one.head) for one in found)
 
 
+def needed_bytes(source: Path, case: str | None = None) -> float | None:
+    """That a call of the profiled case must move, by the record, or by the one that a session keeps beside a report."""
+    path = source
+    if ncu_reader.is_report(source):
+        case = source.name.partition(".")[2].removesuffix(".head.ncu-rep")
+        places = (source.parents[1] / name for name in (folder.RECORD, "performance.json"))
+        path = next((one for one in places if one.exists()), source)
+    if path == source and ncu_reader.is_report(source):
+        return None
+    known = {one.id: one.work.bytes for one in record.read(path).cases if one.work and case in (None, one.id)}
+    return next(iter(known.values())) if len(known) == 1 else None
+
+
 def longest(analyses: Iterable[Analysis]) -> Analysis:
     """Of the launch that takes the most time."""
     return max(analyses, key=lambda one: one.kernel.figures.get("duration_us", 0.0))
@@ -211,12 +251,12 @@ def at_hand(session: Session, root: Path) -> AdviceAtHand | None:
         found = answer(source, root)
     except KernelgateError:
         return AdviceAtHand(command, None, ())
-    return AdviceAtHand(command, found.bottleneck, tuple(one.action for one in found.recommendations))
+    return AdviceAtHand(command, found.bottleneck, tuple(one.action for one in found.recommendations), found.done)
 
 
 def answer(source: Path, root: Path) -> Recommended:
     """What `kernelgate recommend` answers of this file. Raises KernelgateError where it cannot be read."""
-    return recommend(profile(source, None), table(root / folder.FOLDER))
+    return recommend(profile(source, None), table(root / folder.FOLDER), needed_bytes(source))
 
 
 def bottleneck(session: Session) -> str | None:
@@ -279,21 +319,20 @@ def newest(at: Path, pattern: str) -> Path | None:
 
 def recommended_lines(answer: Recommended) -> Iterator[str]:
     yield f"{answer.kernel} on {answer.architecture}: {answer.bottleneck.replace('_', ' ')}"
+    if answer.done:
+        yield answer.done
     for number, one in enumerate(answer.recommendations, 1):
         yield f"  {number}. {one.action}: {one.words}"
-        yield f"     {evidence(one.tried)}"
+        yield f"     {evidence(one)}"
         yield f"     {one.reason}. {one.link}" if one.reason else f"     {one.link}"
 
 
-def evidence(tried: TriedAction | None) -> str:
+def evidence(one: AdvisedAction) -> str:
     """What came of an action, in a sentence."""
-    if tried is None:
+    if not one.tries:
         return "not tried against this bottleneck yet"
-    where = f"{tried.tries} {'try' if tried.tries == 1 else 'tries'} in {tried.sessions} of at least {FEW} sessions"
-    if not tried.measured:
-        return f"not measured: {where}"
-    gained = f"; gains of {tried.gain_words} of the time" if tried.gains_pct else ""
-    return f"helped in {tried.helped_words} tries against this bottleneck{gained}"
+    times = f"{counted(one.tries, 'time')} in {counted(one.sessions, 'session')}"
+    return f"tried {times} against this bottleneck, helped {counted(one.helped, 'time')}"
 
 
 def summary_line(known: ActionTable) -> str:

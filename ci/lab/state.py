@@ -72,6 +72,8 @@ class AdviceAtHand:
     command: str
     bottleneck: str | None
     actions: tuple[str, ...]
+    done: str | None = None
+    """Said where the kernel is at its roof."""
 
 
 @dataclass(frozen=True)
@@ -471,9 +473,13 @@ def _next(
     first, target = state.tries[:1], state.opened.target
     left = CHANGE_MINUTES - sum(seconds_of(first) / 60 + (minutes_between(one.at, until) or 0.0) for one in first)
     reached = target is not None and (state.figures.speedup or 0.0) >= target
-    if left > 0 and not reached:
+    roof = at_hand.done if at_hand else None
+    if left > 0 and not reached and roof is None:
         return _change(state, events, left, at_hand)
-    why = f"the target of {target:g}x is reached" if reached else f"the {CHANGE_MINUTES:g} minutes for changes are over"
+    over = (
+        f"the target of {target:g}x is reached" if reached else f"the {CHANGE_MINUTES:g} minutes for changes are over"
+    )
+    why = roof or over
     measured = gates(events, "performance")
     if measured and not kept_since(events, measured[-1]):
         return NextCommand("kernelgate session close", why)

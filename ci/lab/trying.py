@@ -166,7 +166,7 @@ def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedCha
     if action is None:
         raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
     if action in found:
-        say(f"{action} is recommended: {advice.evidence(found[action].tried)}")
+        say(f"{action} is recommended: {advice.evidence(found[action])}")
     elif asked.recommended and found:  # an author's word counts only where nothing here says otherwise
         say(f"{action} is not recommended now, and not logged as such: {', '.join(found)}")
     recommended = action in found or (asked.recommended and not found)
