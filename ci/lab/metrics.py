@@ -161,33 +161,38 @@ def beside(rows: Sequence[SessionSummary]) -> SessionsBeside:
 
 
 def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
-    """For a person: each session in a line, then what can be said over them."""
+    """For a person: what was measured over sessions, then each in a line. Figures of too few sessions are one line."""
+    found = overall(rows)
+    yield "Over the measured sessions that are closed:"
+    yield from (f"  {one.name}: {one.said}" for one in found if one.n >= FEW)
+    if few := [one.n for one in found if one.n < FEW]:
+        others = "all" if len(few) == len(found) else "all other"
+        yield f"  {others} figures: at most {counted(max(few), 'session')} so far; from {FEW} on they are said"
+    yield from (f"  {said}" for said in remarks(rows))
+    yield ""
     for source, title in SOURCES.items():
-        listed = [one for one in rows if one.opened.source == source]
+        listed = [one for one in rows if one.opened.source == source and not one.is_search]
         if listed:
             yield from (f"{title}:", *(f"  {_line(one)}" for one in listed))
             yield from (f"  pattern {_pattern_line(one)}" for one in pattern_counts(listed))
             yield ""
-    yield "Over the measured sessions that are closed:"
-    yield from (f"  {one.name}: {one.said}" for one in overall(rows))
-    yield from (f"  {said}" for said in remarks(rows))
 
 
 def remarks(rows: Sequence[SessionSummary]) -> Iterator[str]:
     """What is not counted, and what figures rest on that nobody measured."""
-    if searches := sum(one.is_search for one in rows):
-        those = "search of a script is" if searches == 1 else "searches of scripts are"
-        yield f"{searches} {those} not counted: without a timed gate the minutes are not those of a session."
+    if searches := [one for one in rows if one.is_search]:
+        those = "search of a script" if len(searches) == 1 else "searches of scripts"
+        tries = f"{len(searches)} {those} with {counted(sum(one.figures.tries for one in searches), 'change')} tried"
+        yield f"{tries}, not counted: without a timed gate the minutes are not those of a session."
     if any(one.counted for one in rows):
         yield f"The expert's {EXPERT_MINUTES} min are the founding documents' expectation, and no measurement."
 
 
 def _line(one: SessionSummary) -> str:
-    about = " (a search)" if one.is_search else ""
     numbers = one.figures
     tries = f", {numbers.tries} tries, {numbers.kept} kept, {numbers.blind} blind" if numbers.tries else ""
     facts = f"{minutes_words(one.minutes)} min, {speed_words(one)}{tries}, {usd_words(one)}, {one.closed or 'open'}"
-    return f"{one.opened.name}{about}: {facts}"
+    return f"{one.opened.name}: {facts}"
 
 
 def speed_words(one: SessionSummary) -> str:

@@ -230,7 +230,8 @@ def _measured(state: SessionState) -> Iterator[str]:
     for one in state.tries:
         yield f"{try_line(one)}{f': {one.said}' if one.failed else ''}"
     if numbers.speedup is not None and numbers.kept:
-        now = f"at the end {numbers.speedup:.3g}x the reference, {numbers.gain_kept_pct:.3g}% less time"
+        change = f"{abs(numbers.gain_kept_pct):.3g}% {'more' if numbers.gain_kept_pct < 0 else 'less'} time"
+        now = f"at the end {numbers.speedup:.3g}x the reference, {change}"
         yield f"{now} than at the beginning, by what was kept{f'; the target was {target:g}x' if target else ''}"
 
 

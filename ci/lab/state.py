@@ -141,7 +141,7 @@ class SessionSummary:
     @property
     def is_search(self) -> bool:
         """Of a script, which logged it when it was over: its times are no session's."""
-        return self.opened.source == "measured" and not self.figures.timed
+        return self.opened.source == "measured" and self.closed is not None and not self.figures.timed
 
     @property
     def counted(self) -> bool:

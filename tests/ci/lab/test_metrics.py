@@ -58,7 +58,18 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
 
     assert search.figures.minutes_to_bottleneck is None, "its log was written when it was over"
     assert {one.said for one in metrics.overall([search] * 9)} == {"not measured"}
-    assert "9 searches of scripts are not counted" in "\n".join(metrics.lines([search] * 9))
+    lines = [*metrics.lines([search] * 9)]
+    assert lines[2].startswith("  9 searches of scripts with 0 changes tried, not counted")
+    assert not [line for line in lines if "one:" in line], "nor is there a line for each"
+
+
+def test_what_was_measured_comes_first_and_an_open_session_is_no_search() -> None:
+    begun = summary((made.opened(),), Policy(), made.clock(9))
+    lines = [*metrics.lines([*(row(60) for _ in range(6)), begun])]
+    assert lines[1] == "  time to a working build: 2 min (95%: 2 to 2, 6 sessions; the goal is 30 min)"
+    assert "  all other figures: at most 0 sessions so far; from 6 on they are said" in lines
+    assert not [line for line in lines if "search" in line]
+    assert lines[lines.index("Measured:") + 7].startswith("  one: 9 min")
 
 
 def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:
