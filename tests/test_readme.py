@@ -82,6 +82,26 @@ def test_its_figure_is_that_of_the_kept_record() -> None:
     assert f"is {times['cuDNN'] / times['fa_s512']:.2f} times as fast as cuDNN" in " ".join(README.split())
 
 
+def named(text: str) -> tuple[set[str], set[str]]:
+    """The devices that it says were measured, and the figures that are measured: all with a decimal point but versions
+    of Python and of GPUs."""
+    words = " ".join(text.split())
+    kept = re.sub(r"not yet on [^.]*\.", "", words)
+    devices = set(re.findall(r"\b(?:[ABHLTV]\d{1,3}S?|RTX \d+)\b", kept))
+    return devices, set(re.findall(r"(?<!Python )(?<!capability )\b\d+\.\d+\b", words))
+
+
+def test_every_device_and_figure_is_of_a_kept_record() -> None:
+    kept = [json.loads(path.read_text("utf-8")) for path in (ROOT / "benchmarks/results").glob("*_h200.json")]
+    measured = " ".join(str(one["machine"]) for one in kept)
+    devices, figures = named(README)
+    assert devices
+    assert [one for one in devices if not re.search(rf"\b{one}\b", measured)] == []
+    assert len(figures) == 1, "that of test_its_figure_is_that_of_the_kept_record"
+    assert named("measured on an H200 and an H100, not yet on an L4. 2.5 times")[0] == {"H200", "H100"}, "a plant"
+    assert not re.search(r"\bH100\b", measured)
+
+
 def test_it_is_short() -> None:
     assert len(README.split()) <= 450
     assert len(re.findall(r"\]\(", README)) <= 13
