@@ -229,13 +229,13 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
             torch = error
         checks.append(torch_check(torch, has_gpu=isinstance(found, machine.GpuFacts)))
         advance("the machine")
-        checks += machine.machine_checks(root)
+        known = torch if isinstance(torch, record.Environment) else None
+        checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]
         if gpu_wanted:
             checks.append(machine.isolation_check(isolation.unusable(isolation.command_line({}))))
             advance("")
             return tuple(checks)
         advance("kernels")
-        known = torch if isinstance(torch, record.Environment) else None
         checks += compile_checks(known.device.compute_capability if known else None)
         checks += kernel_checks(repo, known) if known else []
         advance("")

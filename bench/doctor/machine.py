@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelgate.bench.core.errors import NoDeviceError
-from kernelgate.bench.system import cuda_tools, nvml
+from kernelgate.bench.system import cuda_tools, lock, nvml
 from kernelgate.bench.system.environment import text_of
 
 
@@ -182,6 +182,14 @@ def machine_checks(root: Path) -> list[MachineCheck]:
         load_check(text_of(root / "proc/loadavg"), cores),
         steal_check(steal_of(before, after) if before and after else None),
     ]
+
+
+def lock_check(uuid: str | None) -> MachineCheck:
+    """Whether somebody else measures the device (None: the CPU), as may be on a shared machine."""
+    file = lock.path(uuid)
+    if (holder := lock.holder(uuid)) is None:
+        return passed(lock.CHECK, f"{file} is free")
+    return warning(lock.CHECK, f"{file} is held by {holder}", "wait: each measurement begins when that one ends")
 
 
 def isolation_check(why: str | None) -> MachineCheck:

@@ -26,6 +26,8 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.progress import say
 
 WAIT_S = 3600.0
+CHECK = "device lock"
+"""As `kernelgate doctor` calls it."""
 HELD = "KERNELGATE_DEVICE_LOG"
 """The variable that names a file to which each process adds when it takes a device, and when it gives it back."""
 _WAITED = re.compile(r"(waited |waiting for it to finish \()(\d+) s (?:for|of at most) ")
@@ -107,6 +109,17 @@ def _open(file: Path) -> int:
     except OSError as error:
         raise KernelgateError(f"{file} cannot be made ({error.strerror}); set TMPDIR to a writable folder") from None
     return handle
+
+
+def holder(uuid: str | None) -> str | None:
+    """Who measures the device now, such as "process 12 since 2026-11-26T17:00:00+00:00"; None where nobody does."""
+    if not path(uuid).exists():
+        return None
+    handle = _open(path(uuid))
+    try:
+        return None if taken(handle) else _holder(handle)
+    finally:
+        os.close(handle)
 
 
 def waited_s(line: str) -> tuple[float, bool] | None:

@@ -149,7 +149,8 @@ def _environment(gate: TriedGate) -> dict[str, object]:
     found = findings(path)
     failing = [f"{one.name}: {one.found}{f' → {one.fix}' if one.fix else ''}" for one in found if one.failed]
     fit = f"fit to measure; {counted(len(found), 'warning')} (`kernelgate doctor`)" if found else "fit to measure"
-    return {"passed": not failing, "said": "; ".join(failing) or fit}
+    shared = [f"{one.name}: {one.found}" for one in found if one.name == lock.CHECK]
+    return {"passed": not failing, "said": "; ".join([*(failing or [fit]), *shared])}
 
 
 def _build(gate: TriedGate) -> dict[str, object]:

@@ -182,3 +182,13 @@ def test_a_log_counts_what_processes_held_a_device_for_and_no_wait(monkeypatch: 
             assert inner.held_s() == 1
         assert log.held_s() == 8
     assert not log.file.exists()
+
+
+def test_who_holds_a_device_is_known_without_waiting_for_it() -> None:
+    assert lock.holder(UUID) is None, "nobody ever did"
+    with holder() as process:
+        assert (lock.holder(UUID) or "").startswith(f"process {process.pid} since ")
+        assert lock.holder(None) is None
+    assert lock.holder(UUID) is None
+    with lock.device(UUID, wait_s=0):
+        pass

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.doctor import machine
+from kernelgate.bench.system import lock
 from kernelgate.ci.lab import gating, watching
 from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.lab.watching import Watched
@@ -40,3 +45,21 @@ def test_the_performance_gate_says_which_band_it_is(
     attempt = gating.attempt(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), "performance", ())
     assert attempt.passed
     assert attempt.said.endswith(said)
+
+
+def test_the_environment_gate_names_the_lock_and_who_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "path", lambda _: tmp_path / "gpu.lock")
+
+    def ran(_: str, words: list[str], *__: object) -> Watched:
+        told = [asdict(machine.lock_check("GPU-1"))]
+        Path(words[words.index("--output") + 1]).write_text(json.dumps({"checks": told}), encoding="utf-8")
+        return Watched(0, "", 1.0)
+
+    monkeypatch.setattr(watching, "run", ran)
+    session = Session(tmp_path, (made.opened(),))
+    session.work.mkdir()
+    assert gating.attempt(session, tmp_path, Policy(), "environment", ()).said == "fit to measure"
+    with lock.device("GPU-1"):
+        attempt = gating.attempt(session, tmp_path, Policy(), "environment", ())
+    assert attempt.passed
+    assert f"device lock: {tmp_path}/gpu.lock is held by process {os.getpid()} since 20" in attempt.said
