@@ -301,3 +301,40 @@ def parsed(text: str) -> Any:
         with suppress(ValueError):
             return read(text)
     return None
+
+
+# ---- long answers ----------------------------------------------------------------------------------------------------
+
+PAGE: Final = 2000
+"""Characters of an answer that are shown at once, which together with the rest are at most 1,500 tokens."""
+KEPT_ANSWERS: Final = 8
+
+
+@dataclass
+class AnswerPages:
+    """The answers that were too long to be shown at once, the last ones, by number."""
+
+    kept: dict[int, str] = field(default_factory=dict)
+    count: int = 0
+
+    def first(self, answer: Any) -> dict[str, Any]:
+        """The answer; of a long one the first page, and the call for the next."""
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        if len(text) <= PAGE:
+            return {"output" if isinstance(answer, str) else "answer": answer}
+        self.count += 1
+        self.kept = {**dict([*self.kept.items()][1 - KEPT_ANSWERS :]), self.count: text}
+        return self.more({"answer": self.count, "page": 1})
+
+    def more(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        number, page = given.get("answer"), given.get("page")
+        text = self.kept.get(number, "") if isinstance(number, int) else ""
+        pages = -(-len(text) // PAGE)
+        if not isinstance(page, int) or not 1 <= page <= pages:
+            kept = ", ".join(map(str, self.kept)) or "none"
+            said = f"there is no page {page!r:.40} of answer {number!r:.40}; answers that are kept: {kept}"
+            first = ToolCall("more", {"answer": max(self.kept), "page": 1}) if self.kept else None
+            raise ToolRefusedError("invalid_argument", said, first or ToolCall("session_status"))
+        shown = {"page": text[(page - 1) * PAGE : page * PAGE], "pages": f"{page} of {pages}"}
+        further = ToolCall("more", {"answer": number, "page": page + 1})
+        return {**shown, "next": asdict(further)} if page < pages else shown

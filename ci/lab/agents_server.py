@@ -34,6 +34,7 @@ from kernelgate.bench.system.lock import DeviceLog
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.agents import (
     AgentTool,
+    AnswerPages,
     Code,
     ToolCall,
     ToolRefusedError,
@@ -50,11 +51,8 @@ WALL_S: Final = 1800.0
 """Of one call: a first build takes 15 minutes at most, a measurement of all cases less."""
 OUTPUT_BYTES: Final = 200_000
 """Of what a verb prints, and of answers that are kept for their later pages."""
-PAGE: Final = 2000
-"""Characters of an answer that are shown at once, which together with the rest are at most 1,500 tokens."""
 LAST_LINES, LINE = 6, 160
 """Of what a verb said to people, and characters of each."""
-KEPT_ANSWERS: Final = 8
 PROGRESS_S: Final = 10.0
 """At the latest so often a client hears that a call goes on: some give up after 60 s of silence."""
 LOOK_S: Final = 0.5
@@ -153,8 +151,7 @@ class AgentsServer:
         self._device, self._places = anyio.Lock(), anyio.CapacityLimiter(AT_ONCE)
         self._running: set[int] = set()
         self._starting = anyio.Lock()
-        self._answers: dict[int, str] = {}
-        self._answered = 0
+        self._pages = AnswerPages()
         self.protocol: Server[Any] = Server(
             "kernelgate",
             version=version("kernelgate"),
@@ -221,7 +218,7 @@ class AgentsServer:
     async def answer(self, name: str, given: Mapping[str, Any], tell: Tell = untold) -> dict[str, Any]:
         """What the tool came to. Raises ToolRefusedError; KernelgateError where a session's log is broken."""
         if name == MORE.name:
-            return self._more(given)
+            return self._pages.more(given)
         if name not in self.tools:
             near = difflib.get_close_matches(name, self.tools, 1, 0.4)
             said = f"there is no tool {name[:60]!r}"
@@ -256,7 +253,7 @@ class AgentsServer:
             "exit_code": ended.code,
             "said": lines[-LAST_LINES:],
             "seconds": round(ended.seconds, 1),
-            **self._paged(text if answer is None else answer),
+            **self._pages.first((text.strip() or None) if answer is None else answer),
         }
         if is_cut:
             said["output_cut"] = f"at {most} bytes"
@@ -275,28 +272,6 @@ class AgentsServer:
         code: Code = "called_wrongly" if ended.code == 64 else "could_not_run"
         said = last.removeprefix("kernelgate: ").removeprefix("Error: ")
         return ToolRefusedError(code, said, next_after(last, ended.code, call, self.tools))
-
-    def _paged(self, answer: Any) -> dict[str, Any]:
-        """The answer; of a long one the first page, and the call for the next."""
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        if len(text) <= PAGE:
-            return {"output": text} if isinstance(answer, str) and text.strip() else {"answer": answer or None}
-        self._answered += 1
-        self._answers = {**dict([*self._answers.items()][1 - KEPT_ANSWERS :]), self._answered: text}
-        return self._more({"answer": self._answered, "page": 1})
-
-    def _more(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        number, page = given.get("answer"), given.get("page")
-        text = self._answers.get(number, "") if isinstance(number, int) else ""
-        pages = -(-len(text) // PAGE)
-        if not isinstance(page, int) or not 1 <= page <= pages:
-            kept = ", ".join(map(str, self._answers)) or "none"
-            said = f"there is no page {page!r:.40} of answer {number!r:.40}; answers that are kept: {kept}"
-            first = ToolCall("more", {"answer": max(self._answers), "page": 1}) if self._answers else None
-            raise ToolRefusedError("invalid_argument", said, first or ToolCall("session_status"))
-        shown = {"page": text[(page - 1) * PAGE : page * PAGE], "pages": f"{page} of {pages}"}
-        further = ToolCall("more", {"answer": number, "page": page + 1})
-        return {**shown, "next": asdict(further)} if page < pages else shown
 
     # ---- resources and the prompt ------------------------------------------------------------------------------------
 
