@@ -107,8 +107,8 @@ def _beside_base(result: FuzzResult) -> str:
     if base.kind != result.kind:
         return "The base fails there, too, in another way. "
     if result.timed:
-        return "The base does the same, which excuses no timed shape. "
-    return "The base is wrong there, too, but less. "
+        return "The base fails in the same way, but a timed shape must be right. "
+    return "The base is wrong there, too, but by less. "
 
 
 def command(record: RunRecord) -> str | None:

@@ -74,13 +74,13 @@ def beside(count: int, kind: FaultKind, base: BaseTrial | None, **facts: Any) ->
     [
         ("wrong", BaseTrial(), {}, ["Blocks: wrong result in 3 of 6 fuzz cases, all with odd N",
                                     "Smallest: N=1: error. The base is right there."]),
-        ("wrong", BaseTrial(kind="wrong", error_ratio=2.0), {}, ["The base is wrong there, too, but less."]),
+        ("wrong", BaseTrial(kind="wrong", error_ratio=2.0), {}, ["The base is wrong there, too, but by less."]),
         ("wrong", BaseTrial(kind="refused", message="refused by an error: x"), {},
          ["The base refuses it: refused by an error: x."]),
         ("wrong", BaseTrial(kind="crashed"), {}, ["The base fails there, too, in another way."]),
         ("refused", BaseTrial(), {}, ["Blocks: refuses 3 of 6 fuzz cases, all with odd N", "The base is right there."]),
         ("wrong", BaseTrial(kind="wrong", error_ratio=9.0), {"timed": True},
-         ["Blocks: wrong result", "The base does the same, which excuses no timed shape."]),
+         ["Blocks: wrong result", "The base fails in the same way, but a timed shape must be right."]),
         ("crashed", None, {}, ["Blocks: crashes in 3 of 6 fuzz cases, all with odd N"]),
     ],
 )  # fmt: skip
