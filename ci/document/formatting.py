@@ -102,10 +102,10 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     return percent(abs(_believable(change, digits)), digits), f"({low} to {high}%)"
 
 
-def moved(change: float, digits: int = 1) -> str:
+def moved(change: float) -> str:
     """ "4.9% slower"; of what rounds to nothing "as fast"."""
-    size = percent(abs(change), digits)
-    return "as fast" if size == percent(0.0, digits) else f"{size} {'slower' if change > 0 else 'faster'}"
+    size = percent(abs(change), 1)
+    return "as fast" if size == percent(0.0, 1) else f"{size} {'slower' if change > 0 else 'faster'}"
 
 
 def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:

@@ -69,7 +69,7 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
 SUPPLIES: Final = ("evidence", "correctness", "benchmark")
 
 
-def supplied(record: RunRecord, as_planned: bool = True) -> frozenset[str]:
+def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
     """Which of `SUPPLIES` the record holds in full, for every card whose libraries differ: times of the planned cases,
     a fuzz list that passed, a profile of each side that was timed. A CPU has no profiler: there the times are all.
 
