@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import toolchain
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli, exit_codes
 from kernelgate.ci.explain import diagnosis, next_step, recommend
@@ -33,7 +34,7 @@ def anchors(path: Path) -> set[str]:
 
 def test_each_action_links_to_its_section() -> None:
     links = {one.link.partition("#")[::2] for one in recommend.ACTIONS}
-    assert {ROOT / path for path, _ in links} == {COOKBOOK}
+    assert {address for address, _ in links} == {page(COOKBOOK.name)}
     assert {fragment for _, fragment in links} <= anchors(COOKBOOK)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench.build.archs import Target, sm, target, with_plain_code
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import BuildError, NoKernelError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
@@ -347,8 +348,8 @@ def _check_file(name: str, sources: Sources, path: str) -> None:
             raise BuildError(
                 f"{said}, but the card {sources.card} is compiled to the stable "
                 "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
-                f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
-                '"torch/extension.h")'
+                'name the torch that will load the library: Extension(…, torch="2.11"); see '
+                f"{page('cards.md#torchextensionh')}"
             )
 
 

@@ -30,6 +30,7 @@ from kernelgate.bench.build.sources import (
     whole,
 )
 from kernelgate.bench.core import files
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError, OutputError
 from kernelgate.bench.kernel import card_check, cards, triton_build
 from kernelgate.bench.kernel.card import DeviceKind
@@ -160,7 +161,7 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
     try:
         if not found.without_mistakes().cards:
             lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
-            raise NoKernelError(f"{lacks}: there is no kernel to compile (docs/cards.md)")
+            raise NoKernelError(f"{lacks}: there is no kernel to compile ({page('cards.md')})")
         return Libraries(_each(lambda card: build_card(tree, card, how, sha), _wanted(found, how)))
     except CardError as error:
         raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from kernelgate.bench.build.library import Library
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
@@ -320,7 +321,7 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
     if manifest.torch and torch.__version__.split("+")[0] != manifest.torch.split("+")[0]:
         raise KernelgateError(
             f"{library.path} was compiled for torch {manifest.torch} alone, and torch {torch.__version__} is installed "
-            "here: install that one, or port the sources to the stable ABI (docs/cards.md)"
+            f"here: install that one, or port the sources to the stable ABI ({page('cards.md#extensions')})"
         )
     if manifest.binding == "installed":
         return load_installed(library.path, manifest.namespace)

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from kernelgate.bench.core import files
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, step_answer
@@ -156,7 +157,7 @@ def add(places: Places, records: tuple[Path, ...]) -> Answered:
 @case_option
 @gpu_option
 @click.option("--since", help="What was measured from this day on, such as 2026-08-01.")
-@json_option(facts.ShownHistory, "Print one object with all points and comparisons (docs/history.md).")
+@json_option(facts.ShownHistory, f"Print one object with all points and comparisons ({page('history.md')}).")
 @click.pass_obj
 def show(places: Places, /, since: str | None, as_json: bool, **asked: str | None) -> None:
     """Show how times have moved: each series in a line, or each commit of one that is asked for."""
@@ -175,7 +176,7 @@ def show(places: Places, /, since: str | None, as_json: bool, **asked: str | Non
 @card_option
 @case_option
 @gpu_option
-@answers(facts.ShownChanges, "Print one object: `changes`, oldest first (docs/history.md).")
+@answers(facts.ShownChanges, f"Print one object: `changes`, oldest first ({page('history.md')}).")
 @click.pass_obj
 def changes(places: Places, /, **asked: str | None) -> Answered:
     """Show when times changed on the default branch: suspected by its nights, confirmed or refuted by comparisons of
@@ -197,7 +198,7 @@ def with_author(change: facts.Change) -> facts.Change:
 
 
 @history.command("tonight")
-@answers(facts.NightPlan, "Print one object: `pairs` and `postponed` (docs/history.md).")
+@answers(facts.NightPlan, f"Print one object: `pairs` and `postponed` ({page('history.md')}).")
 @click.pass_obj
 def tonight_(places: Places) -> Answered:
     """Print the commands that confirm or refute what is suspected, within the policy's GPU-seconds of a night."""
@@ -224,7 +225,7 @@ def next_(places: Places) -> None:
 
 
 @history.command()
-@answers(facts.KnownCulprits, "Print one object: `culprits` and `searches` (docs/history.md).")
+@answers(facts.KnownCulprits, f"Print one object: `culprits` and `searches` ({page('history.md')}).")
 @click.option("-o", "--output", type=OUTPUT_FOLDER, help="A folder for that, and for the comparisons.")
 @click.pass_obj
 def culprits(places: Places, output: Path | None) -> Answered:
@@ -356,7 +357,7 @@ def export(places: Places, as_json: bool) -> None:  # noqa: ARG001
 @history.command()
 @click.option("-o", "--output", type=OUTPUT_FOLDER, required=True, help="A folder.")
 @release_option
-@click.option("--uplot", type=PATH, help="The folder of npm's package uplot (docs/history.md).")
+@click.option("--uplot", type=PATH, help=f"The folder of npm's package uplot ({page('history.md')}).")
 @answers(facts.WrittenSite)
 @click.pass_obj
 def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> Answered:

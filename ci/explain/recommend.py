@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
 from kernelgate.ci.explain.bottleneck import ranked
 from kernelgate.ci.explain.budget import Contribution, cause
 from kernelgate.ci.explain.diagnosis import Bottleneck, Diagnosis, Facts
 
-COOKBOOK = "docs/CUDA_COOKBOOK.md"
+COOKBOOK = page("CUDA_COOKBOOK.md")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from github import GithubException
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
@@ -29,7 +30,7 @@ CARDS = ".ci/kernels/"
 """Where the cards are. Where nothing else is watched, there is none yet."""
 NO_CARD = (
     "the default branch describes no kernel yet: a card, .ci/kernels/NAME.py, says how one is built, called and "
-    "compared (docs/cards.md), and the pull request that adds it is measured"
+    f"compared ({page('cards.md')}), and the pull request that adds it is measured"
 )
 
 
@@ -249,6 +250,6 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     if not names:
         raise NotAdmittedError(
             f"this run of a fork was not approved: give the environment {FORK_ENVIRONMENT} required reviewers, "
-            "as docs/install.md says"
+            f"as {page('install.md')} says"
         )
     return f"{admitted}, approved by {', '.join(names)}"

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, KernelFacts, RunRecord
 from kernelgate.ci.policy.policy import Static
 
@@ -98,7 +99,7 @@ def _lines(pair: Pair) -> Iterator[str]:
         shown = _arrow(base.occupancy_pct.get(gpu), percent)
         yield f"  occupancy on the {gpu}: {shown}%, limited by {head.occupancy_limits.get(gpu, '?')}"
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
-        why = "the library does not record its launches (see docs/CUDA_COOKBOOK.md#occupancy)"
+        why = f"the library does not record its launches (see {page('CUDA_COOKBOOK.md#occupancy')})"
         yield f"  occupancy: unknown, because {why}"
     mix = (f"{kind} {_arrow(base.instructions.get(kind, 0), count)}" for kind, count in head.instructions.items())
     yield f"  instructions: {', '.join(mix)}"

@@ -14,6 +14,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from kernelgate.bench.core import files
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults, first_line
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.progress import say
@@ -84,7 +85,7 @@ def events_of(log: str, where: str) -> tuple[Event, ...]:
     """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
     events = _events(log, where)
     if not events or not isinstance(events[0], Opened):
-        raise SessionError(f"{where}: its first line is not the session's opening (docs/loop.md)")
+        raise SessionError(f"{where}: its first line is not the session's opening ({page('loop.md')})")
     if any(isinstance(event, Opened) for event in events[1:]):
         raise SessionError(f"{where} opens a session twice: two logs were joined; keep one of them")
     return tuple(events)

@@ -13,6 +13,7 @@ from kernelgate.ci.judge.reference import CaseMemory, MemoryRange
 from kernelgate.ci.policy.policy import AccuracyRules, Gates
 from kernelgate.ci.report.correctness import of_card, titles
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.links import docs
 
 MAX_ROWS = 24
 """Of the table; the record holds them all."""
@@ -59,7 +60,7 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
         Code("|output| - |oracle|"),
         ". ",
         *more,
-        Code("docs/statistics.md"),
+        docs("how accuracy is judged", "statistics.md#accuracy"),
         " has the model.",
     )
     return (Section("Accuracy", (table(TITLES, rows), Paragraph(note)), worth=30),)

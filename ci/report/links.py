@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Line, Link, Piece
 from kernelgate.ci.report.gpu import GpuReport
-
-DOCS = "https://github.com/kernelgate/kernelgate/blob/HEAD/docs"
-"""The documentation of kernelgate itself; a repository with kernels has none of it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def whole_again(run: Run) -> str:
 
 def docs(text: str, place: str) -> Link:
     """`place`: file and heading, such as "comment.md#accept"."""
-    return Link(text, f"{DOCS}/{place}")
+    return Link(text, page(place))
 
 
 def commit(sha: str | None, unknown: str, links: Links) -> Line:

@@ -36,7 +36,7 @@ def statistics(
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
         "“Could be seen” is the smallest change that this run could have shown. Mann–Whitney p and the bootstrap "
         "interval are for comparison and decide nothing alone; ",
-        Code("docs/statistics.md"),
+        docs("how a verdict is reached", "statistics.md"),
         " has the model.",
     )
     named = formatting.titles_of((mean.card for mean in means), cards)

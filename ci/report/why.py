@@ -40,7 +40,6 @@ from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.correctness import argument
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import docs
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -359,6 +358,6 @@ def _sides(before: float | None, after: float | None, unit: str = "") -> str:
 
 
 def _cookbook(link: str) -> Link:
-    """A heading of the cookbook, such as "docs/CUDA_COOKBOOK.md#occupancy"."""
+    """`link`: the address of a heading of the cookbook."""
     heading = link.partition("#")[2].replace("-", " ")
-    return docs(f"the cookbook on {heading}", link.removeprefix("docs/"))
+    return Link(f"the cookbook on {heading}", link)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import (
     Build,
     Card,
@@ -38,7 +39,6 @@ from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.gpu import Baseline, Failure
-from kernelgate.ci.report.links import DOCS
 from tests import runs
 from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, report, reports, same, slower
 from tests.runs import process, run_record

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
@@ -159,7 +160,7 @@ def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]
     assert "  bottleneck: shared-memory bank conflicts (clear, 0.98)\n" in out
     assert "97% of the shared-memory wavefronts are bank conflicts" in out
     assert "1. swizzle or pad the tile" in out
-    assert "docs/CUDA_COOKBOOK.md#bank-conflicts" in out
+    assert "/docs/CUDA_COOKBOOK.md#bank-conflicts" in out
 
 
 def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +197,7 @@ def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
     assert found.bottleneck.bottleneck is Bottleneck.DIVERGENCE
     assert "12.0 of a warp's 32 threads work in an instruction" in found.bottleneck.evidence
     assert "16.0 are active, and predicates switch off 4.0 of them" in found.bottleneck.evidence
-    assert found.recommendations[0].link == "docs/CUDA_COOKBOOK.md#warp-divergence"
+    assert found.recommendations[0].link == page("CUDA_COOKBOOK.md#warp-divergence")
     quick = of_collection("fp64", threads_per_instruction=12.0)
     assert quick.bottleneck.bottleneck is Bottleneck.DIVERGENCE
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.core.documentation import DOCS
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import client
 from kernelgate.ci.github.fetch import fetch, read_run_info
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.upsert import shown_stamp
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.links import DOCS
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA

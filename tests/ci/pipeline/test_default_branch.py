@@ -51,7 +51,7 @@ def test_a_pull_request_is_measured_where_it_brings_a_card(desk: Desk, files: li
     assert found.measure is measured
     if measured:
         return
-    assert "a card, .ci/kernels/NAME.py, says how one is built, called and compared (docs/cards.md)" in found.reason
+    assert "a card, .ci/kernels/NAME.py, says how one is built, called and compared (https://" in found.reason
     run = desk.github.add_run(pull)
     desk.github.add_job(run, "plan / plan", "success")
     fetch(desk.bot, run["id"], Path("records"))

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 
 from kernelgate.bench import record
+from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Link, Mark, Report
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
-from kernelgate.ci.report.links import DOCS, Links
+from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported, nothing_is_hidden
 from tests.ci.report.situations import many, situation

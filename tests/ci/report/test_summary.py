@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
@@ -16,7 +17,7 @@ from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport
-from kernelgate.ci.report.links import DOCS, Links
+from kernelgate.ci.report.links import Links
 from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
