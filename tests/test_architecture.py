@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "ci.policy": (),
     "ci.judge": ("ci.document", "ci.policy"),
     "ci.explain": ("ci.document",),
+    "ci.adopt": ("bench.kernel",),
     "ci.history": ("ci.document", "ci.policy", "ci.judge"),
     "ci.bisect": ("bench.measure", "ci.document", "ci.policy", "ci.judge"),
     "ci.report": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history"),

@@ -21,6 +21,8 @@ DeviceKind = Literal["cuda", "cpu"]
 FUZZED = 32
 """Configurations that are drawn where a card names none."""
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
+OPEN = "OPEN:"
+"""A comment that begins so says what `kernelgate init` could not know, and nobody has said yet."""
 NONFINITE = "nonfinite"
 """The distribution of cards that say what NaN and Inf give: normal values, and a few of those."""
 

@@ -15,12 +15,14 @@ from random import Random
 from typing import Any, cast
 
 from kernelgate.bench.build.sources import Command, Extension, Package
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_trials, import_stubs
 from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import (
     DISTRIBUTIONS,
+    OPEN,
     AxisError,
     Between,
     CaseAxes,
@@ -51,11 +53,23 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     for path in sorted(path for path in asked.folder.glob("[!_]*.py") if path.name not in asked.without):
         leader.send(Doing(doing=path.name))
         try:
-            cards.append(_Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles))
+            facts = _Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles)
+            open_ = tuple(_open(path))
+            mistakes += open_
+            cards += () if open_ else (facts,)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             mistake = error if isinstance(error, CardError) else mistake_of(path, "", error)
             mistakes.append(CardMistake(**vars(mistake)))
     return CardsAnswer(cards=tuple(cards), mistakes=tuple(mistakes))
+
+
+def _open(path: Path) -> Iterator[CardMistake]:
+    """What an unfinished card still asks its author."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        before, mark, asked = line.partition(f"# {OPEN}")
+        if mark and not before.strip():
+            text = f"unfinished: {asked.strip()}; then delete this comment"
+            yield CardMistake(file=str(path), line=number, member="", text=text)
 
 
 class _Reader:
@@ -85,7 +99,7 @@ class _Reader:
         kernel = self.kernel
         for member in ("inputs", "call", "oracle"):
             given = getattr(type(kernel), member) is not getattr(Kernel, member)
-            self._must(given, member, f"the card has no {member}(): docs/cards.md says what it does")
+            self._must(given, member, f"the card has no {member}(): {page('cards.md#members')} says what it does")
         text = "call() must take self, ops, case, and its outputs and inputs by name"
         self._must(call_by_name(kernel), "call", text)
         suites = {name: tuple(map(self.case, cases)) for name, cases in self.suites.items()}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.sources import Command, Extension
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import CannotCompileError, CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, CardMistake
@@ -45,7 +46,8 @@ def listed(repo: Path, *, check: bool, say: Callable[[str], None], folder: Path 
     """The cards of the checkout, or of `folder`, told line by line, and checked where that is wanted."""
     root, found = git.root(repo), cards.of_checkout(repo, folder)
     if not found.cards and not found.mistakes:
-        say(f"there are no cards: {folder or cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
+        text = f"{folder or cards.FOLDER}/<name>.py describes a kernel, and `kernelgate init` begins one"
+        say(f"there are no cards: {text} ({page('cards.md')})")
     checked = []
     for card in found.cards:
         for line in described(card, root):

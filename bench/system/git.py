@@ -114,6 +114,13 @@ def _default_branch(repo: Path) -> str | None:
     return next((name for name in DEFAULT_BRANCHES if _answer(repo, "rev-parse", "--verify", "-q", name)), None)
 
 
+def branch_name(repo: Path) -> str:
+    """The default branch as the clone knows it, else the one that is checked out; "main" where none is."""
+    asked = (("refs/remotes/origin/HEAD",), ("HEAD",))
+    found = next(filter(None, (_answer(repo, "symbolic-ref", "--quiet", "--short", *words) for words in asked)), "main")
+    return found.removeprefix("origin/").strip()
+
+
 def is_ancestor(repo: Path, old: str, new: str) -> bool:
     return _answer(repo, "merge-base", "--is-ancestor", old, new) is not None
 

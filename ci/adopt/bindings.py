@@ -1,0 +1,191 @@
+"""Kernels in C++ and CUDA, by what binds them to Python: TORCH_LIBRARY, PYBIND11_MODULE, TVM-FFI's exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kernelgate.ci.adopt.found import (
+    Argument,
+    ArgumentKind,
+    Build,
+    Finding,
+    FoundKernel,
+    Read,
+    Skipped,
+    line_at,
+    sources,
+)
+from kernelgate.ci.adopt.setup_py import ExtensionBuild
+
+BLOCK = re.compile(
+    r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)\s*\{"
+)
+TVM_FFI = re.compile(r"^[ \t]*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*(\w+)\s*,\s*([\w:]+)\s*\)", re.MULTILINE)
+DEFINED = re.compile(r"\.def\(\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+)(?:,\s*&?\s*([A-Za-z_][\w:]*))?")
+SCHEMA = re.compile(r"([\w:.]+)\((.*)\)\s*->\s*(.*)", re.DOTALL)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|(\"(?:[^\"\\\n]|\\.)*\")", re.DOTALL)
+CLASSIC = re.compile(r"#\s*include\s*[<\"](?:torch/(?:all|extension|library|script|torch|types)\.h|ATen/|c10/)")
+OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|dst|result|.*_out")
+DTYPES = (("fp16", r"k?Half\b|\bhalf\b|float16"), ("bf16", r"BFloat16|bfloat16"), ("fp32", r"k?Float\b|float32"))
+
+
+@dataclass(frozen=True)
+class Signature:
+    arguments: tuple[Argument, ...]
+    results: tuple[str, ...]
+
+
+def find(names: Sequence[str], read: Read, builds: Sequence[ExtensionBuild], torch: str) -> Iterator[Finding]:
+    """`torch`: the version for which sources of the classic ABI are compiled."""
+    texts = {
+        name: without_comments(read(name))
+        for name in sources(names, ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
+    }
+    for file, text in texts.items():
+        for how, line, name, function, schema in _bound(text):
+            place = f"{file}:{line}"
+            own = next((one for one in builds if file in one.files), None)
+            found = of_schema(schema) if schema else _of_function(function, file, texts)
+            if found is None:
+                yield Skipped(
+                    place, f"{name}: its arguments cannot be read, for {function or 'its function'} is no plain one"
+                )
+                continue
+            if not any(one.kind == "tensor" for one in found.arguments):
+                continue  # no kernel, such as a version's number
+            yield FoundKernel(
+                name=name,
+                how=how,
+                file=file,
+                line=line,
+                called=f"ops.{name}",
+                build=_build(own, file, texts, torch),
+                arguments=tuple(one for one in found.arguments if one.default is None),
+                results=found.results,
+                dtypes=_dtypes(texts[one] for one in (own.files if own else (file,)) if one in texts),
+            )
+
+
+def without_comments(text: str) -> str:
+    """Each line where it was."""
+    return COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text)
+
+
+def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
+    """How, line, name, C++ function and schema of all that this file binds."""
+    for block in BLOCK.finditer(text):
+        body = text[block.end() : closing(text, block.end() - 1)]
+        for one in DEFINED.finditer(body):
+            said = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', one[1]))
+            schema = said if "->" in said else ""
+            name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
+            if name.isidentifier():
+                yield block[1], line_at(text, block.end() + one.start()), name, one[2] or "", schema
+    for export in TVM_FFI.finditer(text):
+        yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", line_at(text, export.start(1)), export[1], export[2], ""
+
+
+def closing(text: str, start: int) -> int:
+    """Where the bracket at `start` closes; the end of the text where it does not."""
+    pairs = {"(": ")", "{": "}"}
+    opened, closed, depth = text[start], pairs[text[start]], 0
+    for at in range(start, len(text)):
+        depth += (text[at] == opened) - (text[at] == closed)
+        if depth == 0:
+            return at
+    return len(text)
+
+
+def of_schema(schema: str) -> Signature | None:
+    """Of an operator's schema, such as "scale(Tensor(a!) out, Tensor x, float factor=1.0) -> ()"."""
+    found = SCHEMA.fullmatch(schema.strip())
+    if found is None:
+        return None
+    arguments = []
+    for part in split(found[2]):
+        words, _, default = part.partition("=")
+        kind, _, name = words.strip().rpartition(" ")
+        if name and name != "*":
+            arguments.append(Argument(name, _schema_kind(kind), default.strip() or None, "!" in kind))
+    returned = re.findall(r"Tensor(?!\([^)]*!)", found[3])
+    return Signature(tuple(arguments), _names(len(returned)))
+
+
+def _schema_kind(kind: str) -> ArgumentKind:
+    if "Tensor" not in kind:
+        return "optional" if "?" in kind else "number"
+    return "tensors" if "[" in kind else "optional" if "?" in kind else "tensor"
+
+
+def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signature | None:
+    """Of a C++ function: its definition, here or in another file."""
+    name = function.rpartition("::")[2]
+    if not name:
+        return None
+    written = re.compile(
+        rf"^[ \t]*(?!return\b|else\b)([A-Za-z_][\w:<>,&*\s]*?[\s&*>])(?:\w+::)*{re.escape(name)}\s*\(", re.MULTILINE
+    )
+    for text in (texts[file], *(text for other, text in texts.items() if other != file)):
+        if name in text and (one := written.search(text)):
+            inner = text[one.end() : closing(text, one.end() - 1)]
+            count = 0 if re.search(r"\bvoid\s*$", one[1]) else len(re.findall(r"Tensor", one[1]))
+            many = "vector" in one[1]
+            taken = [_cpp_argument(one) for one in split(inner)]
+            known = {one.name for one in taken}
+            gradients = [
+                replace(one, written=one.written or (one.name[0] == "d" and one.name[1:] in known)) for one in taken
+            ]
+            return Signature(tuple(gradients), ("results",) if many else _names(count))
+    return None
+
+
+def _cpp_argument(text: str) -> Argument:
+    declared, _, default = text.partition("=")
+    name = re.findall(r"\w+", declared)[-1] if re.findall(r"\w+", declared) else "x"
+    kind: ArgumentKind = "number"
+    if "Tensor" in declared:
+        kind = (
+            "optional"
+            if "ptional" in declared
+            else "tensors"
+            if "vector" in declared or "List" in declared
+            else "tensor"
+        )
+    elif "ptional" in declared:
+        kind = "optional"
+    written = kind == "tensor" and "const" not in declared and bool(OUTPUT_NAME.fullmatch(name))
+    return Argument(name, kind, default.strip() or None, written)
+
+
+def split(text: str) -> list[str]:
+    """At the commas that stand in no brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "(<[{") - (char in ")>]}")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _names(count: int) -> tuple[str, ...]:
+    return ("out",) if count == 1 else tuple(f"out{number}" for number in range(count))
+
+
+def _dtypes(texts: Iterator[str]) -> tuple[str, ...]:
+    whole = "\n".join(texts)
+    return tuple(name for name, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16")
+
+
+def _build(own: ExtensionBuild | None, file: str, texts: Mapping[str, str], torch: str) -> Build:
+    names = own.files if own else (file,)
+    classic = any(CLASSIC.search(texts[name]) for name in names if name in texts)
+    version = torch if classic else None
+    if own:
+        return own.build(version)
+    missing = f"which sources belong to {file}? No setup.py here names it"
+    last = f", torch={version!r}" if version else ""
+    return Build(f'Extension("{file}"{last})', (file,), (missing,))

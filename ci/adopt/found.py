@@ -1,0 +1,115 @@
+"""A kernel as it was found in a repository's sources: how Python calls it, and what is known of its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelgate.bench.core.errors import one_line
+
+Read = Callable[[str], str]
+"""The text of a file, by its path from the repository's root."""
+ArgumentKind = Literal["tensor", "tensors", "optional", "number"]
+ONE_ROW = re.compile(r"(?i)(?:.*_)?(?:weight|bias|gamma|beta|w|b|scale|norm_weight)s?")
+"""How arguments with one row are called."""
+LEFT_OUT = frozenset(
+    {
+        "3rdparty",
+        "benchmark",
+        "benchmarks",
+        "build",
+        "docs",
+        "example",
+        "examples",
+        "external",
+        "test",
+        "testing",
+        "tests",
+    }
+    | {"third_party", "thirdparty", "tools", "tutorials", "vendor"}
+)
+"""Folders whose kernels are not this repository's, or are there to try others."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    name: str
+    kind: ArgumentKind
+    default: str | None = None
+    """As Python writes it."""
+    written: bool = False
+    """The kernel writes its result into it."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What the card's `build` is made of, in Python."""
+
+    text: str
+    sources: tuple[str, ...]
+    """Paths from the repository's root; a change to one is a change of the kernel."""
+    open: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundKernel:
+    name: str
+    """The card's."""
+    how: str
+    """Such as "PYBIND11_MODULE"."""
+    file: str
+    line: int
+    called: str
+    """As `call` writes it, such as "ops.rms_norm"."""
+    build: Build
+    arguments: tuple[Argument, ...] = ()
+    """Without those that `call` leaves to their defaults."""
+    results: tuple[str, ...] = ()
+    """The names of what it returns."""
+    dtypes: tuple[str, ...] = ("fp16", "bf16")
+    cases: tuple[str, ...] = ()
+    """As Python writes each; none where no source names any."""
+    as_tuple: bool = False
+    """It takes its arguments as one."""
+    oracle: str = ""
+    """Where the right result can be read, such as "reference.py:40"."""
+    open: tuple[str, ...] = ()
+    """What the sources do not tell of `call`."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A kernel that gets no card, and why."""
+
+    place: str
+    text: str
+
+
+Finding = FoundKernel | Skipped
+
+
+def sources(names: Iterable[str], *ends: str) -> Iterator[str]:
+    for name in names:
+        *folders, last = name.split("/")
+        if (
+            last.endswith(ends)
+            and not LEFT_OUT.intersection(folders)
+            and not any(one.startswith(".") for one in folders)
+        ):
+            yield name
+
+
+def line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def quoted(text: str) -> str:
+    """Foreign text as a Python string, on one line."""
+    shown = one_line(text)
+    return f'"{shown}"' if '"' not in shown and "\\" not in shown else repr(shown)

@@ -1,0 +1,188 @@
+"""Kernels in Triton, by what launches a function under @triton.jit: a function, or an autograd function's forward."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelgate.ci.adopt.found import (
+    ONE_ROW,
+    Argument,
+    ArgumentKind,
+    Build,
+    Finding,
+    FoundKernel,
+    Read,
+    Skipped,
+    quoted,
+    sources,
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+DTYPES = ("fp16", "bf16", "fp32")
+JIT = re.compile(r"(?:triton\.|tl\.|gluon\.)?jit\b|triton_jit\b")
+OF_TENSORS = {
+    *("contiguous", "data_ptr", "device", "dtype", "element_size", "flatten", "is_contiguous", "is_cuda", "ndim"),
+    *("new_empty", "numel", "permute", "reshape", "shape", "size", "stride", "transpose", "unsqueeze", "view"),
+}
+"""What code asks of tensors alone, so that an argument without an annotation is known for one."""
+SHORT = re.compile(rf"d?[A-Z][A-Za-z]?|{ONE_ROW.pattern.removeprefix('(?i)')}")
+"""What is handed to a launch under such a name is a tensor."""
+SAVED = "autograd calls it with what forward saved, which a card's state() makes"
+
+
+@dataclass(frozen=True)
+class Module:
+    file: str
+    tree: ast.Module
+
+    @property
+    def functions(self) -> Iterator[tuple[Function, ast.ClassDef | None]]:
+        """The functions at its top, and those of its classes."""
+        for node in self.tree.body:
+            if isinstance(node, Function):
+                yield node, None
+            elif isinstance(node, ast.ClassDef):
+                yield from ((one, node) for one in node.body if isinstance(one, Function))
+
+
+def parsed(name: str, read: Read) -> Module | None:
+    """None where it is no Python."""
+    try:
+        return Module(name, ast.parse(read(name)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def modules(names: Sequence[str], read: Read) -> list[Module]:
+    """What has to do with Triton."""
+    return [one for name in sources(names, ".py") if "triton" in read(name) and (one := parsed(name, read))]
+
+
+def find(every: Sequence[Module], names: Sequence[str]) -> Iterator[Finding]:
+    jitted = {name for module in every for name in _jitted(module.tree)}
+    for module in every:
+        for function, owner in module.functions:
+            if function.name in jitted or not _launches(function, jitted):
+                continue
+            of_autograd = owner is not None and bool(bases(owner) & {"Function"})
+            if owner is None or (of_autograd and function.name == "forward"):
+                yield _kernel(module, function, owner, names)
+            else:
+                why = SAVED if of_autograd else "it needs an object: name a function that launches the kernel"
+                yield Skipped(f"{module.file}:{function.lineno}", f"{owner.name}.{function.name}: {why}")
+
+
+def _jitted(tree: ast.Module) -> Iterator[str]:
+    """Functions under a decorator, and NAME of NAME = triton.jit(function)."""
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and any(JIT.match(ast.unparse(one)) for one in node.decorator_list):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and JIT.match(ast.unparse(node.value)):
+            yield ast.unparse(node.targets[0])
+
+
+def bases(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+
+
+def _launches(function: Function, jitted: set[str]) -> bool:
+    """Whether it calls kernel[grid](…), maybe by a local name."""
+    choices = (one for one in ast.walk(function) if isinstance(one, ast.Assign))
+    local = {
+        ast.unparse(one.targets[0])
+        for one in choices
+        if isinstance(one.value, ast.Name | ast.Attribute | ast.IfExp) and _named(one.value) & jitted
+    }
+    return any(_named(called) & (jitted | local) for called, _ in _calls(function))
+
+
+def _calls(function: Function) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """What is called as kernel[grid](…), and with what."""
+    for one in ast.walk(function):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Subscript):
+            yield one.func.value, one.args
+
+
+def _named(node: ast.expr) -> set[str]:
+    return {ast.unparse(one).rpartition(".")[2] for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, names: Sequence[str]) -> FoundKernel:
+    given = arguments(function)[1 if owner else 0 :]  # without ctx
+    # `apply` takes no names, so that what comes before a tensor is given, too.
+    last = max((at for at, one in enumerate(given) if one.kind == "tensor"), default=-1) if owner else -1
+    name = owner.name if owner else function.name
+    return FoundKernel(
+        name=snake(name),
+        how="autograd.Function" if owner else "@triton.jit",
+        file=module.file,
+        line=function.lineno,
+        called=f"ops.{name}{'.apply' if owner else ''}",
+        build=package(module.file, names),
+        arguments=tuple(one for at, one in enumerate(given) if one.default is None or at <= last),
+        results=_results(function),
+        dtypes=DTYPES,
+    )
+
+
+def snake(name: str) -> str:
+    """A name as cards have them."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.strip("_"))
+    return re.sub(r"\W+", "_", parted).lower()
+
+
+def package(file: str, names: Sequence[str]) -> Build:
+    """Of a module: a Package where that lies at the root or in src/, else a copy of it."""
+    folder = posixpath.dirname(file)
+    inside = f"{folder}/__init__.py" in names
+    while folder and f"{posixpath.dirname(folder)}/__init__.py".lstrip("/") in names:
+        folder = posixpath.dirname(folder)
+    outside = posixpath.dirname(folder) if inside else "src" if file.startswith("src/") else ""
+    dotted = file.removeprefix(f"{outside}/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    source = posixpath.join(outside, dotted.partition(".")[0])
+    source = source if f"{source}.py" not in names else f"{source}.py"
+    if outside in ("", "src"):
+        return Build(f"Package({quoted(dotted)})", (source,))
+    words = ", ".join(map(quoted, (f'cp -r {source} "$KERNELGATE_OUT"', dotted)))
+    return Build(f"Command({words}, [{quoted(source)}])", (source,))
+
+
+def arguments(function: Function) -> tuple[Argument, ...]:
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    left = len(given.posonlyargs) + len(given.args) - len(given.defaults)
+    defaults = [*([None] * left), *given.defaults, *given.kw_defaults]
+    attributes = (one for one in ast.walk(function) if isinstance(one, ast.Attribute) and one.attr in OF_TENSORS)
+    asked = {one.value.id for one in attributes if isinstance(one.value, ast.Name)}
+    handed = {one.id for _, words in _calls(function) for one in words if isinstance(one, ast.Name)}
+    tensors = asked | {name for name in handed if SHORT.fullmatch(name)}
+    pairs = zip(named, defaults, strict=True)
+    return tuple(
+        Argument(one.arg, _kind(one, tensors), None if value is None else ast.unparse(value)) for one, value in pairs
+    )
+
+
+def _kind(one: ast.arg, tensors: set[str]) -> ArgumentKind:
+    said = ast.unparse(one.annotation) if one.annotation else ""
+    if "Tensor" not in said:
+        return "tensor" if not said and one.arg in tensors else "number"
+    if re.search(r"Optional|None", said):
+        return "optional"
+    return "tensors" if re.search(r"list|tuple|sequence", said, re.IGNORECASE) else "tensor"
+
+
+def _results(function: Function) -> tuple[str, ...]:
+    """The names of what it returns last."""
+    returned = [one for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
+    if not returned:
+        return ()
+    last = max(returned, key=lambda one: one.lineno).value
+    parts = last.elts if isinstance(last, ast.Tuple) else [last]
+    if len(parts) == 1:
+        return ("out",)
+    names = [one.id.lower() if isinstance(one, ast.Name) else f"out{at}" for at, one in enumerate(parts)]
+    return tuple(name if names.count(name) == 1 else f"{name}{at}" for at, name in enumerate(names))

@@ -1,0 +1,160 @@
+"""What `kernelgate init` leaves in a repository, and what of that is missing or out of date. Nothing is overwritten."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelgate.bench.kernel.card import OPEN
+from kernelgate.ci.adopt import bindings, setup_py, tasks, triton_kernels
+from kernelgate.ci.adopt.card_text import card_text
+from kernelgate.ci.adopt.found import Finding, FoundKernel, Skipped
+
+CALLER = Path(__file__).parent / "caller"
+"""In a checkout a link to docs/caller: the workflows and the policy of a repository that starts."""
+CARDS, WORKFLOWS, POLICY, IGNORE = ".ci/kernels", ".github/workflows", ".ci/kernelgate.toml", ".gitignore"
+RESULTS = "out/"
+USES = re.compile(r"kernelgate/kernelgate/(\.github/workflows/[\w-]+\.yml)@main( # zizmor:.*)?")
+GENERIC = frozenset({"backward", "bwd", "custom_kernel", "forward", "fwd", "kernel", "launch", "main", "plan", "run"})
+"""Names that say nothing without their file's."""
+PATHS = re.compile(r"paths: \[.*\]")
+LARGEST = 2_000_000
+"""Bytes of a source; a larger one was made by a program."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    root: Path
+    names: tuple[str, ...]
+    """Its files."""
+    branch: str
+    """The default one."""
+    tool: str
+    """Whose workflows are called, such as "kernelgate/kernelgate@v0"."""
+
+    def read(self, name: str) -> str:
+        path = self.root / name
+        try:
+            return path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= LARGEST else ""
+        except OSError:  # a link to nowhere
+            return ""
+
+
+def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
+    """Every kernel, each under a name of its own."""
+    builds = setup_py.extensions(repo.names, repo.read)
+    every: list[Finding] = [*bindings.find(repo.names, repo.read, builds, torch)]
+    solved = tuple(f"{folder}/" for folder in tasks.folders(repo.names))  # whose solutions are not the task
+    modules = [one for one in triton_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
+    operators = [one for one in modules if tasks.is_operator(one)]
+    every += triton_kernels.find([one for one in modules if one not in operators], repo.names)
+    every += (kernel for one in operators for kernel in tasks.operator(one, repo.names))
+    every += tasks.find(repo.names, repo.read)
+    every.sort(key=lambda one: (isinstance(one, Skipped), one.place.count("/")))  # what lies deep is often a variant
+    return tuple(_renamed(every))
+
+
+def _renamed(every: Iterable[Finding]) -> Iterator[Finding]:
+    taken: dict[str, int] = {}
+    for one in every:
+        if isinstance(one, Skipped):
+            yield one
+            continue
+        stem = Path(one.file).stem.replace("-", "_")
+        name = f"{stem}_{one.name}" if one.name in GENERIC and stem.isidentifier() else one.name
+        taken[name] = taken.get(name, 0) + 1
+        yield replace(one, name=name if taken[name] == 1 else f"{name}_{taken[name]}")
+
+
+def files(repo: Repository, kernels: Sequence[FoundKernel]) -> dict[str, str]:
+    """All that a repository with these kernels needs, by path."""
+    if not kernels:
+        return {}
+    made = {card_of(one): card_text(one) for one in kernels}
+    tops = sorted({pattern for one in kernels for name in one.build.sources for pattern in _pattern(name, repo)})
+    for path in sorted(CALLER.glob("*.yml")):
+        made[f"{WORKFLOWS}/{path.name}"] = _workflow(path.read_text(encoding="utf-8"), repo, tops)
+    made[POLICY] = (CALLER / "kernelgate.toml").read_text(encoding="utf-8")
+    return made
+
+
+def card_of(kernel: FoundKernel) -> str:
+    return f"{CARDS}/{kernel.name}.py"
+
+
+def _pattern(name: str, repo: Repository) -> Iterator[str]:
+    """What watches a source: the folder that it lies in, at most two deep."""
+    folders = name.split("/") if any(one.startswith(f"{name}/") for one in repo.names) else name.split("/")[:-1]
+    yield f"{'/'.join(folders[:2])}/**" if folders else name
+
+
+def _workflow(text: str, repo: Repository, tops: Sequence[str]) -> str:
+    name, _, ref = repo.tool.partition("@")
+    text = USES.sub(lambda one: f"{name}/{one[1]}@{ref}", text)
+    text = text.replace("branches: [main]", f"branches: [{repo.branch}]")
+    setup = [one for one in ("setup.py", "pyproject.toml") if one in repo.names]
+    return PATHS.sub(lambda _: f"paths: [{', '.join([*tops, *setup, '.ci/**'])}]", text)
+
+
+def missing(repo: Repository, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Of these files those that are not there; .gitignore with a line more."""
+    made = {name: text for name, text in wanted.items() if not (repo.root / name).exists()}
+    if not wanted:
+        return {}
+    ignored = repo.read(IGNORE)
+    if RESULTS not in (line.strip().lstrip("/") for line in ignored.splitlines()):
+        made[IGNORE] = f"{ignored}{'' if ignored.endswith(chr(10)) or not ignored else chr(10)}{RESULTS}\n"
+    return made
+
+
+def open_points(texts: Mapping[str, str]) -> Iterator[str]:
+    """FILE:LINE and what is left to say there."""
+    for name, text in texts.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip().startswith(f"# {OPEN}"):
+                yield f"{name}:{number}: {line.partition(OPEN)[2].strip()}"
+
+
+def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mapping[str, str]) -> Iterator[str]:
+    """What a later `kernelgate init` would write otherwise, and what the cards no longer fit."""
+    cards = {name: repo.read(name) for name in _cards(repo)}
+    called = " ".join(cards.values())
+    for one in kernels:
+        if not re.search(rf"\.{re.escape(one.called.removeprefix('ops.'))}\(", called):
+            yield f"{one.place}: {one.name} ({one.how}) has no card: kernelgate init {one.name}"
+    for name, text in cards.items():
+        yield from _stale(name, text, repo)
+    for name, text in wanted.items():
+        if not name.startswith(WORKFLOWS):
+            continue
+        if not (repo.root / name).exists():
+            yield f"{name} is missing: kernelgate init writes it"
+        elif line := _first_difference(repo.read(name), text):
+            yield f"{name}:{line}: differs from what this version writes; delete it, and kernelgate init writes it anew"
+
+
+def _cards(repo: Repository) -> list[str]:
+    return [f"{CARDS}/{path.name}" for path in sorted((repo.root / CARDS).glob("[!_]*.py"))]
+
+
+def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
+    """The sources of an Extension that are gone."""
+    try:
+        nodes = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Call)]
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in nodes:
+        if isinstance(node.func, ast.Name) and node.func.id == "Extension":
+            patterns = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            for pattern in patterns:
+                if not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
+                    yield f"{name}:{node.lineno}: there is no {pattern} any more"
+
+
+def _first_difference(old: str, new: str) -> int | None:
+    matches = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False).get_matching_blocks()
+    return None if old == new else matches[0].size + 1 if matches[0].a == matches[0].b == 0 else 1

@@ -1,0 +1,122 @@
+"""`kernelgate init`: what a repository needs to begin, written from what its sources say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.system import git
+from kernelgate.ci.adopt import write
+from kernelgate.ci.adopt.found import FoundKernel, Skipped
+from kernelgate.ci.commands.options import Answered, answers
+from kernelgate.ci.document.formatting import counted
+
+TOOL = "kernelgate/kernelgate@v0"
+MOST_CARDS = 12
+"""That are written unasked; of more kernels somebody names those that matter."""
+MOST_SKIPPED = 10
+OUT_OF_DATE, NO_KERNEL = 1, 2
+
+
+@dataclass(frozen=True)
+class FoundAnswer:
+    name: str
+    how: str
+    place: str
+
+
+@dataclass(frozen=True)
+class InitAnswer:
+    kernels: tuple[FoundAnswer, ...]
+    skipped: tuple[str, ...]
+    written: tuple[str, ...]
+    left: tuple[str, ...]
+    """What is to be said by hand, each as FILE:LINE: TEXT."""
+    out_of_date: tuple[str, ...]
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[KERNEL]...")
+@click.option("--check", is_flag=True, help="Write nothing; say what is missing or out of date.")
+@click.option("--tool", default=TOOL, show_default=True, help="Whose workflows are called: OWNER/NAME@TAG.")
+@answers(InitAnswer)
+def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
+    """Find the kernels of this repository, and write a card for each, the workflows and a policy.
+
+    Finds TORCH_LIBRARY, PYBIND11_MODULE, exports of TVM-FFI, what launches a @triton.jit function, operators of
+    tritonbench and KernelBot's task.yml. Sources are read and never run. Nothing that exists is overwritten. What the
+    sources do not tell is marked OPEN in the card; `kernelgate cards` lists it until it is said. Of many kernels only
+    the named ones get cards.
+
+    Exit codes: 0 done, or with --check all is up to date, 1 with --check something is not, 2 no kernel found, 64 usage.
+    """
+    if tool.count("@") != 1 or tool.count("/") != 1:
+        raise UsageError(f"--tool {tool}: name a repository and a tag, such as {TOOL}")
+    root = git.root(Path.cwd())
+    repo = write.Repository(root, git.files(root), git.branch_name(root), tool)
+    every = write.found(repo, _torch())
+    kernels = [one for one in every if isinstance(one, FoundKernel)]
+    chosen = _chosen(kernels, names, repo)
+    wanted = write.files(repo, chosen)
+    stale = tuple(write.out_of_date(repo, chosen, wanted)) if check else ()
+    made = {} if check else write.missing(repo, wanted)
+    left = tuple(
+        write.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(write.CARDS)})
+    )
+    told = InitAnswer(
+        tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
+        tuple(f"{one.place}: {one.text}" for one in every if isinstance(one, Skipped)),
+        tuple(made),
+        left,
+        stale,
+    )  # fmt: skip
+    files = {root / name: text for name, text in made.items()}
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    code = (OUT_OF_DATE if stale else 0) if check else 0 if kernels else NO_KERNEL
+    return Answered(told, _said(told, wanted, made, check, bool(names)), code, files)
+
+
+def _torch() -> str:
+    """Of this environment: what sources of the classic ABI are compiled for."""
+    try:
+        return ".".join(metadata.version("torch").split(".")[:2])
+    except metadata.PackageNotFoundError:
+        return "2.11"
+
+
+def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: write.Repository) -> list[FoundKernel]:
+    """The named ones, or of few all; and those that have a card."""
+    known = {one.name for one in kernels}
+    if unknown := [name for name in names if name not in known]:
+        listed = ", ".join(sorted(known)) or "none"
+        raise UsageError(f"no kernel here is called {', '.join(unknown)}; found: {listed}")
+    every = not names and len(kernels) <= MOST_CARDS
+    return [one for one in kernels if every or one.name in names or write.card_of(one) in repo.names]
+
+
+def _said(told: InitAnswer, wanted: Mapping[str, str], made: Mapping[str, str], check: bool, named: bool) -> str:
+    if check:
+        return "\n".join(told.out_of_date) or "up to date"
+    lines = [f"{counted(len(told.kernels), 'kernel')} found"]
+    lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels]
+    if told.skipped:
+        lines += ["without a card:", *(f"  {one}" for one in told.skipped[:MOST_SKIPPED])]
+        lines += (
+            [f"  and {len(told.skipped) - MOST_SKIPPED} more (--json lists all)"] if told.skipped[MOST_SKIPPED:] else []
+        )
+    lines += ["written:", *(f"  {name}" for name in made)] if made else []
+    kept = [name for name in wanted if name not in made]
+    lines += [f"left as they are: {', '.join(kept)}"] if kept else []
+    if len(told.kernels) > MOST_CARDS and not named:
+        lines.append("no card is written of so many: name those that matter, such as: kernelgate init "
+                     f"{told.kernels[0].name}")  # fmt: skip
+    elif told.left:
+        lines += ["left to say:", *(f"  {one}" for one in told.left)]
+        lines.append("then: kernelgate cards, and on a branch: kernelgate pr")
+    return "\n".join(lines)

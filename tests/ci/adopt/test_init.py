@@ -1,0 +1,309 @@
+"""`kernelgate init` in repositories planted here: what it finds, what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.kernel import cards
+from kernelgate.ci.commands.cli import run
+from tests.miniature import git
+
+SETUP = """\
+import os
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+os.system("touch OWNED")
+this_dir = os.path.dirname(os.path.abspath(__file__))
+cc_flag = ["-gencode", "arch=compute_90,code=sm_90"]
+
+
+def with_threads(flags):
+    return flags + ["--threads", "4"]
+
+
+extra = {"cxx": ["-O3", "-DFAST", "-fopenmp"], "nvcc": with_threads(["-O3", "--use_fast_math"] + cc_flag)}
+setup(
+    name="norms",
+    ext_modules=[
+        CUDAExtension(
+            "norms_cuda",
+            ["csrc/norms.cpp", os.path.join(this_dir, "csrc", "norms_kernel.cu")],
+            extra_compile_args=extra,
+            include_dirs=[os.path.join(this_dir, "include")],
+        )
+    ],
+)
+"""
+PYBIND = """\
+#include <torch/extension.h>
+
+// PYBIND11_MODULE(commented, m) { m.def("commented", &commented); }
+void norm_fwd(const at::Tensor& x, const c10::optional<at::Tensor>& bias, at::Tensor& out, double eps,
+              bool fast = true) {}
+
+std::vector<at::Tensor> norm_bwd(const at::Tensor &x, const at::Tensor &dout, at::Tensor &dx) { return {}; }
+
+int64_t version() { return 3; }
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("norm_fwd", &norm_fwd, "Forward");
+  m.def("norm_bwd", &norm_bwd);
+  m.def("version", &version);
+}
+"""
+NORMS = {"setup.py": SETUP, "csrc/norms.cpp": PYBIND, "csrc/norms_kernel.cu": "// half", "include/norms.h": ""}
+LIBRARY = """\
+#include <torch/csrc/stable/library.h>
+STABLE_TORCH_LIBRARY(my_ops, m) {
+  m.def("rms_norm(Tensor(a!) out, Tensor x, Tensor weight, "
+        "float eps, bool fast=False) -> ()");
+}
+TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.def("split(Tensor x, Tensor? mask) -> (Tensor, Tensor)"); }
+"""
+FFI = """\
+#include "tvm_ffi_utils.h"
+void softmax(TensorView x, TensorView out, Optional<TensorView> scale);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(softmax, softmax);
+"""
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+raise RuntimeError("nobody runs this")
+
+
+@triton.jit
+def helper(x):
+    return x
+
+
+@triton.jit
+def _swiglu_kernel(a, b, c, n, BLOCK: tl.constexpr):
+    tl.store(c, helper(tl.load(a)))
+
+
+def _loop(a):
+    pass
+
+
+_loop = triton.jit(_loop)
+
+
+def swiglu_forward(a, b, scale, eps=1e-6):
+    c = torch.empty_like(a)
+    _swiglu_kernel[(a.shape[0],)](a, b, c, c.numel(), BLOCK=1024)
+    return b.view(-1), c
+
+
+def no_kernel(a):
+    return a.shape
+
+
+class SwiGLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: torch.Tensor, bias: torch.Tensor | None = None):
+        kernel = _loop if bias is None else _swiglu_kernel
+        kernel[(1,)](x)
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        _loop[(1,)](dy)
+"""
+OPERATOR = """\
+import triton
+from tritonbench.utils.triton_op import BenchmarkOperator, register_benchmark
+
+
+class Operator(BenchmarkOperator):
+    @register_benchmark(baseline=True)
+    def plain(self, x):
+        return lambda: x
+
+    @register_benchmark()
+    def fast_softmax(self, x):
+        return lambda: x
+"""
+TASK = """\
+lang: "py"
+benchmarks:
+  - {"num_rows": 64, "size": 1024, "seed": 3, "kind": "normal"}
+  - {"num_rows": 64, "size": 1024, "seed": 4, "kind": "dense"}
+"""
+REFERENCE = """\
+import torch
+
+
+def generate_input(num_rows, size, seed):
+    return torch.rand(num_rows, size), torch.rand(size)
+
+
+def ref_kernel(data):
+    x, weight = data
+    return x * weight
+"""
+
+
+def planted(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    git(folder, "init", "--quiet", "--initial-branch=trunk")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", "Begin")
+    return folder
+
+
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Plants files, and calls `kernelgate init` there: its exit code and what it answers."""
+
+    def call(files: Mapping[str, str] | None = None, *words: str) -> tuple[int, Any]:
+        if files is not None:
+            planted(tmp_path, files)
+        monkeypatch.chdir(tmp_path)
+        code = run(["init", "--json", *words])
+        said = capfd.readouterr()
+        return code, json.loads(said.out) if said.out else said.err
+
+    return call
+
+
+def card(folder: Path, name: str) -> str:
+    return " ".join((folder / ".ci" / "kernels" / f"{name}.py").read_text(encoding="utf-8").split())
+
+
+def found(said: Any) -> dict[str, str]:
+    return {one["name"]: one["how"] for one in said["kernels"]}
+
+
+def test_pybind_is_found_with_the_flags_of_setup_py(init: Any, tmp_path: Path) -> None:
+    code, said = init(NORMS)
+    assert (code, found(said)) == (0, {"norm_fwd": "PYBIND11_MODULE", "norm_bwd": "PYBIND11_MODULE"})
+    forward = card(tmp_path, "norm_fwd")
+    assert '"csrc/norms.cpp", "csrc/norms_kernel.cu"' in forward
+    assert 'flags=["-DFAST", "-Iinclude"]' in forward
+    assert 'nvcc_flags=["--use_fast_math"]' in forward
+    assert "def call(self, ops, case, out, x):" in forward
+    assert "ops.norm_fwd(x, None, out, 1e-6)" in forward
+    assert any("-fopenmp" in one for one in said["left"]), "a flag that is left out is said"
+    assert "def call(self, ops, case, dx, x, dout):" in card(tmp_path, "norm_bwd")
+    assert not (tmp_path / "OWNED").exists(), "setup.py was run"
+
+
+def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
+    _, said = init({"csrc/ops.cpp": LIBRARY})
+    assert found(said) == {"rms_norm": "STABLE_TORCH_LIBRARY", "split": "TORCH_LIBRARY_FRAGMENT"}
+    assert "ops.rms_norm(out, x, weight, 1e-6)" in card(tmp_path, "rms_norm")
+    assert "return ops.split(x, None)" in card(tmp_path, "split")
+    assert "out0=Output(case.M, case.N), out1=" in card(tmp_path, "split")
+    assert any(one.endswith("which sources belong to csrc/ops.cpp? No setup.py here names it") for one in said["left"])
+
+
+def test_exports_of_tvm_ffi(init: Any, tmp_path: Path) -> None:
+    _, said = init({"csrc/softmax_binding.cu": FFI})
+    assert found(said) == {"softmax": "TVM_FFI_DLL_EXPORT_TYPED_FUNC"}
+    assert "def call(self, ops, case, out, x): " in card(tmp_path, "softmax")
+
+
+def test_what_launches_a_triton_kernel(init: Any, tmp_path: Path) -> None:
+    _, said = init({"src/my_kernels/__init__.py": "", "src/my_kernels/swiglu.py": TRITON, "tests/test_it.py": TRITON})
+    assert found(said) == {"swiglu_forward": "@triton.jit", "swi_glu": "autograd.Function"}
+    forward = card(tmp_path, "swiglu_forward")
+    assert 'build = Package("my_kernels.swiglu")' in forward
+    assert "return ops.swiglu_forward(a, b, 1)" in forward, "what has a default is left to it"
+    assert "return ops.SwiGLU.apply(x)" in card(tmp_path, "swi_glu")
+    assert [one.split(": ")[1] for one in said["skipped"]] == ["SwiGLU.backward"]
+
+
+def test_operators_of_tritonbench_and_tasks_of_kernelbot(init: Any, tmp_path: Path) -> None:
+    task = {"problems/scale/task.yml": TASK, "problems/scale/reference.py": REFERENCE, "problems/scale/sub.py": TRITON}
+    _, said = init({"my_bench/operators/softmax/operator.py": OPERATOR, **task})
+    assert found(said) == {"softmax_fast_softmax": "tritonbench", "scale": "task.yml"}
+    written = card(tmp_path, "scale")
+    assert written.count("dict(numrows=64, size=1024") == 1, "an axis has letters and digits, and two cases differ"
+    assert "ops.custom_kernel((x, weight,))" in written.replace("weight))", "weight,))")
+    assert "problems/scale/reference.py:8" in written
+
+
+@pytest.mark.parametrize(
+    "files", [NORMS, {"csrc/ops.cpp": LIBRARY}, {"my_kernels/__init__.py": "", "my_kernels/a.py": TRITON}]
+)
+def test_a_written_card_is_read_and_called_unfinished_until_everything_is_said(
+    files: Mapping[str, str], init: Any, tmp_path: Path
+) -> None:
+    _, said = init(files)
+    unfinished = cards.of_checkout(tmp_path)
+    assert not unfinished.cards
+    assert {f"{Path(one.file).name}:{one.line}" for one in unfinished.mistakes} == {
+        ":".join(one.split(":")[:2]).removeprefix(".ci/kernels/") for one in said["left"]
+    }
+    assert all("unfinished: " in one.text for one in unfinished.mistakes)
+    for path in (tmp_path / ".ci" / "kernels").glob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "# OPEN:" not in line), encoding="utf-8")
+    assert cards.of_checkout(tmp_path).mistakes == ()
+
+
+def test_workflows_call_by_tag_and_watch_the_sources_of_the_branch(init: Any, tmp_path: Path) -> None:
+    init(NORMS, "--tool", "my-org/kernelgate@v0")
+    workflows = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / ".github/workflows").glob("*.yml")}
+    assert len(workflows) == 7
+    assert all("uses: my-org/kernelgate/.github/workflows/" in text and "@v0\n" in text for text in workflows.values())
+    assert "branches: [trunk]" in workflows["baseline.yml"]
+    assert "paths: [csrc/**, setup.py, .ci/**]" in workflows["baseline.yml"]
+    assert (tmp_path / ".gitignore").read_text(encoding="utf-8") == "out/\n"
+
+
+def test_nothing_is_overwritten(init: Any, tmp_path: Path) -> None:
+    own = {".ci/kernels/norm_fwd.py": "mine", ".github/workflows/report.yml": "mine", ".gitignore": "build"}
+    _, said = init({**NORMS, **own})
+    assert not {*own} & {one for one in said["written"] if one != ".gitignore"}
+    assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in own} == {
+        **own,
+        ".gitignore": "build\nout/\n",
+    }
+    assert init()[1]["written"] == []
+
+
+def test_check_says_what_is_out_of_date_and_writes_nothing(init: Any, tmp_path: Path) -> None:
+    init(NORMS)
+    assert init(None, "--check") == (0, init(None, "--check")[1])
+    assert init(None, "--check")[1]["out_of_date"] == []
+    (tmp_path / ".ci/kernels/norm_bwd.py").unlink()
+    (tmp_path / ".github/workflows/profile.yml").unlink()
+    report = tmp_path / ".github/workflows/report.yml"
+    report.write_text(report.read_text(encoding="utf-8").replace("contents: read", "contents: write"), encoding="utf-8")
+    (tmp_path / "csrc/norms_kernel.cu").unlink()
+    code, said = init(None, "--check")
+    assert code == 1
+    stale = "\n".join(said["out_of_date"])
+    assert "csrc/norms.cpp:13: norm_bwd (PYBIND11_MODULE) has no card: kernelgate init norm_bwd" in stale
+    assert ".github/workflows/profile.yml is missing" in stale
+    assert ".github/workflows/report.yml:19: differs" in stale
+    assert "there is no csrc/norms_kernel.cu any more" in stale
+    assert not (tmp_path / ".github/workflows/profile.yml").exists()
+
+
+def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path) -> None:
+    many = "".join(f'  m.def("scale{at}(Tensor x) -> Tensor");\n' for at in range(20))
+    code, said = init({"csrc/ops.cpp": f"TORCH_LIBRARY(my_ops, m) {{\n{many}}}\n"})
+    assert (code, len(said["kernels"]), said["written"]) == (0, 20, [])
+    assert init(None, "scale7")[0] == 0
+    assert [path.name for path in (tmp_path / ".ci/kernels").glob("*.py")] == ["scale7.py"]
+    code, said = init(None, "nothing")
+    assert code == 64
+    assert "no kernel here is called nothing" in said
+
+
+def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path) -> None:
+    code, said = init({"README.md": "Words.", "odd.py": "triton, and no Python: ("})
+    assert (code, said["kernels"], said["written"]) == (2, [], [])
+    assert not (tmp_path / ".ci").exists()
