@@ -13,7 +13,7 @@ CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz mutants lint types format docs dashboard gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz mutants lint types format docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -89,6 +89,9 @@ docs: env ## build the documentation's site in build/site, without network; a br
 
 dashboard: env $(CHARTS) ## write the history's dashboard into build/site/history, beside the documentation's
 	$(KERNELGATE) history site -o build/site/history
+
+demo: env ## five pull requests on the CPU kernel, from the push to the comment, in 5 minutes: build/demo/index.html
+	$(VENV)/bin/python -m tests.demo
 
 gallery: env ## write every kind of comment as phone and desk show it into build/gallery, beside the answers that are true
 	$(VENV)/bin/python -m tests.gallery.page

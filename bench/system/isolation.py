@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from kernelgate.bench import record
+from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError
 
 PRIVATE = "/var/tmp"  # noqa: S108 - a folder of its own in memory, for one process
@@ -98,7 +99,7 @@ def of(variables: Mapping[str, str]) -> Isolation:
     if variables.get(FORK) == "true":
         raise KernelgateError(
             "a fork's pull request is measured only where bubblewrap keeps its kernels apart from the runner, and "
-            f"here {why}: docs/runner.md says how to set it up"
+            f"here {why}: {page('runner.md#a-pull-requests-code-is-kept-apart')} says how to set it up"
         )
     return Isolation((), f"kernels ran with the runner's own rights, and could write this record: {why}")
 

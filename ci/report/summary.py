@@ -83,11 +83,11 @@ def _nothing_changed(cases: Sequence[CaseVerdict], level: Link) -> Line:
     """That nothing changed, by what would have been seen, or else by where every interval lies."""
     would = sentences.shown(cases)
     if would:
-        return (f"Shown, not assumed: {would}.",)
+        return (f"{would[:1].upper()}{would[1:]}.",)
     bounds = [abs(bound) for case in cases for bound in case.interval_pct or () if case.believed]
     if not bounds:
-        return ("Shown, not assumed.",)
-    return ("Shown, not assumed: every ", level, f" lies within ±{formatting.about(max(bounds))}.")
+        return ("Every case is shown to be as fast as its base.",)
+    return ("Every ", level, f" lies within ±{formatting.about(max(bounds))}.")
 
 
 def _believed(case: CaseVerdict, level: Link) -> Line:

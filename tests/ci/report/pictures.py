@@ -1,4 +1,5 @@
-"""The README's picture of a page; take it anew: `.venv/bin/python -m tests.ci.report.pictures`"""
+"""The README's pictures, of a comment on a phone and of a page; take them anew:
+`.venv/bin/python -m tests.ci.report.pictures`"""
 
 from __future__ import annotations
 
@@ -10,23 +11,39 @@ from playwright.sync_api import Page
 
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.page import write
-from tests.ci.report.browser import PLACES, opened, shown
+from tests.ci.report.browser import PHONE, PLACES, opened, shown
 from tests.ci.report.situations import situation
+from tests.demo.page import framed, rendered
+from tests.gallery.examples import texts
 
-PICTURE = Path(__file__).parents[3] / "docs" / "pictures" / "page.webp"
+FOLDER = Path(__file__).parents[3] / "docs" / "pictures"
+SHOWN = "slower-and-why.md"
+"""Of docs/examples: what the phone shows the top of."""
 LARGEST = 60_000
 """Bytes."""
 
 
-def take(tab: Page, folder: Path) -> None:
+def take_phone(tab: Page, folder: Path) -> None:
+    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    tab.emulate_media(color_scheme="light")
+    comment = f'<div class="bot"><div class="markdown-body">{rendered(texts()[SHOWN])}</div></div>'
+    shown(tab, folder, framed("A comment", f'<p class="by"><b>github-actions</b> bot</p>{comment}'))
+    keep(tab, FOLDER / "phone.webp")
+
+
+def take_page(tab: Page, folder: Path) -> None:
     """The first case is open."""
     shown(tab, folder, write(situation("measured: swiglu"), Gates(), PLACES))
     tab.set_viewport_size({"width": 1000, "height": 760})
     tab.emulate_media(color_scheme="light")
     tab.evaluate("document.getElementById('case-1').open = true")
+    keep(tab, FOLDER / "page.webp")
+
+
+def keep(tab: Page, picture: Path) -> None:
     for quality in (82, 70, 55, 40):
-        PICTURE.write_bytes(webp(tab, quality))
-        if PICTURE.stat().st_size <= LARGEST:
+        picture.write_bytes(webp(tab, quality))
+        if picture.stat().st_size <= LARGEST:
             return
 
 
@@ -40,4 +57,5 @@ def webp(tab: Page, quality: int) -> bytes:
 
 if __name__ == "__main__":
     with opened() as tab, tempfile.TemporaryDirectory() as folder:
-        take(tab, Path(folder))
+        take_phone(tab, Path(folder))
+        take_page(tab, Path(folder))
