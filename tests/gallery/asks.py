@@ -124,7 +124,9 @@ _UNSURE = re.compile(
 )
 _LIKELY = re.compile(r"\b(very )?likely\b", re.IGNORECASE)
 _CERTAIN = re.compile(
-    r"\bsure:|\bcertain|would have been seen\.|lies within|wrong result|not compile|same library|accepted|blocked by|\bfinds?\b", re.I
+    r"\bsure:|\bcertain|would have been seen\.|lies within|wrong result|not compile|same library|accepted|blocked by"
+    r"|\bfinds?\b",
+    re.I,
 )
 _BOUNDS = re.compile(r"\d%? (to|and|–) -?\d|±\s?\d|below \d|change of \d|\[[-+]?\d", re.IGNORECASE)
 
