@@ -13,6 +13,8 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import OutputError
 
+CARDS = ".ci/kernels"
+"""The folder of a repository's cards, from its root."""
 ROOM = 1 << 20
 """Bytes that are tried for: as much as most records take."""
 
@@ -48,6 +50,8 @@ def write(path: Path, content: str | bytes) -> None:
         target = _target(path)
         part = _beside(target, data)
         try:
+            if target.exists():
+                part.chmod(target.stat().st_mode)
             part.replace(target)
         except OSError:
             part.unlink()

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from kernelgate.bench import record
 from kernelgate.bench.build.sources import Command, Extension, Package
 from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, one_line
+from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
@@ -25,7 +26,7 @@ from kernelgate.bench.record import Tolerance
 from kernelgate.bench.system import git, isolation
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
-FOLDER = ".ci/kernels"
+FOLDER = CARDS
 PATIENCE_S = 30.0
 MOST_GPU_BYTES = 288 * 2**30
 """Of a B300."""

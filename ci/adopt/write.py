@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
 from kernelgate.ci.adopt import bindings, setup_py, tasks, triton_kernels
 from kernelgate.ci.adopt.card_text import card_text
@@ -16,7 +17,7 @@ from kernelgate.ci.adopt.found import Finding, FoundKernel, Skipped
 
 CALLER = Path(__file__).parent / "caller"
 """In a checkout a link to docs/caller: the workflows and the policy of a repository that starts."""
-CARDS, WORKFLOWS, POLICY, IGNORE = ".ci/kernels", ".github/workflows", ".ci/kernelgate.toml", ".gitignore"
+WORKFLOWS, POLICY, IGNORE = ".github/workflows", ".ci/kernelgate.toml", ".gitignore"
 RESULTS = "out/"
 USES = re.compile(r"kernelgate/kernelgate/(\.github/workflows/[\w-]+\.yml)@main( # zizmor:.*)?")
 GENERIC = frozenset({"backward", "bwd", "custom_kernel", "forward", "fwd", "kernel", "launch", "main", "plan", "run"})

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.system import git
 from kernelgate.ci.adopt import write
 from kernelgate.ci.adopt.found import FoundKernel, Skipped
@@ -66,7 +67,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     stale = tuple(write.out_of_date(repo, chosen, wanted)) if check else ()
     made = {} if check else write.missing(repo, wanted)
     left = tuple(
-        write.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(write.CARDS)})
+        write.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)})
     )
     told = InitAnswer(
         tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),

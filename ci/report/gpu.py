@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Line, Piece
@@ -26,6 +27,11 @@ class Failure:
     log: tuple[str, ...] = ()
     """The lines around it, folded."""
     run: Run = field(default_factory=Run)
+
+    @property
+    def of_card(self) -> bool:
+        """Whether a card cannot be used as it stands: its mistake begins with its place."""
+        return self.message.startswith(f"{CARDS}/")
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,8 @@ def _failed(failure: Failure, where: Line) -> Words:
     message = formatting.sentence(failure.message)
     match failure.fault:
         case Fault.BUILD:
+            if failure.of_card:
+                return Words(Mark.BUILD, ("Unusable card", *where))
             target: Line = (" for ", Code(failure.target)) if failure.target else ()
             return Words(Mark.BUILD, ("Does not compile", *target, *where))
         case Fault.OUTPUT:

@@ -113,6 +113,8 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             )
             return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
         case BlockCode.DOES_NOT_COMPILE:
+            if gpu.failure is not None and gpu.failure.of_card:
+                return (NOW, " mend the card there; ", Code("kernelgate cards"), " names all that it lacks.")
             shown = gpu.failure is not None and (gpu.failure.log or gpu.failure.target)
             return UNBLOCK[first.code] if shown else (NOW, " ", Code("kernelgate build"), SHOWS_THE_ERROR)
         case BlockCode.CONTRADICTED_CLAIM:

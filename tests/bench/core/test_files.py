@@ -125,3 +125,12 @@ def test_what_is_added_is_all_there_or_nothing(tmp_path: Path) -> None:
 
 def refuse(_: bytes) -> None:
     raise RecordError
+
+
+def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
+    """As of a .gitignore that gets a line more."""
+    path = tmp_path / "file"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o750)
+    files.write(path, "new")
+    assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o777) == ("new", 0o750)

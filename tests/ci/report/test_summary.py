@@ -38,8 +38,8 @@ def comment(name: str, blockers: tuple[Any, ...] = (), claims: tuple[str, ...] =
     return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
 
 
-def of_failure(fault: Fault) -> str:
-    failure = Failure(fault, "it broke", target="sm_89", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
+def of_failure(fault: Fault, message: str = "it broke") -> str:
+    failure = Failure(fault, message, target="sm_89", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
     part = GpuReport("l4", failure=failure)
     return render.comment(build([part], decide([GpuEvidence("l4", fault=fault)]), Policy(), places=ON_GITHUB))
 
@@ -64,6 +64,14 @@ def step(text: str) -> str:
 )  # fmt: skip
 def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
     assert step(comment(name, **facts)) == said
+
+
+def test_an_unfinished_card_is_to_be_finished_and_is_no_error_of_the_compiler() -> None:
+    said = of_failure(Fault.BUILD, ".ci/kernels/scale.py:8: unfinished: which shapes are timed")
+    assert said.startswith("### 🔧 Blocks: unusable card\n")
+    assert "`.ci/kernels/scale.py:8: unfinished: which shapes are timed`" in said
+    assert step(said) == "**Now:** mend the card there; `kernelgate cards` names all that it lacks."
+    assert of_failure(Fault.BUILD).startswith("### 🔧 Blocks: does not compile")
 
 
 # ---- links and what they promise -------------------------------------------------------------------------------------
