@@ -206,7 +206,8 @@ def check(cheat: Cheat, judged: Judgement, share: float) -> None:
     if expected is Ending.WRONG_OUTPUT:
         assert outcome in ("wrong output", "refused"), judged
     if expected is Ending.CONTRADICTED:
-        assert outcome in ("contradicted", "wrong output", "refused") or judged.shows_nothing, judged
+        seen = outcome in ("contradicted", "wrong output", "refused") or "carry_over" in judged.codes
+        assert seen or judged.shows_nothing, judged
     if expected is Ending.NOTHING_TO_GAIN and share > 0.02:
         assert outcome != "same", judged
 
