@@ -13,7 +13,7 @@ CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz mutants lint types format docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu engine fuzz mutants lint types format docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -62,6 +62,9 @@ test-nightly: env $(PARSER) $(CHARTS) ## run those too that take minutes each, a
 
 test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu
+
+engine: env $(PARSER) $(CHARTS) ## run the workflows whole in act, against a GitHub of the tests [SCENE=slower]
+	$(VENV)/bin/pytest -n 2 tests/engine $(if $(SCENE),-k "$(SCENE)")
 
 fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]
 	$(VENV)/bin/python -c 'import atheris' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt atheris

@@ -103,13 +103,13 @@ class Project:
 
 
 @contextmanager
-def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
+def hosted(name: str, folder: Path, language: Language, platform: type[Platform] = Platform) -> Iterator[Project]:
     """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one."""
     repository = Repository(folder / "own")
     home = repository if name == HOME_REPOSITORY else Repository(folder / "home")
     with FakeGitHub(name) as server:
         server.refs["heads/main"] = repository.main
         origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
-        platform = Platform(origins, server, language, folder)
-        platform.gpu_verbs = Path(__file__).with_name("gpu.py")
-        yield Project(repository, server, platform)
+        running = platform(origins, server, language, folder)
+        running.gpu_verbs = Path(__file__).with_name("gpu.py")
+        yield Project(repository, server, running)

@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -24,7 +23,19 @@ from typing import Any
 import yaml
 
 from tests.fakes.github_server import FakeGitHub, Json
-from tests.workflows.documents import ROOT, Workflow
+from tests.workflows.actions import (
+    HOSTED_TOOLS,
+    TOOLS,
+    Done,
+    Machine,
+    Place,
+    checkout,
+    collected,
+    downloaded,
+    uploaded,
+    wanted,
+)
+from tests.workflows.documents import Workflow
 from tests.workflows.language import Language
 
 HOME_REPOSITORY = "kernelgate/kernelgate"
@@ -53,15 +64,6 @@ class JobResult:
     outputs: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, str] = field(default_factory=dict)
     environment: str | None = None
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a step ended, before `continue-on-error`."""
-
-    passed: bool
-    log: str
-    outputs: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -162,7 +164,7 @@ class Platform:
             }
         ceiling = READ_ALL if fork else dict.fromkeys(READ_ALL, "write")
         call = Call(workflow, self.server.repository, sha, ref, inputs, ceiling, only=only)
-        self._call(run, call, self._github_context(run, event, payload, sha, ref))
+        self.run_jobs(run, call, self._github_context(run, event, payload, sha, ref))
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
 
@@ -203,7 +205,7 @@ class Platform:
 
     # Jobs ---------------------------------------------------------------------------------------
 
-    def _call(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
+    def run_jobs(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
         """Runs a workflow's jobs in the order of their needs; returns them by id."""
         results: dict[str, JobResult] = {}
         jobs = dict(call.workflow.jobs)
@@ -249,7 +251,7 @@ class Platform:
 
     def _one_job(self, run: WorkflowRun, call: Call, contexts: Contexts, name: str, job: dict[str, Any]) -> JobResult:
         shown = call.prefix + str(self.language.expanded(job.get("name", name), contexts))
-        permissions = _least(job.get("permissions", call.workflow.content.get("permissions", {})), call.ceiling)
+        permissions = least(job.get("permissions", call.workflow.content.get("permissions", {})), call.ceiling)
         if "uses" in job:
             return self._called_job(run, contexts, shown, job, permissions)
         environment = job.get("environment", {})
@@ -286,7 +288,7 @@ class Platform:
         assert set(given) <= set(declared), f"{path} has no input {set(given) - set(declared)}"
         inputs = {key: given.get(key, each.get("default", "")) for key, each in declared.items()}
         inner = Call(workflow, repository, sha, f"refs/heads/{ref}", inputs, permissions, f"{shown} / ", job["uses"])
-        jobs = self._call(run, inner, contexts["github"])
+        jobs = self.run_jobs(run, inner, contexts["github"])
         known = {"jobs": {name: {"outputs": each.outputs, "result": each.conclusion} for name, each in jobs.items()}}
         promised = interface.get("outputs", {})
         outputs = {name: _text(self.language.expanded(each["value"], known)) for name, each in promised.items()}
@@ -473,132 +475,35 @@ class WorkflowJob:
             **self.platform.machine,
         }
 
-    def plant_environment(self, checkout: Path) -> None:
-        """What make and npm would install: the tests' own tools, which find this checkout's code."""
-        folder = checkout / ".venv/bin"
-        folder.mkdir(parents=True)
-        found = [f"export PYTHONPATH={checkout}"]
-        for tool in ("clang-format", "mypy", "pytest", "ruff"):
-            _script(folder / tool, [*found, f'exec {INSTALLED / tool} "$@"'])
-        stand_in = []
-        if not self.hosted and self.platform.gpu_verbs:
-            verbs = "|".join(sorted(self.platform.stood_in))
-            stand_in.append(f'case "$1" in {verbs}) exec {sys.executable} -P {self.platform.gpu_verbs} "$@";; esac')
-        _script(
-            folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.commands.cli "$@"']
-        )
-        for at in ("tests/workflows/node_modules", "ci/report/node_modules"):
-            (checkout / at).mkdir()
-            for package in (ROOT / at).glob("[!.]*"):
-                (checkout / at / package.name).symlink_to(package)
-            (checkout / at / ".ready").write_text("", "utf-8")
-        for marker in (".venv/.ready", ".venv/.judging"):
-            (checkout / marker).write_text("", "utf-8")
+    def check_out(self, given: dict[str, Any]) -> Done:
+        standing_in = sorted(self.platform.stood_in) if self.platform.gpu_verbs and not self.hosted else []
+        place = Place(self.platform.server.repository, self.contexts["github"]["sha"], self.workspace)
+        machine = Machine(self.platform.origins, self.platform.gpu_verbs, tuple(standing_in))
+        return checkout(place, machine, given)
 
+    def upload(self, given: dict[str, Any]) -> Done:
+        found = collected(self.workspace, given)
+        if isinstance(found, Done):
+            return found
+        kept = self.platform.keep(self.run, found.name, found.files, found.archive)
+        return uploaded(self.platform.server.repository, self.run.id, found, kept["id"] if kept else None)
 
-def _script(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", "utf-8")
-    path.chmod(0o755)
-
-
-# GitHub's own actions -------------------------------------------------------------------------------------------------
-
-INSTALLED = Path(sys.executable).parent
-TOOLS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
-"""PATH of a runner: none of kernelgate's tools, until a step puts them there."""
-HOSTED_TOOLS = Path(__file__).parent / "hosted"
-"""What GitHub's own image has besides."""
-
-
-SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
-"""How GitHub starts a `run`, by its `shell`."""
-
-
-def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
-    """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top.
-
-    As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests. A
-    folder that has a checkout already keeps the commits of that one.
-    """
-    known = {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"}
-    assert set(given) <= known, f"the executor does not know these inputs of checkout: {set(given) - known}"
-    assert given["persist-credentials"] is False
-    depth = str(given.get("fetch-depth", 1))
-    assert depth in ("0", "1"), depth
-    own = job.platform.server.repository
-    repository = given.get("repository") or own
-    ref = given.get("ref") or (job.contexts["github"]["sha"] if repository == own else "HEAD")
-    origin, folder = str(job.platform.origins[repository]), job.workspace / given.get("path", "")
-    found = _git("-C", origin, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
-    if found.returncode:
-        return Done(False, found.stderr)
-    sha = found.stdout.strip()
-    here, sparse = ("-C", str(folder)), given.get("sparse-checkout", "").split()
-    fetched = {"0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"), "1": ("--depth=1", "origin", sha)}
-    begun = (("init", "--quiet", str(folder)), (*here, "remote", "add", "origin", f"file://{origin}"))
-    for words in (
-        *(() if (folder / ".git").exists() else begun),
-        (*here, "fetch", "--quiet", *fetched[depth]),
-        *([(*here, "sparse-checkout", "set", "--cone", *sparse)] if sparse else []),
-        (*here, "checkout", "--quiet", "--detach", sha),
-    ):
-        done = _git(*words)
-        if done.returncode:
-            return Done(False, done.stderr)
-    if (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():
-        job.plant_environment(folder)
-    return Done(True, f"{repository} at {sha}", {"ref": ref, "commit": sha})
-
-
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", *words], capture_output=True, text=True)
-
-
-def _upload(job: WorkflowJob, given: dict[str, Any]) -> Done:
-    """Files and folders, below their least common ancestor, as upload-artifact lays them out."""
-    asked = [job.workspace / line.strip() for line in given["path"].splitlines() if line.strip()]
-    roots = [path for path in asked if path.exists()]
-    found = [
-        file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*"))) if file.is_file()
-    ]
-    if not found:
-        return Done(given["if-no-files-found"] != "error", "no files were found")
-    archive = given.get("archive", True) is not False
-    if not archive and len(found) > 1:
-        return Done(False, f"archive: false takes one file, not {len(found)}")
-    top = Path(os.path.commonpath([root.parent if root.is_file() else root for root in roots]))
-    name = given["name"] if archive else found[0].name
-    files = {str(file.relative_to(top if archive else file.parent)): file.read_bytes() for file in found}
-    kept = job.platform.keep(job.run, name, files, archive)
-    if kept is None:
-        return Done(False, f"this run has an artifact {name} already")
-    page = f"https://github.com/{job.platform.server.repository}/actions/runs/{job.run.id}/artifacts/{kept['id']}"
-    outputs = {"artifact-id": str(kept["id"]), "artifact-url": page}
-    return Done(True, f"{name}: {len(found)} files", outputs)
-
-
-def _download(job: WorkflowJob, given: dict[str, Any]) -> Done:
-    """One artifact into `path`, or those that match `pattern` each into a folder of its name."""
-    kept = job.platform.artifacts(job.run.id)
-    folder = job.workspace / given["path"]
-    if "name" in given:
-        if given["name"] not in kept:
-            return Done(False, f"there is no artifact {given['name']}")
-        shutil.copytree(kept[given["name"]], folder, dirs_exist_ok=True)
-        return Done(True, given["name"])
-    pattern = re.compile(given["pattern"].replace("*", ".*"))
-    chosen = [name for name in kept if pattern.fullmatch(name)]
-    for name in chosen:
-        shutil.copytree(kept[name], folder / name)
-    return Done(True, ", ".join(chosen))
+    def download(self, given: dict[str, Any]) -> Done:
+        kept = self.platform.artifacts(self.run.id)
+        chosen = wanted(given, kept)
+        for name, folder in chosen.items():
+            shutil.copytree(kept[name], self.workspace / folder, dirs_exist_ok=True)
+        return downloaded(given, chosen)
 
 
 ACTIONS: dict[str, Callable[[WorkflowJob, dict[str, Any]], Done]] = {
-    "actions/checkout": _checkout,
+    "actions/checkout": WorkflowJob.check_out,
     "actions/setup-python": lambda _, given: Done(True, str(given)),
-    "actions/upload-artifact": _upload,
-    "actions/download-artifact": _download,
+    "actions/upload-artifact": WorkflowJob.upload,
+    "actions/download-artifact": WorkflowJob.download,
 }
+SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
+"""How GitHub starts a `run`, by its `shell`."""
 
 
 # Small things ---------------------------------------------------------------------------------------------------------
@@ -622,7 +527,7 @@ def _ancestors(jobs: dict[str, dict[str, Any]], name: str) -> set[str]:
     return direct.union(*(_ancestors(jobs, need) for need in direct))
 
 
-def _least(asked: dict[str, str], ceiling: dict[str, str]) -> dict[str, str]:
+def least(asked: dict[str, str], ceiling: dict[str, str]) -> dict[str, str]:
     """What a job is granted: what it asks for, as far as its caller may."""
     levels = ["read", "write"]
     return {name: min(level, ceiling[name], key=levels.index) for name, level in asked.items() if name in ceiling}

@@ -19,9 +19,9 @@ from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, FILES, named, note
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 from tests.fakes.github_server import Json
+from tests.workflows.actions import HOSTED_TOOLS
 from tests.workflows.documents import workflows
 from tests.workflows.language import Language
-from tests.workflows.runner import HOSTED_TOOLS
 
 POLICY = Policy()
 DOUBTFUL, JOB = "cannot_tell_throttled", "measure (l4) / measure"

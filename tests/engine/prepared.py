@@ -1,0 +1,121 @@
+"""Workflows and actions as act 0.2.89 takes them: a copy, changed by the substitutions below and by nothing else.
+
+Each substitution has its reason; a test holds the list against the files, so that none is left over and none is new.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.workflows.actions import refuse_unknown
+from tests.workflows.documents import actions, workflows
+
+Document = dict[str, Any]
+GATE = "kernelgate-engine/environment@v0"
+"""The action that stands where a job waits for its environment."""
+WAITS = "environment-of-"
+"""Begins the name of the job in which it stands."""
+
+
+@dataclass(frozen=True)
+class Substitution:
+    name: str
+    reason: str
+    change: Callable[[Document], bool]
+    """Changes a workflow or an action, and says whether there was anything to change."""
+
+
+def prepare(document: Document, repository: str, sha: str) -> Document:
+    """A copy for act of a workflow or a composite action that lies in `repository` at `sha`."""
+    prepared = copy.deepcopy(document)
+    for substitution in SUBSTITUTIONS:
+        substitution.change(prepared)
+    known = {"${{ job.workflow_repository }}": repository, "${{ job.workflow_sha }}": sha}
+    filled: Document = _replaced(prepared, lambda text: known.get(text, text))
+    for step in all_steps(filled):
+        refuse_unknown_inputs(step)
+    return filled
+
+
+def prepare_tree(tree: Path, repository: str, sha: str) -> None:
+    """Prepares the workflows and actions of a checkout, in their place."""
+    for document in [*workflows(tree).values(), *actions(tree).values()]:
+        text = yaml.safe_dump(prepare(document.content, repository, sha), sort_keys=False, width=1000)
+        (tree / document.path).write_text(text, "utf-8")
+
+
+def refuse_unknown_inputs(step: Document) -> None:
+    owner, _, name = step.get("uses", "").split("@")[0].partition("/")
+    if owner == "actions":
+        refuse_unknown(name, step.get("with", {}))
+
+
+def all_steps(document: Document) -> Iterator[Document]:
+    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
+    yield from (step for job in jobs for step in job.get("steps", ()))
+
+
+# The substitutions ----------------------------------------------------------------------------------------------------
+
+
+def _gate(document: Document) -> bool:
+    """A job of its own before each that names an environment: while that is held it fails, and the other is skipped."""
+    jobs = document.get("jobs", {})
+    gated = [name for name, job in jobs.items() if "environment" in job]
+    for name in gated:
+        job = jobs[name]
+        step = {"uses": GATE, "with": {"name": job.pop("environment")["name"]}}
+        needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+        gate = {"name": job["name"], "needs": needs, "runs-on": "ubuntu-24.04", "steps": [step]}
+        jobs[WAITS + name] = gate
+        job["needs"] = [*needs, WAITS + name]
+    return bool(gated)
+
+
+def _queue(document: Document) -> bool:
+    places = [document, *document.get("jobs", {}).values()]
+    found = [place["concurrency"].pop("queue", None) for place in places if "concurrency" in place]
+    return any(found)
+
+
+def _machine(document: Document) -> bool:
+    """Each job says in a variable which runner it has, and the context's property becomes that variable."""
+    for job in document.get("jobs", {}).values():
+        if "steps" in job:
+            hosted = "self-hosted" not in str(job["runs-on"]) or "ubuntu" in str(job["runs-on"])
+            job["env"] = {**job.get("env", {}), "RUNNER_ENVIRONMENT": "github-hosted" if hosted else "self-hosted"}
+    return _replace(document, "runner.environment", "env.RUNNER_ENVIRONMENT")
+
+
+def _replace(document: Document, old: str, new: str) -> bool:
+    before = copy.deepcopy(document)
+    document.update(_replaced(document, lambda text: text.replace(old, new)))
+    return document != before and old in str(before)
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _replaced(each, change) for key, each in value.items()}
+    return [_replaced(each, change) for each in value] if isinstance(value, list) else value
+
+
+SUBSTITUTIONS = (
+    Substitution("environment", "act holds no job for an approval: a job before it fails until it is approved", _gate),
+    Substitution("concurrency.queue", "act does not know the key; it runs one workflow at a time", _queue),
+    Substitution("runner.environment", "act's runner context lacks it", _machine),
+    Substitution(
+        "$/",
+        "act does not know it; the workspace holds the same commit's actions",
+        lambda document: _replace(document, "$/.github/", "./.github/"),
+    ),
+)
+FILLED = ("job.workflow_repository", "job.workflow_sha")
+"""Properties that act lacks, and `prepare` fills in."""

@@ -1,0 +1,130 @@
+"""Pull requests from their opening to what stands on them, in act."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workflows.project import DESCRIPTION, HEADER, Project, break_kernel, edit_docs, touch_kernel
+from tests.workflows.runner import WorkflowRun
+from tests.workflows.test_end_to_end import STRANGER, Approvals
+
+pytestmark = pytest.mark.nightly
+MEASURE = "measure (l4) / measure"
+CLAIM = "- s512_b32_h8_d64_fp16: 10% faster"
+
+
+def verdict(project: Project) -> tuple[str, str, list[str]]:
+    """The comment's first line, the check's conclusion and the labels of the one pull request."""
+    [comment] = project.server.bodies(1)
+    [check] = project.server.checks.values()
+    [pull] = project.server.pulls.values()
+    assert check["head_sha"] == pull.head_sha
+    return comment.splitlines()[0], check["conclusion"], pull.labels
+
+
+def test_slower(project: Project) -> None:
+    run = project.measure(project.pull(touch_kernel))
+    assert run.conclusion == "success", run.log
+    assert set(run.jobs) == {"plan / plan", "build / build", MEASURE}
+    assert project.server.writes() == [], "the run of a pull request wrote something"
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    headline, conclusion, labels = verdict(project)
+    assert headline.startswith("### ❌ Blocks: ")
+    assert (conclusion, labels) == ("failure", ["performance: regressed"])
+
+
+@pytest.mark.parametrize(
+    ("factor", "claim", "said", "label"),
+    [
+        ("0.7", "- s512_b32_h8_d64_fp16: 30% faster", "30.0% faster", "performance: improved"),
+        ("1.0", "None.", "no change", "performance: unchanged"),
+    ],
+    ids=["faster", "equal"],
+)
+def test_it_does_not_block(project: Project, factor: str, claim: str, said: str, label: str) -> None:
+    project.platform.machine["GPU_SLOWER"] = factor
+    run = project.measure(project.pull(touch_kernel, body=DESCRIPTION.replace(CLAIM, claim)))
+    assert run.conclusion == "success", run.log
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    headline, conclusion, labels = verdict(project)
+    assert said in headline, project.server.bodies(1)
+    assert (conclusion, labels) == ("success", [label])
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fails", "said", "conclusion"),
+    [("wrong", "fuzz", "wrong result", "failure"), ("lost", "doctor", "not your fault", "action_required")],
+)
+def test_wrong_or_lost(project: Project, gpu: str, fails: str, said: str, conclusion: str) -> None:
+    project.platform.machine["GPU_IS"] = gpu
+    run = project.measure(project.pull(touch_kernel))
+    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
+    assert steps[fails] == "failure", run.log
+    assert "bench" not in steps, "after a failure"
+    assert project.report(run).conclusion == "success"
+    headline, ended, _ = verdict(project)
+    assert said in headline
+    assert ended == conclusion
+    assert project.server.reruns == ([run.id] if gpu == "lost" else []), "what the runner lost is measured again"
+
+
+def test_does_not_compile(project: Project) -> None:
+    run = project.measure(project.pull(break_kernel))
+    assert run.jobs["build / build"].conclusion == "failure"
+    assert MEASURE not in run.jobs
+    assert project.report(run).conclusion == "success"
+    headline, conclusion, _ = verdict(project)
+    assert "does not compile" in headline
+    assert conclusion == "failure"
+    assert HEADER in project.server.bodies(1)[0]
+
+
+def test_fork_waits_for_its_approval(project: Project) -> None:
+    opened = project.pull(touch_kernel, STRANGER)
+    held = project.measure(opened)
+    assert (held.jobs[MEASURE].conclusion, held.jobs[MEASURE].steps) == ("waiting", ())
+    assert project.server.writes() == []
+    project.platform.approved.add("kernelgate-forks")
+    project.server.approvals = Approvals("maintainer")
+    run = project.measure(opened)
+    assert run.conclusion == "success", run.log
+    assert project.report(run).conclusion == "success"
+    assert verdict(project)[1:] == ("failure", ["performance: regressed"])
+
+
+def test_fork_that_nobody_approved_is_not_admitted(project: Project) -> None:
+    """GitHub makes a missing environment on first use, without reviewers: its jobs start at once."""
+    project.platform.protected.clear()
+    run = project.measure(project.pull(touch_kernel, STRANGER))
+    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
+    assert steps["admit"] == "failure", run.log
+    assert not {"fetch the libraries", "doctor", "fuzz", "bench"} & set(steps)
+
+
+def test_documentation_is_not_measured_while_github_has_a_bad_day(project: Project) -> None:
+    run = project.measure(project.pull(edit_docs))
+    assert set(run.jobs) == {"plan / plan"}, run.log
+    assert run.summary
+    broken = project.server.fault("POST", "/check-runs", status=500, times=2)
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    assert broken.times == 0, "it was asked until it answered"
+    assert project.server.bodies(1) == []
+    [check] = project.server.checks.values()
+    assert check["conclusion"] in ("neutral", "skipped", "success")
+
+
+def test_artifact_is_missing(project: Project) -> None:
+    """The measurement says that it succeeded, and has left nothing."""
+    pull, _, _ = project.pull(touch_kernel)
+    shown = project.server.add_run(pull)
+    project.server.add_job(shown, MEASURE, "success", ("bench", "success"))
+    report = project.report(WorkflowRun(shown["id"], shown["path"], "pull_request", pull.head_sha))
+    assert set(report.jobs) == {"report", "again"}, report.log
+    headline, conclusion, labels = verdict(project)
+    assert "not your fault" in headline
+    assert "left no record" in project.server.bodies(1)[0]
+    assert (conclusion, labels) == ("action_required", [])
+    assert project.server.reruns == [shown["id"]]
