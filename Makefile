@@ -63,7 +63,7 @@ test-nightly: env $(PARSER) $(CHARTS) ## run those too that take minutes each, a
 test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu
 
-engine: env $(PARSER) $(CHARTS) ## run the workflows whole in act, against a GitHub of the tests [SCENE=slower]
+engine: env $(PARSER) $(CHARTS) ## run the workflows whole in act, against a GitHub of the tests [SCENE=test_slower]
 	$(VENV)/bin/pytest -n 2 tests/engine $(if $(SCENE),-k "$(SCENE)")
 
 fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]

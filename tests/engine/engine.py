@@ -1,9 +1,9 @@
 """The project's workflows in a real engine: nektos/act, on this host, against the GitHub of the tests.
 
 act parses the files, orders the jobs, evaluates expressions and matrices, calls reusable workflows and composite
-actions, and runs each step. What stands in: GitHub's own actions (stand_in.py), the API (tests/fakes) and, unless a
-scene measures for real, the GPU (tests/workflows/gpu.py). act enforces no permissions: the server does, with those that
-the files give the jobs which run at the time.
+actions, and runs each step. What stands in: GitHub's own actions (stand_in.py), the API (tests/fakes) and the GPU
+(tests/workflows/gpu.py). act enforces no permissions: the server does, with those that the files give the jobs that
+run at the time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import yaml
 
 from tests.engine.log import Log
 from tests.engine.prepared import GATE, prepare_tree
+from tests.engine.stand_in import asked
 from tests.miniature import git
 from tests.workflows.actions import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS
 from tests.workflows.documents import ROOT, actions, steps, workflows
@@ -128,18 +129,21 @@ class Engine(Platform):
         """Answers the stand-ins of upload and download while a run goes on: (how they reach it)."""
         key = secrets.token_hex(8)
         with Listener(authkey=key.encode()) as listener:
+            known = {"desk": str(listener.address), "key": key}
             thread = threading.Thread(target=self._answer, args=(listener, run), daemon=True)
             thread.start()
-            yield {"desk": str(listener.address), "key": key}
+            try:
+                yield known
+            finally:  # a thread that still waited here would answer for the next run's listener
+                asked(known, "end")
+                thread.join()
 
     def _answer(self, listener: Listener, run: WorkflowRun) -> None:
-        while True:
-            try:
-                connection = listener.accept()
-            except OSError:  # the run has ended
-                return
-            with connection:
-                match connection.recv():
+        question: tuple[Any, ...] = ()
+        while question != ("end",):
+            with listener.accept() as connection:
+                question = connection.recv()
+                match question:
                     case ("keep", name, files, archive):
                         kept = self.keep(run, name, files, archive)
                         connection.send(kept["id"] if kept else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.workflows.project import DESCRIPTION, HEADER, Project, break_kernel, edit_docs, touch_kernel
@@ -37,7 +39,7 @@ def test_slower(project: Project) -> None:
 @pytest.mark.parametrize(
     ("factor", "claim", "said", "label"),
     [
-        ("0.7", "- s512_b32_h8_d64_fp16: 30% faster", "30.0% faster", "performance: improved"),
+        ("0.7", "- s512_b32_h8_d64_fp16: 30% faster", "% faster on the L4", "performance: improved"),
         ("1.0", "None.", "no change", "performance: unchanged"),
     ],
     ids=["faster", "equal"],
@@ -116,15 +118,36 @@ def test_documentation_is_not_measured_while_github_has_a_bad_day(project: Proje
     assert check["conclusion"] in ("neutral", "skipped", "success")
 
 
-def test_artifact_is_missing(project: Project) -> None:
-    """The measurement says that it succeeded, and has left nothing."""
+def measured_without_artifacts(project: Project) -> WorkflowRun:
     pull, _, _ = project.pull(touch_kernel)
     shown = project.server.add_run(pull)
     project.server.add_job(shown, MEASURE, "success", ("bench", "success"))
-    report = project.report(WorkflowRun(shown["id"], shown["path"], "pull_request", pull.head_sha))
+    return WorkflowRun(shown["id"], shown["path"], "pull_request", pull.head_sha)
+
+
+def test_artifact_is_missing(project: Project) -> None:
+    """The measurement says that it succeeded, and has left nothing."""
+    run = measured_without_artifacts(project)
+    report = project.report(run)
     assert set(report.jobs) == {"report", "again"}, report.log
     headline, conclusion, labels = verdict(project)
     assert "not your fault" in headline
     assert "left no record" in project.server.bodies(1)[0]
     assert (conclusion, labels) == ("action_required", [])
-    assert project.server.reruns == [shown["id"]]
+    assert project.server.reruns == [run.id]
+
+
+def test_a_job_may_not_do_what_its_file_does_not_ask_for(project: Project) -> None:
+    """As the scene above, from a report.yml that asks to read checks alone."""
+
+    def only_read(tree: Path) -> None:
+        file = tree / ".github/workflows/report.yml"
+        text = file.read_text("utf-8")
+        assert "checks: write" in text
+        file.write_text(text.replace("checks: write", "checks: read"), "utf-8")
+
+    project.repository.change_main(only_read)
+    report = project.report(measured_without_artifacts(project))
+    assert "the check run is missing" in report.log
+    assert "a token needs checks: write for it" in report.log
+    assert project.server.checks == {}
