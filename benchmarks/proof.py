@@ -41,7 +41,6 @@ PAIRS = (
     Pair("swiglu", "11702da9, SwiGLU", "no change"),
     Pair("add_rms_norm_backward", "b7025a70, RMSNorm backward", "up to 70% faster"),
     Pair("cross_entropy", "e44a5fe8, cross entropy", "faster, without a figure"),
-    Pair("cross_entropy_log2e", "043d037c, cross entropy", "for another compiler"),
 )
 
 
