@@ -57,7 +57,6 @@ class Options:
     capability: Capability
     """Of the GPU: counters have other names on others."""
     set: Literal["quick", "full"] = "quick"
-    clock_control: Literal["none", "base"] = "none"
     timeout_s: float = TIMEOUT_S
     kernel: str | None = None
     """Profile the kernels whose name matches this regular expression; None leaves that to the card, else all are."""
@@ -233,7 +232,7 @@ def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> t
         "--export",
         str(report.resolve()),
         "--clock-control",
-        options.clock_control,
+        "none",  # as while the kernels are timed; locking needs privileges that many machines do not grant
         "--profile-from-start",
         "off",  # watched_call.py says which call
         "--launch-count",
@@ -352,12 +351,11 @@ def profiling(
     libraries: Mapping[str, Sides],
     cases: Sequence[ChosenCase],
     out: Path,
-    clock_control: Literal["none", "base"],
     counters: Literal["quick", "full"] = "quick",
 ) -> Iterator[Profiler | None]:
     """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
     try:
-        options = Options(out, only_gpu(), counters, clock_control)
+        options = Options(out, only_gpu(), counters)
     except NoDeviceError:
         yield None
         return

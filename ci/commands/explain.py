@@ -49,8 +49,7 @@ def decide(
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
     """
-    bands = next_step.Bands(rules.gates.reference_min, rules.guidance.target)
-    step = next_step.decide(speedup, milliseconds, bands, kernel_ms)
+    step = next_step.decide(speedup, milliseconds, rules.gates.reference_min, kernel_ms)
     keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds)
     told = DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)
     lines = [*([keep] if keep is not None else []), step.sentence, f"Next: {step.command}"]

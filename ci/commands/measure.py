@@ -210,7 +210,6 @@ class ProfileAnswer(nsight.ProfilingResult):
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
 @click.option("--out", type=OUTPUT_FOLDER, default=Path("out/profile"), show_default=True, help="For the reports.")
 @click.option("--record", "run", type=OUTPUT, help="Put the metrics into this run record.")
-@options.with_rules()
 @answers(ProfileAnswer, "Print one JSON object: `profiles`, `analyses` with each bottleneck, and `failures`.")
 def profile(
     sides: AskedSides,
@@ -219,14 +218,13 @@ def profile(
     kernel: str | None,
     out: Path,
     run: Path | None,
-    rules: Policy,
 ) -> Answered:
     """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
     measuring.check_record(run)
-    options = nsight.Options(out, only_gpu(), which, rules.profiling.clock_control, kernel=kernel)
+    options = nsight.Options(out, only_gpu(), which, kernel=kernel)
     compiled = sides.built()
     about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]

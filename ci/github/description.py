@@ -41,7 +41,7 @@ class Part(Enum):
 
     @property
     def key(self) -> str:
-        """Of the policy's [template]."""
+        """As what a measurement supplies is called."""
         return self.name.lower()
 
 
@@ -102,9 +102,10 @@ def describe(
         return Description((), claims, (), "a bot opened it")
     if changed is not None and not any(path.startswith(policy.kernel_paths) for path in changed):
         return Description((), claims, (), "it touches no kernel")
-    rules = {part: getattr(policy, part.key) for part in ASKED}
-    empty = [part for part in ASKED if rules[part] != "ignore" and _is_empty(part, sections.get(part, ""))]
-    missing = (Missing(one, f"is {'empty' if one in sections else 'missing'}", rules[one] == "block") for one in empty)
+    asked = ASKED if policy.sections != "ignore" else ()
+    empty = [part for part in asked if _is_empty(part, sections.get(part, ""))]
+    blocks = policy.sections == "block"
+    missing = (Missing(one, f"is {'empty' if one in sections else 'missing'}", blocks) for one in empty)
     return Description(tuple(missing), claims, unread)
 
 

@@ -184,8 +184,7 @@ def _performance(gate: TriedGate) -> dict[str, object]:
     figures = beside_reference(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
     times = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
-    bands = next_step.Bands(gate.policy.gates.reference_min, gate.policy.guidance.target)
-    step = next_step.decide(figures["speedup"], ours_ms, bands)  # as `kernelgate decide`
+    step = next_step.decide(figures["speedup"], ours_ms, gate.policy.gates.reference_min)  # as `kernelgate decide`
     to_do = step.advice.partition(";")[0].rstrip(".")
     return {"said": f"{times}; {step.priority}: {to_do[0].lower()}{to_do[1:]}", "figures": figures}
 

@@ -262,7 +262,7 @@ def measured(
         return begun
     chosen = [one for one in every if one not in same.left_out]
     profiled = list({one.card.name: _profiled(one, rules, same.left_out) for one in reversed(chosen)}.values())
-    how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
+    sides = {one.card.name: one.sides for one in touched}
     ahead = imports(touched[0].sides.named)
     workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
@@ -271,7 +271,7 @@ def measured(
         if environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
             workers.prepare({reach.WORKER: 1}, imports({"head": sides[chosen[0].card.name].head}))
     out, counters = path.parent / "profile", rules.counters
-    with nsight.profiling(sides, profiled, out, how.clock_control, counters) as profiler:
+    with nsight.profiling(sides, profiled, out, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 

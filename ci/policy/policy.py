@@ -111,12 +111,6 @@ class Static(PolicySection):
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
 
 
-class Guidance(PolicySection):
-    """What a speed-up is worth."""
-
-    target: Annotated[float, between(1.0, 1e6)] = 1.2
-
-
 class SanitizerRules(PolicySection):
     """What compute-sanitizer looks for in a pull request, and for how long."""
 
@@ -131,12 +125,6 @@ class AccuracyRules(PolicySection):
     """When the head is less accurate than the base, though both are within the tolerance."""
 
     action: Literal["fail", "warn"] = "warn"
-
-
-class Profiling(PolicySection):
-    """How `kernelgate profile` measures."""
-
-    clock_control: Literal["none", "base"] = "none"
 
 
 class ChangeRules(PolicySection):
@@ -159,11 +147,7 @@ class Template(PolicySection):
     """What a pull request's description must hold, and how its claims are held against the measurement."""
 
     kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
-    hypothesis: TemplateRule = "block"
-    evidence: TemplateRule = "block"
-    correctness: TemplateRule = "block"
-    benchmark: TemplateRule = "block"
-    testing: TemplateRule = "block"
+    sections: TemplateRule = "block"
     claims: TemplateRule = "block"
 
 
@@ -222,10 +206,8 @@ class Policy(PolicySection):
     timing: TimingRules = TimingRules()
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
-    guidance: Guidance = Guidance()
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
-    profiling: Profiling = Profiling()
     changes: ChangeRules = ChangeRules()
     agents: AgentRules = AgentRules()
     template: Template = Template()
@@ -338,7 +320,11 @@ def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
 
 
 _RENAMED = {
-    "template.block_empty_hypothesis": 'template.hypothesis = "block", "warn" or "ignore"',
+    **dict.fromkeys(
+        (f"template.{one}" for one in ("hypothesis", "evidence", "correctness", "benchmark", "testing")),
+        'template.sections = "block", "warn" or "ignore", for all of them',
+    ),
+    "template.block_empty_hypothesis": 'template.sections = "block", "warn" or "ignore"',
     "template.block_contradicted_claim": 'template.claims = "block", "warn" or "ignore"',
 }
 

@@ -31,11 +31,7 @@ TAKEN = ("csrc/attention", ".ci/kernels")
 """Without what needs a CUDA compiler."""
 POLICY = """\
 [template]
-hypothesis = "ignore"
-evidence = "ignore"
-correctness = "ignore"
-benchmark = "ignore"
-testing = "ignore"
+sections = "ignore"
 [processes]
 limit = 6
 """

@@ -186,7 +186,7 @@ def test_what_is_pushed_calls_the_fork_and_the_bot_takes_the_first_pull_request(
     changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()
     assert [file.split("/")[0] for file in changed] == ["csrc"]
     rules = policy.load(done.tree / ".ci/kernelgate.toml").template
-    assert (rules.testing == "warn") == (done.repository == OWN)
+    assert (rules.sections == "warn") == (done.repository == OWN)
     said = description.describe(pull["body"], rules, changed)
     assert said.excused is None
     assert not said.filled_by(completeness.SUPPLIES).blocking

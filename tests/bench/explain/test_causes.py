@@ -29,7 +29,7 @@ def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.M
         raise NoDeviceError("none")
 
     monkeypatch.setattr(nsight, "only_gpu", no_gpu)
-    with nsight.profiling(KNOWN, [CASE], tmp_path, "none", 10.0) as profiler:
+    with nsight.profiling(KNOWN, [CASE], tmp_path) as profiler:
         assert profiler is None
         assert nsight.with_profiles(RECORD, KNOWN, profiler) == RECORD
 

@@ -477,8 +477,7 @@ LACKING: dict[str, tuple[dict[str, dict[str, bytes]], str, list[str], str]] = {
 
 @pytest.mark.parametrize("rule", ["warn", "ignore"])
 def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule: str) -> None:
-    rules = dict.fromkeys(("hypothesis", "testing", *SUPPLIED), rule)
-    policy = Policy.model_validate({"template": rules})
+    policy = Policy.model_validate({"template": {"sections": rule}})
     post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks"), policy)
     assert the_check(desk)["conclusion"] == "success"
     asked = "❔ the description lacks: Intent and hypothesis, Testing done" in the_comment(desk)
