@@ -93,13 +93,14 @@ def named(text: str) -> tuple[set[str], set[str]]:
 
 def test_every_device_and_figure_is_of_a_kept_record() -> None:
     kept = [json.loads(path.read_text("utf-8")) for path in (ROOT / "benchmarks/results").glob("*_h200.json")]
-    measured = " ".join(str(one["machine"]) for one in kept)
+    pairs = [record.read(path) for path in (ROOT / "tests/data/pairs").glob("*.json")]
+    measured = " ".join([*(str(one["machine"]) for one in kept), *(one.environment.device.name for one in pairs)])
     devices, figures = named(README)
     assert devices
     assert [one for one in devices if not re.search(rf"\b{one}\b", measured)] == []
     assert len(figures) == 1, "that of test_its_figure_is_that_of_the_kept_record"
-    assert named("measured on an H200 and an H100, not yet on an L4. 2.5 times")[0] == {"H200", "H100"}, "a plant"
-    assert not re.search(r"\bH100\b", measured)
+    assert named("measured on an H200 and an A100, not yet on an L4. 2.5 times")[0] == {"H200", "A100"}, "a plant"
+    assert not re.search(r"\bA100\b", measured)
 
 
 def test_it_is_short() -> None:
