@@ -13,7 +13,7 @@ CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu engine fuzz mutants lint types format docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu engine fuzz mutants lint types format dist docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -87,6 +87,13 @@ format: env ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format -i
 
+dist: env-judge ## write the wheel and the source distribution into dist [TAG=v0.1.0, which must be the version's]
+	@version=v$$($(VENV)/bin/python -c 'from importlib.metadata import version; print(version("kernelgate"))'); \
+		test "$(or $(TAG),$$version)" = "$$version" || { echo "the tag is $(TAG), the version in pyproject.toml $$version"; exit 1; }
+	rm -rf dist
+	mkdir dist
+	$(VENV)/bin/python -c 'from setuptools import build_meta as b; b.build_wheel("dist"); b.build_sdist("dist")'
+
 docs: env ## build the documentation's site in build/site, without network; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
@@ -117,4 +124,4 @@ benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the 
 	$(VENV)/bin/python -m benchmarks.fuzzing table out/fuzzing-*.json
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build tests/workflows/node_modules ci/report/node_modules
+	rm -rf $(VENV) out build dist tests/workflows/node_modules ci/report/node_modules

@@ -1,7 +1,7 @@
 """Scaled-dot-product attention, forward, for head dimension 64, on CUDA and on the CPU.
 
-Importing loads the compiled library that `pip install .`, or `python setup.py build_ext --inplace`, puts beside this
-file, and registers its operators as `torch.ops.fa_s512.forward` and `torch.ops.fa_s512.forward_out`.
+Importing loads the compiled library that `python setup.py build_ext --inplace` puts beside this file, and registers its
+operators as `torch.ops.fa_s512.forward` and `torch.ops.fa_s512.forward_out`.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def fa_s512(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 if not _LIBRARY.exists():
     raise ImportError(
-        f"fa_s512 is not compiled: {_LIBRARY} is missing; run `pip install .` in the checkout, or, where that is "
-        "installed editable, `python setup.py build_ext --inplace`"
+        f"fa_s512 is not compiled: {_LIBRARY} is missing; run `python setup.py build_ext --inplace` in the checkout"
     )
 torch.ops.load_library(str(_LIBRARY))  # type: ignore[no-untyped-call]
 register_fake(_NAMESPACE)
