@@ -57,7 +57,8 @@ HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
 MEASURES = {
     *("ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure", "ci.commands.pair"),
-    *("ci.commands.session", "ci.lab.trying", "ci.pipeline.local", "ci.pipeline.paired"),
+    *("ci.commands.scan", "ci.commands.session"),
+    *("ci.lab.trying", "ci.pipeline.local", "ci.pipeline.paired", "ci.pipeline.scan"),
 }
 """What measures on this machine, beside judging."""
 USES_GITHUB = {"ci.commands", "ci.github", "ci.lab"}

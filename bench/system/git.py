@@ -138,6 +138,11 @@ def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> 
     return _first_parents(repo, f"{old}..{new}", *(["--", *patterns] if patterns else []))
 
 
+def since(repo: Path, date: str, head: str) -> tuple[str, ...]:
+    """The commits of the line of `head` that are not older than `date`, oldest first, in words that git reads."""
+    return _first_parents(repo, f"--since={date}", head)
+
+
 def _first_parents(repo: Path, *words: str) -> tuple[str, ...]:
     return tuple(checked(repo, "rev-list", "--first-parent", "--reverse", *words).split())
 

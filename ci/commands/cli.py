@@ -46,6 +46,7 @@ SECTIONS = {
     "Over time": {
         "history": ("history", "Keep every measurement, and show how speed has changed."),
         "bisect": ("bisect", "Find the commit that made a case slower or wrong."),
+        "scan": ("scan", "Find the past commits that made a kernel slower or faster."),
     },
     "Optimise": {
         "session": ("session", "Optimise a kernel: gates in order, one change a try."),

@@ -76,6 +76,8 @@ class Compare:
     """A folder of cards that stand in place of both commits' own, and judge."""
     head_python: Path | None = None
     """Which Python the head is built for and runs in, where it is another than the base's."""
+    cases: tuple[str, ...] = ()
+    """To time, written as `kernelgate cards` lists them; none: as the device has it."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     if asked == Compare(asked.repo) and (past := last_change(repo, sha)):
         asked, sha = past, past.base or sha
     head = asked.head and git.resolve(repo, asked.head)
-    rules = MeasuringRules(policy, prior.past(say))
+    rules = MeasuringRules(policy, prior.past(say), asked.cases)
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.

@@ -1,0 +1,309 @@
+"""`kernelgate scan`: which past commits changed a kernel's time.
+
+Past commits are built and timed beside each other, several in one process, each time with the newest one. Where two
+neighbours differ by more than chance explains, they are compared as a pull request is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Final
+
+from kernelgate.bench import record
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.measure import bisect
+from kernelgate.bench.measure.bisect import DISK_FULL, Workbench
+from kernelgate.bench.record import CaseKey
+from kernelgate.bench.system import environment
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import side_by_side
+from kernelgate.ci.bisect.posterior import ProcessRead
+from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, LIBRARIES, PROCESSES, SMALLEST_PCT, TOGETHER_PCT, times
+from kernelgate.ci.document.change import percent
+from kernelgate.ci.judge.case import Direction
+from kernelgate.ci.pipeline import local
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.scan import SHORT, ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
+
+SURVEY: Final = "survey.json"
+"""The record of all commits beside each other."""
+SUSPECTED: Final = 3.0
+"""Standard errors by which neighbours differ that are compared: what is missed here is missed for good, and a needless
+comparison takes a minute."""
+BUILT_BY, TIMED_BY = 0.5, 0.7
+"""Shares of the budget after which no further commit is built, and none is timed; the rest is for comparisons."""
+CORES_A_BUILD = 4
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is scanned: the commits after the first of `ends`, up to the second."""
+
+    repo: Path
+    since: str
+    """As the user said it."""
+    ends: tuple[str, str]
+    cards: Path
+    """They stand in place of every commit's own."""
+    case: str | None
+    budget_s: float
+    rounds: int
+    seed: int | None
+
+
+@dataclass
+class Survey:
+    """Commits by their place in the range, the oldest first."""
+
+    bench: Workbench
+    touching: frozenset[int]
+    reads: list[ProcessRead] = field(default_factory=list)
+    faults: dict[int, str] = field(default_factory=dict)
+    built: set[int] = field(default_factory=set)
+
+    @property
+    def libraries(self) -> list[int]:
+        """The first commit of each run of commits that are built to one library."""
+        kept: list[int] = []
+        for place in sorted(self.built - self.faults.keys()):
+            if not kept or not self.bench.same(kept[-1], place):
+                kept.append(place)
+        return kept
+
+    def above_newest(self, place: int, newest: int) -> float | None:
+        """The log time beside the newest commit's; None where it was not timed."""
+        found = [read[place].log_time - read[newest].log_time for read in self.reads if {place, newest} <= read.keys()]
+        return sum(found) / len(found) if found else None
+
+    def difference(self, one: int, other: int) -> tuple[float, float] | None:
+        """The log change from one commit to another that lay in the same processes, and its standard error."""
+        reads = [read for read in self.reads if {one, other} <= read.keys()]
+        if not reads:
+            return None
+        spread_pct = CPU_PCT if self.bench.setup.device == "cpu" else TOGETHER_PCT if self.bench.together else APART_PCT
+        change = sum(read[other].log_time - read[one].log_time for read in reads) / len(reads)
+        variance = sum(read[one].variance + read[other].variance for read in reads) / len(reads)
+        return change, sqrt((2 * (spread_pct / 100) ** 2 + variance) / len(reads))
+
+
+def run(asked: Scan, policy: Policy, out: Path) -> ScanAnswer:
+    """Leaves in `out` a folder for each card with the survey's record, and one for each change with what a pull request
+    leaves. Raises UsageError for a case that is none."""
+    device = environment.kind(environment.describe())
+    named = (asked.case,) if asked.case else ()
+    chosen = cards.select(cards.of_checkout(asked.repo, asked.cards), device, None, named)
+    first = {one.card.name: f"{one.card.name}/{one.case.id}" for one in reversed(chosen)}
+    if not first:
+        raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
+    ends, spent, found = bisect.between(asked.repo, *asked.ends), time.monotonic(), list[ScannedCase]()
+    for at, (card, case) in enumerate(sorted(first.items())):
+        left_s = asked.budget_s - (time.monotonic() - spent)
+        one = replace(asked, case=case, budget_s=left_s / (len(first) - at))
+        try:
+            found.append(_scanned(one, policy, out / card))
+        except KernelgateError as error:
+            found.append(ScannedCase(case=case, fault=str(error)))
+    return ScanAnswer(since=asked.since, ends=(ends.shas[0], ends.shas[-1]), commits=ends.last, cases=tuple(found))
+
+
+def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
+    """Of one case. Raises KernelgateError where the newest commit cannot be measured."""
+    begun = time.monotonic()
+    files.try_file(out / SURVEY)
+    how = bisect.measuring(asked.rounds, asked.seed, pause_when_capped=True)
+
+    def left_until(share: float) -> bool:
+        return time.monotonic() - begun < share * asked.budget_s
+
+    def keep(made: record.RunRecord) -> None:
+        record.write(made, out / SURVEY)
+
+    opened = bisect.opened(asked.repo, asked.ends, asked.case, how, policy.timing.lock_clocks, keep, asked.cards)
+    with opened as bench:
+        survey = _surveyed(bench, partial(left_until, BUILT_BY), partial(left_until, TIMED_BY))
+    kept = survey.libraries
+    changes: list[tuple[Direction, ScannedChange]] = []
+    for before, after, change in _suspicions(survey):
+        change_pct = percent(change)
+        if left_until(1.0):
+            changes.append(_compared(asked, survey, (before, after), change_pct, policy, out))
+        else:
+            said = "suspected, and not compared: the budget is spent"
+            changes.append((Direction.NONE, _change(survey, before, after, change_pct, said)))
+    by = {way: tuple(one for found, one in changes if found is way) for way in Direction}
+    levels = [(place, survey.above_newest(place, kept[-1])) for place in kept if survey.reads]
+    shas = bench.shas
+    return ScannedCase(
+        case=f"{bench.card.name}/{bench.case.id}",
+        touching=len(survey.touching),
+        levels=tuple(
+            ScannedLevel(commit=shas[place], subject=bench.range.subject(place), above_newest_pct=percent(level))
+            for place, level in levels
+            if level is not None
+        ),
+        slower=by[Direction.SLOWER],
+        faster=by[Direction.FASTER],
+        unconfirmed=by[Direction.NONE],
+        not_measured={shas[place]: why for place, why in sorted(survey.faults.items())},
+        no_time=len(survey.touching - survey.built - survey.faults.keys()),
+    )
+
+
+# ---- the survey ------------------------------------------------------------------------------------------------------
+
+
+def _surveyed(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[], bool]) -> Survey:
+    last = bench.range.last
+    survey = Survey(bench, bench.range.touching(bench.paths()))
+    places = sorted({0, last} | survey.touching)
+    say(f"{len(survey.touching)} of {last} commits touch what {bench.card.name} is built from")
+    if not survey.touching:
+        return survey
+    width = max(1, (os.cpu_count() or 1) // CORES_A_BUILD)
+    order = list(halving(places))
+    for at in range(0, len(order), width):
+        some = order[at : at + width]
+        if at and not may_build():
+            break
+        side_by_side([partial(_build_ahead, bench, place) for place in some], width)
+        for place in some:
+            why = _built(bench, place)
+            if why is None:
+                survey.built.add(place)
+            elif place == last:
+                raise KernelgateError(f"{bench.shas[place][:SHORT]}, the newest commit, cannot be measured: {why}")
+            else:
+                say(f"{bench.shas[place][:SHORT]} is left out: {why}")
+                survey.faults[place] = why
+    number = 0
+    for window in windows(survey.libraries, LIBRARIES):
+        for _ in range(PROCESSES):
+            if number and not may_time():
+                return survey
+            number += 1
+            _time(survey, [place for place in window if place not in survey.faults], number)
+    return survey
+
+
+def _build_ahead(bench: Workbench, place: int) -> None:
+    """Into the cache; what is wrong is told when the library is asked for."""
+    try:
+        bench.range.build(place, HowToBuild(forgiving=True, only=(bench.card.name,)))
+    except KernelgateError:
+        return
+
+
+def _built(bench: Workbench, place: int) -> str | None:
+    """Why a commit cannot be called, else None. Raises KernelgateError where the disk is full."""
+    try:
+        return bench.build(place)
+    except KernelgateError as error:
+        if DISK_FULL in str(error):
+            raise
+        return str(error)
+
+
+def _time(survey: Survey, places: Sequence[int], number: int) -> None:
+    measured = survey.bench.measure(places, number)
+    survey.faults |= measured.faults
+    if not measured.together and survey.reads and number > 1:
+        survey.reads.clear()  # of processes of another kind
+    if measured.timing is not None and len(measured.places) > 1:
+        sides = {survey.bench.side(place): place for place in measured.places}
+        survey.reads.append(times(measured.timing, sides))
+    survey.reads[:] = [{at: one for at, one in read.items() if at not in survey.faults} for read in survey.reads]
+
+
+def halving(places: Sequence[int]) -> Iterator[int]:
+    """Both ends, the last first, then what lies in the middle of the largest gaps: wherever it stops, what was taken is
+    spread evenly."""
+    yield from dict.fromkeys((places[-1], places[0]))
+    gaps = [(0, len(places) - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        middle = (low + high) // 2
+        if low < middle < high:
+            yield places[middle]
+            gaps += [(low, middle), (middle, high)]
+
+
+def windows(places: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+    """What shares a process, at most `size` of them: the last place, and neighbours, of which one is in two windows.
+    The newest come first."""
+    if len(places) < 2:
+        return
+    *others, newest = places
+    end = len(others)
+    while end > 0:
+        start = max(0, end - size + 1)
+        yield (*others[start:end], newest)
+        end = start + 1 if start else 0
+
+
+def _suspicions(survey: Survey) -> list[tuple[int, int, float]]:
+    """Neighbours whose times differ by more than chance explains, and by how much; the largest change first."""
+    timed = [place for place in survey.libraries if any(place in read for read in survey.reads)]
+    found = []
+    for before, after in pairwise(timed):
+        if (difference := survey.difference(before, after)) is None:
+            continue
+        change, error = difference
+        if abs(change) > max(SUSPECTED * error, SMALLEST_PCT / 100):
+            found.append((before, after, change))
+    return sorted(found, key=lambda one: -abs(one[2]))
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def _compared(
+    asked: Scan, survey: Survey, pair: tuple[int, int], change_pct: float, policy: Policy, out: Path
+) -> tuple[Direction, ScannedChange]:
+    """What a pull request of the later commit against the earlier one would get, for this case alone."""
+    before, after = pair
+    bench = survey.bench
+    base, head = (bench.shas[place] for place in pair)
+    folder = out / head[:SHORT]
+    say(f"comparing {base[:SHORT]} with {head[:SHORT]}: {bench.range.subject(after)}")
+    case = CaseKey(bench.card.name, bench.case.id)
+    suspected = _change(survey, before, after, change_pct, "")
+    compare = local.Compare(asked.repo, base, head, asked.cards, cases=(f"{case.card}/{case.id}",))
+    try:
+        result = local.run(compare, folder, policy)
+    except KernelgateError as error:
+        return Direction.NONE, suspected.model_copy(update={"said": str(error)})
+    files.write_each({folder / name: text for name, text in result.files.items()})
+    verdict = result.verdict
+    judged = next((one for one in verdict.cases if one.key == case), None) if verdict else None
+    if judged is None:
+        return Direction.NONE, suspected.model_copy(
+            update={"said": verdict.reason if verdict else "it does not compile"}
+        )
+    told: dict[str, object] = {"said": judged.sentence, "folder": str(folder)}
+    if judged.change_pct is not None and judged.direction is not Direction.NONE:
+        told |= {"change_pct": judged.change_pct, "interval_pct": judged.interval_pct}
+    return judged.direction, suspected.model_copy(update=told)
+
+
+def _change(survey: Survey, before: int, after: int, change_pct: float, said: str) -> ScannedChange:
+    bench = survey.bench
+    alike = [place for place in survey.built if before < place < after and bench.same(before, place)]
+    since = max(alike, default=before)
+    return ScannedChange(
+        commit=bench.shas[after],
+        subject=bench.range.subject(after),
+        before=bench.shas[since],
+        between=tuple(bench.shas[place] for place in sorted(survey.touching) if since < place < after),
+        change_pct=change_pct,
+        said=said,
+    )

@@ -1,0 +1,214 @@
+"""What `kernelgate scan` found: the commits that changed a kernel's time, in words and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from markupsafe import Markup
+from pydantic import Field
+
+from kernelgate.bench.record import Model
+from kernelgate.ci.document import drawing, formatting, render
+from kernelgate.ci.document.drawing import WIDTH, Scale
+from kernelgate.ci.document.model import Code, Column, Line, Mark, Report, Section, Strong, Table, Verbatim
+
+SHORT = 9
+"""Digits of a commit."""
+TOP, BOTTOM, LEFT = 20.0, 160.0, 54.0
+"""Of the drawing's frame."""
+ROWS = 40
+"""Rows of a folded table."""
+
+
+class ScannedChange(Model):
+    """A change of time between a measured commit and the one measured before it; positive is slower."""
+
+    commit: str
+    subject: str
+    before: str
+    """The commit that it was compared with."""
+    between: tuple[str, ...]
+    """Commits that touch the kernel after `before`, of which each may have changed the time as well: not measured."""
+    change_pct: float
+    interval_pct: tuple[float, float] | None = None
+    """95%; None where the change was not confirmed."""
+    said: str
+    """The verdict of both commits side by side; or why there is none."""
+    folder: str = ""
+    """With the record, the comment and the page of that comparison."""
+
+
+class ScannedLevel(Model):
+    """A commit's time beside the newest one's."""
+
+    commit: str
+    subject: str
+    above_newest_pct: float
+
+
+class ScannedCase(Model):
+    case: str
+    touching: int = 0
+    """Commits that touch what its kernel is built from."""
+    levels: tuple[ScannedLevel, ...] = ()
+    """The commits that were measured, oldest first: one of each library."""
+    slower: tuple[ScannedChange, ...] = ()
+    faster: tuple[ScannedChange, ...] = ()
+    unconfirmed: tuple[ScannedChange, ...] = ()
+    not_measured: dict[str, str] = Field(default_factory=dict)
+    """Commits that do not build, crash or are wrong, and why."""
+    no_time: int = 0
+    """Commits that the budget left no time for."""
+    fault: str | None = None
+    """Why nothing could be measured."""
+
+    @property
+    def told(self) -> bool:
+        return self.fault is None and (len(self.levels) > 1 or self.touching == 0)
+
+
+class ScanAnswer(Model):
+    since: str
+    ends: tuple[str, str]
+    """The commit before the first one that is scanned, and the newest."""
+    commits: int
+    cases: tuple[ScannedCase, ...]
+
+    @property
+    def slower(self) -> tuple[ScannedChange, ...]:
+        return tuple(one for case in self.cases for one in case.slower)
+
+    @property
+    def faster(self) -> tuple[ScannedChange, ...]:
+        return tuple(one for case in self.cases for one in case.faster)
+
+    @property
+    def exit_code(self) -> int:
+        """0 no commit made a case slower, 1 one did, 3 of a case it could not be told."""
+        return 1 if self.slower else 0 if all(case.told for case in self.cases) else 3
+
+
+def report(found: ScanAnswer) -> Report:
+    return Report(
+        headline=_headline(found),
+        summary=_summary(found),
+        remarks=tuple(line for case in found.cases for line in _remarks(case)) + tuple(_to_keep(found)),
+        cases=_changes(found),
+        sections=tuple(section for case in found.cases for section in _sections(case)),
+    )
+
+
+def _headline(found: ScanAnswer) -> Line:
+    when = (
+        f"in the last {found.since}"
+        if found.since[-1:] in "dwoy" and found.since[:1].isdigit()
+        else f"since {found.since}"
+    )
+    slower, faster = (len({one.commit for one in ones}) for ones in (found.slower, found.faster))
+    if slower:
+        also = f", {faster} made one faster" if faster else ""
+        return Mark.SLOWER, f" {formatting.counted(slower, 'commit')} {when} made a kernel slower{also}"
+    if faster:
+        return Mark.FASTER, f" {formatting.counted(faster, 'commit')} {when} made a kernel faster, none slower"
+    if found.exit_code:
+        return Mark.UNKNOWN, f" Whether a commit {when} changed a kernel's time could not be told"
+    return Mark.SAME, f" No commit {when} is known to have changed a kernel's time"
+
+
+def _summary(found: ScanAnswer) -> Line:
+    old, new = (formatting.commit(end, "") for end in found.ends)
+    scanned = "; ".join(
+        f"{case.touching} touch what {case.case} is built from, {len(case.levels)} libraries were timed"
+        for case in found.cases
+    )
+    return f"Of {formatting.counted(found.commits, 'commit')} after ", old, " up to ", new, f": {scanned}."
+
+
+def _remarks(case: ScannedCase) -> Iterable[Line]:
+    if case.fault:
+        yield Code(case.case), f": {case.fault}"
+    if case.no_time:
+        left = formatting.counted(case.no_time, "commit")
+        yield Code(case.case), f": the budget left no time for {left}; give more with ", Code("--budget"), "."
+    for one in (*case.slower, *case.faster):
+        if not one.between:
+            continue
+        others = formatting.counted(len(one.between), "other commit")
+        line: Line = (Code(one.commit[:SHORT]), f" or {others} before it changed ", Code(case.case))
+        if set(one.between) <= case.not_measured.keys():
+            yield *line, ": what lies between cannot be measured."
+        else:
+            yield *line, ": ", Code(f"kernelgate bisect {one.before[:SHORT]} {one.commit[:SHORT]} --case {case.case}")
+
+
+def _to_keep(found: ScanAnswer) -> Iterable[Line]:
+    if records := [f"{one.folder}/run.json" for one in (*found.slower, *found.faster)]:
+        yield "Keep what was measured: ", Code(f"kernelgate history add {' '.join(records)}", 400)
+
+
+def _changes(found: ScanAnswer) -> Table | None:
+    marks = (Mark.SLOWER, Mark.FASTER, Mark.UNKNOWN)
+    rows = tuple(
+        _row(mark, case.case, one)
+        for case in found.cases
+        for mark, ones in zip(marks, (case.slower, case.faster, case.unconfirmed), strict=True)
+        for one in ones
+    )
+    columns = (Column("commit"), Column("change", numeric=True), Column("95%"), Column("subject"), Column("case"))
+    return Table(columns, rows) if rows else None
+
+
+def _row(mark: Mark, case: str, one: ScannedChange) -> tuple[Line, ...]:
+    change, interval = formatting.signed(one.change_pct, one.interval_pct)
+    if one.interval_pct is None:
+        change, interval = f"about {change}", f"not confirmed: {one.said}"
+    return (mark, " ", Code(one.commit[:SHORT])), (Strong(change),), (interval,), (one.subject,), (Code(case),)
+
+
+def _sections(case: ScannedCase) -> Iterable[Section]:
+    if case.levels:
+        columns = (Column("commit"), Column("time beside the newest", numeric=True), Column("subject"))
+        rows = tuple(
+            ((Code(one.commit[:SHORT]),), (formatting.percent(one.above_newest_pct, 2, sign=True),), (one.subject,))
+            for one in case.levels[-ROWS:]
+        )
+        yield Section(f"{case.case}: {len(case.levels)} measured", (Table(columns, rows),), worth=1)
+    if case.not_measured:
+        lines = tuple(f"{sha[:SHORT]}: {why}" for sha, why in case.not_measured.items())
+        yield Section(f"{case.case}: {len(lines)} not measured", (Verbatim(lines, ""),), worth=2)
+
+
+def page(found: ScanAnswer) -> str:
+    """One HTML file that needs nothing else and runs no script."""
+    templates = render.html("kernelgate.ci.report")
+    style = Markup(templates.get_template("page.css").render())  # noqa: S704 (ours)
+    pictures = [_picture(case) for case in found.cases if len(case.levels) > 1]
+    return templates.get_template("scan.html.jinja").render(report=report(found), style=style, pictures=pictures)
+
+
+def _picture(found: ScannedCase) -> Markup:
+    """The time of each measured commit beside the newest one's, from the oldest on; confirmed changes are marked."""
+    values = [one.above_newest_pct for one in found.levels]
+    down, right = Scale.over([*values, 0.0], BOTTOM, TOP), Scale(0, max(1, len(values) - 1), LEFT, WIDTH - 8)
+    marked = {one.commit: "▲" for one in found.slower} | {one.commit: "▼" for one in found.faster}
+    points = [(right.at(at), down.at(value)) for at, value in enumerate(values)]
+    ticks = [(down.at(tick), formatting.percent(tick, 1, sign=True)) for tick in down.ticks(5)]
+    steps = [point for (x, y), (after, _) in pairwise(points) for point in ((x, y), (after, y))]
+    marks = [
+        drawing.text(x, y - 8, f"{marked[one.commit]} {one.commit[:SHORT]}", "all", drawing.MIDDLE if at else None)
+        for at, ((x, y), one) in enumerate(zip(points, found.levels, strict=True))
+        if one.commit in marked
+    ]
+    return drawing.figure(
+        f"{found.case}: time beside the newest commit's",
+        "; ".join(
+            f"{one.commit[:SHORT]} {formatting.percent(one.above_newest_pct, 2, sign=True)}" for one in found.levels
+        ),
+        BOTTOM + 30,
+        drawing.levels(ticks, LEFT, WIDTH),
+        drawing.path([*steps, points[-1]], "trend"),
+        *(drawing.dot(x, y, "head") for x, y in points),
+        *marks,
+        drawing.text(WIDTH, BOTTOM + 26, "commits that touch the kernel, oldest first", "title", drawing.END),
+    )

@@ -1,0 +1,137 @@
+"""`kernelgate scan`: which past commits changed a kernel's time."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.commands import cli
+from kernelgate.ci.document import render
+from kernelgate.ci.pipeline.scan import halving, windows
+from kernelgate.ci.report import scan as reported
+from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
+from tests import miniature
+from tests.ci.test_bisect_verb import CARD, LOOP, source
+
+SHAS = [f"{number:x}" * 40 for number in range(1, 7)]
+
+
+def change(at: int, pct: float, *between: int, confirmed: bool = True, said: str = "") -> ScannedChange:
+    return ScannedChange(
+        commit=SHAS[at],
+        subject=f"Subject {at}",
+        before=SHAS[at - 1 - len(between)],
+        between=tuple(SHAS[one] for one in between),
+        change_pct=pct,
+        interval_pct=(pct - 0.2, pct + 0.2) if confirmed else None,
+        said=said,
+        folder=f"out/scan/norm/{SHAS[at][:9]}" if confirmed else "",
+    )
+
+
+def scanned(**parts: object) -> ScanAnswer:
+    levels = tuple(ScannedLevel(commit=sha, subject="s", above_newest_pct=at) for at, sha in enumerate(SHAS))
+    case = ScannedCase(case="norm/n64", touching=6, levels=levels).model_copy(update=parts)
+    return ScanAnswer(since="6mo", ends=(SHAS[0], SHAS[-1]), commits=40, cases=(case,))
+
+
+def test_what_was_found_is_said_with_its_intervals_and_what_to_do_next() -> None:
+    found = scanned(
+        slower=(change(1, 4.1), change(4, 2.0, 2, 3)),
+        faster=(change(5, -3.0),),
+        unconfirmed=(change(2, 1.0, confirmed=False, said="the budget is spent"),),
+        not_measured={SHAS[2]: "it does not compile"},
+        no_time=1,
+    )
+    text = render.comment(reported.report(found))
+    assert text.startswith("### ❌ 2 commits in the last 6mo made a kernel slower, 1 made one faster\n")
+    assert "| ❌ `222222222` | **+4.1%** | [+3.9, +4.3] | Subject 1 | `norm/n64` |" in text
+    assert "| ❔ `333333333` | **about +1.0%** | not confirmed: the budget is spent | Subject 2 | `norm/n64` |" in text
+    assert "`555555555` or 2 other commits before it changed `norm/n64`: `kernelgate bisect 222222222 555555555" in text
+    assert "the budget left no time for 1 commit" in text
+    assert "`kernelgate history add out/scan/norm/222222222/run.json" in text
+    assert found.exit_code == 1
+    assert "<svg" in reported.page(found)
+
+
+@pytest.mark.parametrize(
+    ("parts", "code", "said"),
+    [
+        ({}, 0, "✅ No commit in the last 6mo is known to have changed a kernel's time"),
+        ({"faster": (change(1, -4.0),)}, 0, "✅ 1 commit in the last 6mo made a kernel faster, none slower"),
+        (
+            {"levels": (), "fault": "no"},
+            3,
+            "❔ Whether a commit in the last 6mo changed a kernel's time could not be told",
+        ),
+    ],
+)
+def test_the_exit_code_says_whether_something_became_slower(parts: dict[str, object], code: int, said: str) -> None:
+    found = scanned(**parts)
+    assert (found.exit_code, render.first_line(reported.report(found))) == (code, said)
+
+
+def test_wherever_building_stops_what_was_built_is_spread_evenly() -> None:
+    places = list(range(33))
+    order = list(halving(places))
+    assert sorted(order) == places
+    assert order[:3] == [32, 0, 16]
+    for stop in (5, 9, 17):
+        assert max(after - before for before, after in pairwise(sorted(order[:stop]))) <= 32 // (stop - 1)
+
+
+def test_every_two_neighbours_share_a_process_and_every_process_has_the_newest_commit() -> None:
+    for count in (2, 3, 8, 9, 20, 33):
+        places = [3 * place for place in range(count)]
+        made = list(windows(places, 8))
+        assert all(len(window) <= 8 and window[-1] == places[-1] for window in made)
+        together = {pair for window in made for pair in pairwise(window)}
+        assert set(pairwise(places)) <= together, count
+    assert list(windows([1], 8)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--since", "lately"], "--since lately: neither a time nor a commit; write 30d,"),
+        (["--since", "2100-01-01"], "--since 2100-01-01: no commit of this branch is that new"),
+        (["--budget", "soon"], "--budget soon: write a time such as 90s, 30m or 2h"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(miniature.repository(tmp_path / "repo", {".ci/kernels/scale.py": CARD}))
+    assert cli.run(["scan", *words]) == 64
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_planted_slowdown_is_found_and_what_changes_nothing_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside it a commit that is another library of the same speed, one that does not compile, and one of other files.
+    The first one has no card: the checkout's is laid over it."""
+    monkeypatch.chdir(miniature.repository(tmp_path / "repo", {"csrc/scale.cpp": source(0)}))
+    slow = source(2).replace(LOOP, f"for (int again = 0; again < 6; ++again) {LOOP}")
+    shas = [
+        miniature.commit(Path.cwd(), files)
+        for files in (
+            {"csrc/scale.cpp": source(1)},
+            {"csrc/scale.cpp": slow, ".ci/kernels/scale.py": CARD},
+            {"csrc/scale.cpp": source(3, broken=True)},
+            {"README": "words"},
+            {"csrc/scale.cpp": f"{slow}\nvoid other() {{}}\n"},
+        )
+    ]
+    assert cli.run(["scan", "--since", f"{shas[0]}~1", "--rounds", "30", "--json"]) == 1
+    [case] = json.loads(capsys.readouterr().out)["cases"]
+    [slower] = case["slower"]
+    assert (slower["commit"], slower["before"], slower["between"]) == (shas[1], shas[0], [])
+    assert 200 < slower["interval_pct"][0] < slower["interval_pct"][1] < 700
+    assert (case["faster"], case["unconfirmed"], list(case["not_measured"])) == ([], [], [shas[2]])
+    assert {path.name for path in Path(slower["folder"]).iterdir()} >= {"run.json", "comment.md", "page.html"}
+    assert cli.run(["history", "add", f"{slower['folder']}/run.json"]) == 0
