@@ -129,6 +129,8 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
     )
     for text in (texts[file], *(text for other, text in texts.items() if other != file)):
         if name in text and (one := written.search(text)):
+            if not re.search(r"\bvoid\s*$|Tensor", one[1]):
+                return Signature((), ())  # no kernel: it plans, or tells a size
             inner = text[one.end() : closing(text, one.end() - 1)]
             count = 0 if re.search(r"\bvoid\s*$", one[1]) else len(re.findall(r"Tensor", one[1]))
             many = "vector" in one[1]

@@ -130,9 +130,11 @@ def _kernel(module: Module, function: Function, owner: ast.ClassDef | None, name
 
 
 def snake(name: str) -> str:
-    """A name as cards have them."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.strip("_"))
-    return re.sub(r"\W+", "_", parted).lower()
+    """A name as cards have them; one that has underscores already is parted nowhere else."""
+    words = name.strip("_")
+    if "_" not in words:
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", words)
+    return re.sub(r"\W+", "_", words).lower()
 
 
 def package(file: str, names: Sequence[str]) -> Build:

@@ -69,7 +69,9 @@ TORCH_LIBRARY_FRAGMENT(my_ops, m) { m.def("split(Tensor x, Tensor? mask) -> (Ten
 FFI = """\
 #include "tvm_ffi_utils.h"
 void softmax(TensorView x, TensorView out, Optional<TensorView> scale);
+Array<int64_t> softmax_plan(TensorView workspace, int64_t rows);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(softmax, softmax);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(plan, softmax_plan);
 """
 TRITON = """\
 import torch
@@ -209,7 +211,7 @@ def test_schemas_become_calls(init: Any, tmp_path: Path) -> None:
 
 def test_exports_of_tvm_ffi(init: Any, tmp_path: Path) -> None:
     _, said = init({"csrc/softmax_binding.cu": FFI})
-    assert found(said) == {"softmax": "TVM_FFI_DLL_EXPORT_TYPED_FUNC"}
+    assert found(said) == {"softmax": "TVM_FFI_DLL_EXPORT_TYPED_FUNC"}, "what plans a launch is no kernel"
     assert "def call(self, ops, case, out, x): " in card(tmp_path, "softmax")
 
 
