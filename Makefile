@@ -94,8 +94,9 @@ dist: env-judge ## write the wheel and the source distribution into dist [TAG=v0
 	mkdir dist
 	$(VENV)/bin/python -c 'from setuptools import build_meta as b; b.build_wheel("dist"); b.build_sdist("dist")'
 
-docs: env ## build the documentation's site in build/site, without network; a broken link is an error
+docs: env $(CHARTS) ## build the documentation's site in build/site, without network; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+	$(VENV)/bin/python -m tests.gallery.examples build/site/examples/dashboard
 
 dashboard: env $(CHARTS) ## write the history's dashboard into build/site/history, beside the documentation's
 	$(KERNELGATE) history site -o build/site/history

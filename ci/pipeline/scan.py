@@ -133,7 +133,10 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
         survey = _surveyed(bench, partial(left_until, BUILT_BY), partial(left_until, TIMED_BY))
     kept = survey.libraries
     changes: list[tuple[Direction, ScannedChange]] = []
-    for before, after, change in _suspicions(survey):
+    differences = _differences(survey)
+    for before, after, change, least in sorted(differences, key=lambda one: -abs(one[2])):
+        if abs(change) <= least:
+            continue
         change_pct = percent(change)
         if left_until(1.0):
             changes.append(_compared(asked, survey, (before, after), change_pct, policy, out))
@@ -151,6 +154,7 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
             for place, level in levels
             if level is not None
         ),
+        visible_pct=percent(max(least for *_, least in differences)) if differences else None,
         slower=by[Direction.SLOWER],
         faster=by[Direction.FASTER],
         unconfirmed=by[Direction.NONE],
@@ -250,17 +254,15 @@ def windows(places: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
         end = start + 1 if start else 0
 
 
-def _suspicions(survey: Survey) -> list[tuple[int, int, float]]:
-    """Neighbours whose times differ by more than chance explains, and by how much; the largest change first."""
+def _differences(survey: Survey) -> list[tuple[int, int, float, float]]:
+    """Of neighbours: both, the log change, and the least one that is suspected."""
     timed = [place for place in survey.libraries if any(place in read for read in survey.reads)]
     found = []
     for before, after in pairwise(timed):
-        if (difference := survey.difference(before, after)) is None:
-            continue
-        change, error = difference
-        if abs(change) > max(SUSPECTED * error, SMALLEST_PCT / 100):
-            found.append((before, after, change))
-    return sorted(found, key=lambda one: -abs(one[2]))
+        if difference := survey.difference(before, after):
+            change, error = difference
+            found.append((before, after, change, max(SUSPECTED * error, SMALLEST_PCT / 100)))
+    return found
 
 
 # ---- comparisons -----------------------------------------------------------------------------------------------------

@@ -53,6 +53,8 @@ class ScannedCase(Model):
     """Commits that touch what its kernel is built from."""
     levels: tuple[ScannedLevel, ...] = ()
     """The commits that were measured, oldest first: one of each library."""
+    visible_pct: float | None = None
+    """The smallest change that would have been seen between any two neighbours."""
     slower: tuple[ScannedChange, ...] = ()
     faster: tuple[ScannedChange, ...] = ()
     unconfirmed: tuple[ScannedChange, ...] = ()
@@ -118,11 +120,13 @@ def _headline(found: ScanAnswer) -> Line:
 
 def _summary(found: ScanAnswer) -> Line:
     old, new = (formatting.commit(end, "") for end in found.ends)
-    scanned = "; ".join(
-        f"{case.touching} touch what {case.case} is built from, {len(case.levels)} libraries were timed"
-        for case in found.cases
-    )
+    scanned = "; ".join(map(_scanned, found.cases))
     return f"Of {formatting.counted(found.commits, 'commit')} after ", old, " up to ", new, f": {scanned}."
+
+
+def _scanned(case: ScannedCase) -> str:
+    seen = "" if case.visible_pct is None else f", which shows changes from {formatting.about(case.visible_pct)} on"
+    return f"{case.touching} touch what {case.case} is built from, {len(case.levels)} libraries were timed{seen}"
 
 
 def _remarks(case: ScannedCase) -> Iterable[Line]:

@@ -34,7 +34,7 @@ def change(at: int, pct: float, *between: int, confirmed: bool = True, said: str
 
 def scanned(**parts: object) -> ScanAnswer:
     levels = tuple(ScannedLevel(commit=sha, subject="s", above_newest_pct=at) for at, sha in enumerate(SHAS))
-    case = ScannedCase(case="norm/n64", touching=6, levels=levels).model_copy(update=parts)
+    case = ScannedCase(case="norm/n64", touching=6, levels=levels, visible_pct=0.6).model_copy(update=parts)
     return ScanAnswer(since="6mo", ends=(SHAS[0], SHAS[-1]), commits=40, cases=(case,))
 
 
@@ -53,6 +53,7 @@ def test_what_was_found_is_said_with_its_intervals_and_what_to_do_next() -> None
     assert "`555555555` or 2 other commits before it changed `norm/n64`: `kernelgate bisect 222222222 555555555" in text
     assert "the budget left no time for 1 commit" in text
     assert "`kernelgate history add out/scan/norm/222222222/run.json" in text
+    assert "6 libraries were timed, which shows changes from 0.6% on." in text
     assert found.exit_code == 1
     assert "<svg" in reported.page(found)
 
