@@ -61,6 +61,8 @@ RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "initiali
 """Steps in which only the runner can fail."""
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
+BASE_JOB = " / base"
+"""What compiles the base has nothing of the author's."""
 ATTEMPTS = 3
 """Of what is held: the first, and twice by itself."""
 _LATER: Line = (
@@ -329,7 +331,7 @@ def blame(job: Job) -> tuple[Fault, str]:
     late = job.conclusion == "timed_out"
     where += " and ran into its time limit" if late else ""
     step = (job.step or "").casefold()
-    if not step or step.startswith(RUNNER_STEPS):
+    if not step or step.startswith(RUNNER_STEPS) or job.name.endswith(BASE_JOB):
         return Fault.RUNNER, where
     # A head can hang or kill what measures it; none can be blamed for that.
     known = () if late else AUTHOR_STEPS.items()

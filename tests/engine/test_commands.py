@@ -16,7 +16,7 @@ def test_a_maintainer_measures_and_accepts(project: Project) -> None:
     project.server.add_run(pull)  # what the push started
     run = project.comment(pull, "/kernelgate bench", "maintainer")
     assert run.conclusion == "success", run.log
-    assert {"authorise", "build / build", "measure (l4) / measure", "report / report"} == set(run.jobs)
+    assert {"authorise", "build / base", "build / head", "measure (l4) / measure", "report / report"} == set(run.jobs)
     assert pull.labels == ["performance: regressed"]
     accepted = project.comment(pull, "/kernelgate accept all because $(touch owned) rounding is exact", "maintainer")
     assert set(accepted.jobs) == {"authorise", "accept / report"}, accepted.log
@@ -52,7 +52,7 @@ def test_a_pull_request_is_profiled_by_hand(project: Project) -> None:
     pull, _, _ = project.pull(touch_kernel)
     run = project.dispatch("profile.yml", **{"pull-request": str(pull.number)})
     assert run.conclusion == "success", run.log
-    assert set(run.jobs) == {"plan / plan", "build / build", "measure (l4) / measure", "report / report"}
+    assert set(run.jobs) == {"plan / plan", "build / base", "build / head", "measure (l4) / measure", "report / report"}
     [comment] = project.server.bodies(pull.number)
     assert comment.startswith("### ✅ Profiled: `s512_b32_h8_d64_fp16`")
     assert project.server.checks == {}, "a profile speaks of no merge"

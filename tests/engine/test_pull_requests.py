@@ -27,7 +27,7 @@ def verdict(project: Project) -> tuple[str, str, list[str]]:
 def test_slower(project: Project) -> None:
     run = project.measure(project.pull(touch_kernel))
     assert run.conclusion == "success", run.log
-    assert set(run.jobs) == {"plan / plan", "build / build", MEASURE}
+    assert set(run.jobs) == {"plan / plan", "build / base", "build / head", MEASURE}
     assert project.server.writes() == [], "the run of a pull request wrote something"
     report = project.report(run)
     assert report.conclusion == "success", report.log
@@ -74,7 +74,7 @@ def test_wrong_or_lost(project: Project, gpu: str, fails: str, said: str, conclu
 
 def test_does_not_compile(project: Project) -> None:
     run = project.measure(project.pull(break_kernel))
-    assert run.jobs["build / build"].conclusion == "failure"
+    assert run.jobs["build / head"].conclusion == "failure"
     assert MEASURE not in run.jobs
     assert project.report(run).conclusion == "success"
     headline, conclusion, _ = verdict(project)

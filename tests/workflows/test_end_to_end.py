@@ -37,7 +37,8 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     assert run.conclusion == "success", run.log
     assert [name for name, job in run.jobs.items() if job.conclusion == "success"] == [
         "plan / plan",
-        "build / build",
+        "build / base",
+        "build / head",
         "measure (l4) / measure",
     ]
     assert project.server.writes() == [], "the run of a pull request wrote something"
@@ -117,7 +118,7 @@ def a_maintainer_accepts_it(project: Project, pull: Pull) -> None:
 @pytest.mark.slow
 def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) -> None:
     run = project.measure(project.pull(break_kernel))
-    assert run.jobs["build / build"].conclusion == "failure"
+    assert run.jobs["build / head"].conclusion == "failure"
     assert "measure (l4) / measure" not in run.jobs or run.jobs["measure (l4) / measure"].conclusion == "skipped"
     assert project.report(run).conclusion == "success"
     [comment] = project.server.bodies(1)
@@ -304,7 +305,7 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
     project.platform.approved.add("kernelgate-forks")
     project.server.approvals = Approvals("maintainer")
     run = project.measure(opened)
-    for name in ("build / build", "measure (l4) / measure"):
+    for name in ("build / base", "build / head", "measure (l4) / measure"):
         assert run.jobs[name].conclusion == "success", run.log
         assert all("owned" not in step.log for step in run.jobs[name].steps)
     assert project.report(run).conclusion == "success"
