@@ -111,6 +111,20 @@ def test_of_a_wrong_result_no_speed_is_accepted() -> None:
     assert (codes(found), found.regressions, found.accepted) == (["wrong_output"], (), ())
 
 
+def test_an_accepted_mean_settles_and_another_one_in_doubt_does_not() -> None:
+    worse = (mean(Status.REGRESSED),)
+    assert decide([of(SAME, means=worse)], accepted=[accepted("")]).settled
+    doubtful = (*worse, mean(Status.LIKELY_SLOWER, "gelu"))
+    assert not decide([of(SAME, means=doubtful)], accepted=[accepted("")]).settled
+
+
+def test_a_refused_record_and_a_failed_run_take_no_failure_back() -> None:
+    done = of(WORSE, SAME)
+    assert done.verdict is not None
+    for held in (replace(done, verdict=replace(done.verdict, refused="no")), replace(done, fault=Fault.RUNNER)):
+        assert not decide([held], accepted=[accepted()]).settled
+
+
 def test_what_is_missing_takes_no_failure_back() -> None:
     assert not decide([replace(of(WORSE), missing=(("a case was not timed",),))], accepted=[accepted()]).settled
     assert not decide([of(WORSE), GpuEvidence("h100", fault=Fault.RUNNER)], accepted=[accepted()]).settled

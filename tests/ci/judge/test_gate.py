@@ -26,7 +26,7 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Line
 from kernelgate.ci.judge import cards, completeness, gate
-from kernelgate.ci.judge.case import Outcome, RecordVerdict
+from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy
@@ -80,6 +80,11 @@ def codes(decision: Decision) -> list[str]:
 def test_one_gpu(one: GpuEvidence, conclusion: str, label: Label | None, blocking: list[str]) -> None:
     found = decide([one])
     assert (found.conclusion, found.label, codes(found)) == (conclusion, label, blocking)
+    assert {named.gpu for named in (*found.blockers, *found.held)} <= {"l4"}
+
+
+def test_a_missing_section_is_named_and_is_of_no_gpu() -> None:
+    assert decide([l4()], ["## Intent"]).blockers == (Blocker(BlockCode.DESCRIPTION, None, "## Intent"),)
 
 
 def test_of_a_wrong_result_nothing_else_blocks() -> None:
@@ -98,12 +103,30 @@ def test_of_a_wrong_result_nothing_else_blocks() -> None:
         gates=Gates(below_reference_min="fail", above_memory_max="fail"), accuracy=AccuracyRules(action="fail")
     )
 
-    def blocking(*checks: Check) -> list[str]:
-        record = made.record.model_copy(update={"processes": processes, "checks": (*made.record.checks, *checks)})
-        return codes(decide([gate.evidence("l4", record, judged, policy)]))
+    def evidence(*checks: Check, builds: tuple[Build, ...] = made.record.builds) -> GpuEvidence:
+        changed = {"processes": processes, "checks": (*made.record.checks, *checks), "builds": builds}
+        return gate.evidence("l4", made.record.model_copy(update=changed), judged, policy)
 
-    assert blocking(less) == ["slower", "less_accurate", "below_reference", "memory"]
-    assert blocking(less, Check(kind="fuzz", card=first.card, status="failed")) == ["wrong_output"]
+    def blocking(found: GpuEvidence) -> list[str]:
+        return codes(decide([found]))
+
+    assert blocking(evidence(less)) == ["slower", "less_accurate", "below_reference", "memory"]
+    none = SPILLING.model_copy(update={"spill_bytes": 0})
+    spilt = evidence(less, builds=(Build(side="base", kernels=(none,)), Build(side="head", kernels=(SPILLING,))))
+    assert sorted(blocking(spilt)) == ["below_reference", "less_accurate", "memory", "new_spills", "slower"]
+    wrong = evidence(less, Check(kind="fuzz", card=first.card, status="failed"))
+    assert (blocking(wrong), wrong.doubts) == (["wrong_output"], ())
+
+
+def test_all_that_was_not_measured_keeps_it_open() -> None:
+    made = MADE["slower"]
+    checks = tuple(check for check in made.record.checks if check.kind != "accuracy")
+    policy = Policy(gates=Gates(above_memory_max="fail"), accuracy=AccuracyRules(action="fail"))
+    found = gate.evidence("l4", made.record.model_copy(update={"checks": checks}), made.verdict, policy)
+    missing = [render.plain_line(line) for line in found.missing]
+    assert [line for line in missing if "accuracy" in line]
+    assert [line for line in missing if line.startswith("the peak memory of ")]
+    assert {one.gpu for one in found.doubts} == {"l4"}
 
 
 def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
@@ -228,6 +251,21 @@ def test_what_is_faster_by_the_heads_own_card_passes_nothing() -> None:
     assert decide([own(made, "swiglu")]).label is Label.UNCHANGED
     assert decide([own(made, "rmsnorm")]).label is Label.IMPROVED
     assert decide([own(made, "rmsnorm", "swiglu")]) == Decision("neutral")
+
+
+def test_only_the_means_of_the_default_branchs_cards_decide() -> None:
+    made = CARD_EXAMPLES["improved_beside_unchanged"]()
+    means = tuple(
+        MeanVerdict(card, Status.REGRESSED, Direction.SLOWER, "", 2.0, (1.9, 2.1), 0.0, 3, 3, 4)
+        for card in ("rmsnorm", "swiglu")
+    )
+    judged = replace(made.verdict, means=means)
+    found = own(replace(made, verdict=judged), "swiglu").verdict
+    assert found is not None
+    assert [{one.card for one in every} for every in (found.cases, found.means)] == [{"rmsnorm"}, {"rmsnorm"}]
+    assert found.verdict is Outcome.REGRESSED, "by the mean alone"
+    refused = replace(judged, refused="no")
+    assert own(replace(made, verdict=refused), "swiglu").verdict == refused
 
 
 def test_a_note_alone_tells_that_there_was_no_card() -> None:
