@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.explain.diagnosis import LAUNCH_BOUND_US
+from kernelgate.ci.explain.bottleneck import LAUNCH_BOUND_US
 
 # ---- How much of a call is its launch --------------------------------------------------------------------------------
 
@@ -214,10 +214,8 @@ def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
             if (size := _size(case.axes.get(axis))) is not None:
                 rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
                 groups.setdefault((case.card, axis, rest), {})[size] = replace(case, size=size)
-    for (card, axis, _), rungs in sorted(groups.items(), key=lambda one: -len(one[1]))[:1]:
-        if len(rungs) >= LEAST_RUNGS:
-            return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs)))
-    return None
+    (card, axis, _), rungs = max(groups.items(), key=lambda one: len(one[1]), default=(("", "", None), {}))
+    return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))) if len(rungs) >= LEAST_RUNGS else None
 
 
 def ladder_sentence(found: Ladder) -> str:

@@ -23,7 +23,7 @@ from kernelgate.bench.record import Profile
 from kernelgate.ci.commands import cli, measure
 from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze, bottleneck
-from kernelgate.ci.explain.diagnosis import Bottleneck
+from kernelgate.ci.explain.bottleneck import Bottleneck
 
 DATA = Path(__file__).parents[2] / "data" / "nsight"
 KEPT = Path(__file__).parents[2] / "fuzzing" / "corpus"
