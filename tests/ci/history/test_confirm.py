@@ -9,17 +9,11 @@ import pytest
 from kernelgate.ci.history import nights
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.nights import PairMeasured
-from kernelgate.ci.policy.policy import Policy
 
-POLICY = Policy()
 SUSPECTED = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))
 SHOWN = PairMeasured("aaaaaaa", 10, "bbbbbbb", 13, 0.0095, 0.0002, 0.0005, 5)
 NOTHING = replace(SHOWN, effect=0.0001)
 UNCLEAR = replace(SHOWN, effect=0.006, error=0.003, spread=0.007)
-
-
-def test_without_a_comparison_it_stays_suspected() -> None:
-    assert nights.settled(SUSPECTED, ()) == SUSPECTED
 
 
 def test_a_comparison_that_shows_it_confirms_it_with_its_own_size() -> None:
@@ -49,10 +43,6 @@ def test_a_comparison_that_does_not_show_it_refutes_it(measured: PairMeasured, w
 def test_an_unclear_comparison_leaves_it_open_until_there_were_enough() -> None:
     states = [nights.settled(SUSPECTED, [UNCLEAR] * looks).state for looks in (1, 2, 3)]
     assert states == ["suspected", "suspected", "refuted"]
-
-
-def test_a_single_process_shows_nothing() -> None:
-    assert nights.settled(SUSPECTED, [replace(SHOWN, processes=1)]) == SUSPECTED
 
 
 def test_what_the_judge_was_not_sure_of_confirms_nothing() -> None:

@@ -15,25 +15,19 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database, store
-from tests import miniature
 from tests.ci.history.entries import a_record, as_file
-from tests.ci.history.test_answer import answered
+from tests.ci.history.test_verbs import INDEX, answered
 
-STORE = Path(".kernelgate/history")
-INDEX = STORE / "index.sqlite"
+STORE = INDEX.parent
 
 
 @pytest.fixture(autouse=True)
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A repository whose history has three records."""
-    root = miniature.repository(tmp_path / "checkout", {})
-    for name in ("KERNELGATE_HISTORY_STORE", "KERNELGATE_HISTORY_DATABASE", "GITHUB_OUTPUT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(root)
     for day in (1, 2, 3, 4):
         record.write(a_record(day=day), Path(f"{day}.json"))
     assert answered(capsys, ["add", "1.json", "2.json", "3.json"])["added"] == 3
-    return root
+    return checkout
 
 
 def points(capsys: pytest.CaptureFixture[str]) -> int:
