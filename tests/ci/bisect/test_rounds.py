@@ -80,18 +80,14 @@ def test_what_cannot_be_built_or_is_wrong_is_stepped_over_and_said() -> None:
     assert f"Stepped over {5:012x}: its results are wrong" in text
     assert sum("is stepped over" in line for line in said) == 2
     assert searched(FakeBench(slower(5, 2), broken={1: "b", 2: "b", 3: "b"}))[0].culprits == bench.shas[1:5]
+    quiet = FakeBench(slower(9, 4), unchanged=frozenset({1, 2, 3, 5, 6, 7, 8}))
+    assert (searched(quiet)[0].culprits, {at for asked in quiet.asked for at in asked}) == (bench.shas[4:5], {0, 8})
 
 
 @pytest.mark.parametrize(("fault", "place", "end"), [("broken", 0, "good"), ("wrong", 8, "bad")])
 def test_an_end_that_cannot_be_measured_ends_the_search(fault: str, place: int, end: str) -> None:
     with pytest.raises(KernelgateError, match=rf"the {end} end, cannot be measured: it is broken; name another one"):
         searched(FakeBench(slower(9, 4), **{fault: {place: "it is broken"}}))
-
-
-def test_commits_that_touch_nothing_are_neither_measured_nor_named() -> None:
-    bench = FakeBench(slower(9, 4), unchanged=frozenset({1, 2, 3, 5, 6, 7, 8}))
-    assert searched(bench)[0].culprits == (bench.shas[4],)
-    assert {at for asked in bench.asked for at in asked} == {0, 8}
 
 
 def test_ends_that_take_the_same_time_have_no_culprit() -> None:

@@ -43,13 +43,6 @@ def test_the_first_commit_with_the_new_time_is_the_culprit() -> None:
     assert standing(measured(Search(3), *[{0: 5.0, 1: 5.0, 2: 0.0, 3: 0.0}] * 2)).culprits == (2,), "also if faster"
 
 
-def test_a_commit_that_was_not_measured_is_told_from_its_neighbours_no_further() -> None:
-    search = measured(Search(8), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
-    found = posterior.of(search)
-    assert found.culprit[3:6] == pytest.approx(np.full(3, found.culprit[3]))
-    assert standing(search).kind == "open"
-
-
 def test_nothing_between_two_equal_libraries_is_the_culprit() -> None:
     search = measured(Search(8, same=frozenset({(2, 4)})), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
     assert standing(search).culprits == (5,)
@@ -84,8 +77,3 @@ def test_what_is_left_open_is_measured_again() -> None:
     search = measured(Search(64), *unclear)
     for one in rounds.next_processes(search):
         assert 31 in one
-
-
-def test_a_range_of_one_commit_measures_its_ends() -> None:
-    assert rounds.next_processes(Search(1)) == ((0, 1),) * rounds.PROCESSES
-    assert standing(measured(Search(1), {0: 0.0, 1: 2.0}, {0: 0.0, 1: 2.0})).culprits == (1,)

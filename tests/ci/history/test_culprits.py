@@ -106,14 +106,6 @@ def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left
     assert (one.kind, one.previous, one.commit, one.commits) == ("commit", sha(culprit - 1), sha(culprit), 1)
 
 
-def test_any_comparison_within_the_range_tells_of_it(index_at: Database) -> None:
-    """As of a pull request that was merged unchanged, or of another search."""
-    sparse(index_at, 6)
-    compare(index_at, STEP - 4, STEP - 3, 2.0)
-    [one] = told(index_at).culprits
-    assert (one.previous, one.commit) == (sha(STEP - 4), sha(STEP - 3))
-
-
 def test_what_came_little_by_little_is_no_commits_fault(index_at: Database) -> None:
     """Each of the commits made a sixth; the one in the middle is compared with the one before it, and let go."""
     sparse(index_at, 6)

@@ -122,8 +122,8 @@ def labelled(index_at: Database, kept: Store, gpu: str = "l4", day: int = 19) ->
     store.write(kept, "judgements", f"{made.name}-{made.rules}", made.model_dump_json(by_alias=True).encode())
 
 
-def spent(index_at: Database, name: str, run: Run) -> None:
-    put(index_at, an_entry(name, run=run, cases=(), costs=(Cost(phase="calls", gpu_seconds=590.0),)))
+def spent(index_at: Database, name: str, run: Run, seconds: float = 590.0) -> None:
+    put(index_at, an_entry(name, run=run, cases=(), costs=(Cost(phase="calls", gpu_seconds=seconds),)))
 
 
 def chosen(index_at: Database, kept: Store) -> dict[str, str]:
@@ -133,20 +133,15 @@ def chosen(index_at: Database, kept: Store) -> dict[str, str]:
 
 
 def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
-    suspect(index_at, "one")
     labelled(index_at, kept)
+    put(index_at, an_entry("a pull request's"))
+    assert set(chosen(index_at, kept).values()) == {""}, "nothing is suspected"
+    suspect(index_at, "one")
     told = chosen(index_at, kept)
     assert (told["gpu"], told["target"], told["cases"]) == ("l4", "8.9", "norm/one")
     assert (told["base_sha"], told["head_sha"]) == (sha(STEP - 1), sha(STEP))
-
-
-def test_nothing_suspected_or_no_runners_of_that_kind_is_no_pair(index_at: Database, kept: Store) -> None:
-    labelled(index_at, kept)
-    put(index_at, an_entry("a pull request's"))
-    assert set(chosen(index_at, kept).values()) == {""}
-    suspect(index_at, "one")
     labelled(index_at, kept, "a100", 20)
-    assert set(chosen(index_at, kept).values()) == {""}
+    assert set(chosen(index_at, kept).values()) == {""}, "no runner has that GPU"
 
 
 def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> None:
@@ -161,24 +156,17 @@ def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> No
 
 
 def test_a_confirmed_change_among_several_commits_is_searched_by_halves(index_at: Database, kept: Store) -> None:
-    """Between two measured commits, of which the index knows none; within the same budget."""
-    measured = [number for number in range(NIGHTS) if not STEP - 5 < number < STEP]
-    found(index_at, *(a_night(number, stepped(number)) for number in measured), a_pair(STEP - 5, STEP, 2.0))
-    assert chosen(index_at, kept)["gpu"] == ""
-    labelled(index_at, kept)
-    told = chosen(index_at, kept)
-    assert (told["gpu"], told["base_sha"], told["cases"]) == ("l4", sha(STEP - 5), "norm/one")
-    assert told["head_sha"] in {sha(STEP - back) for back in (2, 3, 4)}
-    spent(index_at, "tonight", COMPARED)
-    assert chosen(index_at, kept)["gpu"] == ""
-
-
-def test_cases_of_one_search_share_a_run_as_far_as_the_night_allows(index_at: Database, kept: Store) -> None:
+    """Between two measured commits, of which the index knows none; its cases share a run as far as the night allows."""
     measured = [number for number in range(NIGHTS) if not STEP - 5 < number < STEP]
     pair = a_pair(STEP - 5, STEP, 2.0)
     both = pair.model_copy(update={"cases": (*pair.cases, pair.cases[0].model_copy(update={"case": "two"}))})
     found(index_at, *(a_night(at, stepped(at), case=case) for at in measured for case in ("one", "two")), both)
+    assert chosen(index_at, kept)["gpu"] == ""
     labelled(index_at, kept)
-    assert chosen(index_at, kept)["cases"] == "norm/one norm/two"
-    put(index_at, an_entry("tonight", run=COMPARED, cases=(), costs=(Cost(phase="calls", gpu_seconds=550.0),)))
+    told = chosen(index_at, kept)
+    assert (told["gpu"], told["base_sha"], told["cases"]) == ("l4", sha(STEP - 5), "norm/one norm/two")
+    assert told["head_sha"] in {sha(STEP - back) for back in (2, 3, 4)}
+    spent(index_at, "tonight", COMPARED, 550.0)
     assert chosen(index_at, kept)["cases"] == "norm/one"
+    spent(index_at, "and more", COMPARED)
+    assert chosen(index_at, kept)["gpu"] == ""
