@@ -69,11 +69,6 @@ def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
     assert nights.settled(narrower, [NOTHING]).state == "refuted"
 
 
-def test_what_was_accepted_stays_accepted() -> None:
-    accepted = replace(SUSPECTED, state="accepted")
-    assert nights.settled(accepted, [NOTHING]) == accepted
-
-
 def test_looking_twice_needs_more_than_looking_once() -> None:
     """The same ten processes, as one comparison and as two."""
     halves = replace(SHOWN, spread=0.003, error=1e-6, processes=5)
