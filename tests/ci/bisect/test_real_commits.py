@@ -14,7 +14,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.bisect import rounds
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds
-from tests.ci.bisect.fake_commits import FakeCommits
+from tests.ci.bisect.test_rounds import FakeCommits
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
 COMMITS = 16
