@@ -237,10 +237,8 @@ class Workbench(BuiltCommits):
         return replace(self, range=inner, libraries={}, before=len(self.made.processes))
 
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
-        """Times these commits beside each other. Those that fail are left out, and tried alone to know them.
-
-        Raises KernelgateError where none of them fails alone.
-        """
+        """Times these commits beside each other. Those that fail are left out, and tried alone to know them. Raises
+        KernelgateError where none of them fails alone."""
         left, faults = list(places), dict[int, str]()
         number += self.before
         while len(left) > 1:

@@ -102,11 +102,9 @@ def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
 
 
 def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
-    """Each card's head beside the pinned commit's library of it, in the same processes.
-
-    Where the pinned commit lacks the card, or cannot share a process with it, the head is alone, and says why. Raises
-    UsageError for a library that is of no commit.
-    """
+    """Each card's head beside the pinned commit's library of it, in the same processes. Where the pinned commit lacks
+    the card, or cannot share a process with it, the head is alone, and says why. Raises UsageError for a library that
+    is of no commit."""
     unknown = next((one for one in pinned.built.values() if one.manifest.sha is None), None)
     if unknown is not None:
         raise UsageError(f"{unknown.folder} does not say of which commit it is, so it cannot be the pinned one")
@@ -224,10 +222,8 @@ def with_accuracy(
 def accuracy_alone(
     about: Sequence[Compared], suite: str | None, case_ids: tuple[str, ...], seed: int | None
 ) -> record.RunRecord:
-    """A record of accuracy and nothing else.
-
-    Raises UsageError where there is no case for this machine, and where no card has two libraries.
-    """
+    """A record of accuracy and nothing else. Raises UsageError where there is no case for this machine, and where no
+    card has two libraries."""
     machine = environment.describe()
     chosen = commit.select_cases(about, environment.kind(machine), suite, case_ids)
     if not accuracy.comparable(about, chosen):
@@ -304,10 +300,8 @@ def builds(sides: Mapping[str, Sides]) -> tuple[record.Build, ...]:
 
 
 def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
-    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one.
-
-    Raises UsageError where the record is about another library of the same side.
-    """
+    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one. Raises
+    UsageError where the record is about another library of the same side."""
     only = {one.card for one in new}
     nameless = next(iter(only)) if len(only) == 1 else ""  # a record may name none
     known = {(one.card or nameless, one.side): one for one in old}
@@ -405,10 +399,8 @@ def fuzz(
     asked: FuzzOptions,
     from_cards: Path | None = None,
 ) -> record.RunRecord:
-    """Fuzzes every card's library. Skipped where there is none.
-
-    `heads`, `base`: each a commit or a folder; a head that is neither is the working tree, a base none.
-    """
+    """Fuzzes every card's library. Skipped where there is none. `heads`, `base`: each a commit or a folder; a head that
+    is neither is the working tree, a base none."""
     try:
         about = _heads(repo, *heads, base, from_cards)
     except NoKernelError as error:
@@ -456,10 +448,8 @@ def soak(
     corpus: Path | None,
     from_cards: Path | None = None,
 ) -> tuple[Soak, ...]:
-    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's.
-
-    Raises NoKernelError where there is nothing to fuzz on this machine.
-    """
+    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's. Raises
+    NoKernelError where there is nothing to fuzz on this machine."""
     place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
     files.try_folder(place)
     about = _heads(repo, ref, folder, from_cards=from_cards)
@@ -502,10 +492,8 @@ def sanitize(
     workers: WorkerPool,
     ids: Sequence[str] = (),
 ) -> tuple[record.Check, ...]:
-    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases.
-
-    What keeps a check from being made is its reason, and no error.
-    """
+    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases. What keeps
+    a check from being made is its reason, and no error."""
     chosen = commit.select_cases(about, "cuda", None, ids) if ids else ()
     done: list[record.Check] = []
     for one in (one for one in about if not one.same):

@@ -187,8 +187,7 @@ def _before(search: Search) -> Array:
 def _scales(search: Search) -> list[tuple[float, float, float]]:
     """Standard deviations before anything is measured: of one commit's log time from process to process, beside the
     others', and of an effect. Every one with every other, and their probability. A ratio of two times scatters by √2 as
-    much as each.
-    """
+    much as each."""
     off = np.linspace(-REACH, REACH, SPREADS)
     spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(SPREAD_FACTOR))
     chances = np.exp(-(off**2) / 2)

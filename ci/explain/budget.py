@@ -98,10 +98,8 @@ def budget(
     change_pct: float,
     clocks: tuple[float, float] | None = None,
 ) -> Budget:
-    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing.
-
-    `clocks`: of the SMs while base and head were timed, in MHz; the profile says nothing of them.
-    """
+    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing. `clocks`:
+    of the SMs while base and head were timed, in MHz; the profile says nothing of them."""
     sides = Profiles.usable(before, after)
     parts = split.parts(sides)
     total = sum(part.log for part in parts)

@@ -51,11 +51,9 @@ def launch_sentence(share: LaunchShare) -> str:
 
 
 def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]]) -> bool:
-    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process.
-
-    In every process calls change the same way, and the launch makes more than half of that change, and more than
-    LAUNCH_SHARE of the slower call.
-    """
+    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process. In
+    every process calls change the same way, and the launch makes more than half of that change, and more than
+    LAUNCH_SHARE of the slower call."""
     for before, after in pairs:
         slower = max(before, after, key=lambda share: share.call_us)
         change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
@@ -113,10 +111,8 @@ class NextStep:
 
 def decide(speedup: float, milliseconds: float, stop_below: float, kernel_ms: float | None = None) -> NextStep:
     """`speedup`: the reference's time over the kernel's. `milliseconds`: of a call; `kernel_ms`: of its kernels alone.
-    `stop_below`: the policy's gates.reference_min.
-
-    All are positive. Raises UsageError unless the call takes as long as its kernels.
-    """
+    `stop_below`: the policy's gates.reference_min. All are positive. Raises UsageError unless the call takes as long as
+    its kernels."""
     if kernel_ms is not None and kernel_ms > milliseconds:
         raise UsageError(
             f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
@@ -204,10 +200,8 @@ class Ladder:
 
 
 def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
-    """The longest series of cases of one card that differ in one whole number alone.
-
-    None where there are fewer than LEAST_RUNGS.
-    """
+    """The longest series of cases of one card that differ in one whole number alone. None where there are fewer than
+    LEAST_RUNGS."""
     groups: dict[tuple[str, str, frozenset[tuple[str, object]]], dict[int, SizedCase]] = {}
     for axis in dict.fromkeys(name for case in cases for name in case.axes):
         for case in cases:

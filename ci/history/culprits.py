@@ -72,8 +72,7 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCu
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
     """What became of it, and by what: the commit that fixed it, or who accepted it. It is fixed once confirmed changes
-    since have taken all of it back, but for what counts as none.
-    """
+    since have taken all of it back, but for what counts as none."""
     if change.state == "accepted":
         return "accepted", change.why
     total = math.log1p(change.change_pct / 100)
@@ -147,9 +146,7 @@ class Suspicion:
 
 def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
     """The most promising pairs that fit: by how much change each second is likely to reveal, and how long it waited.
-
-    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's.
-    """
+    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's."""
     groups: dict[tuple[str, str, str], list[Suspicion]] = {}
     for one in suspicions:
         if one.change.state == "suspected":
@@ -196,9 +193,7 @@ def plan(
     connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
 ) -> NightPlan:
     """What may confirm or refute these changes. `since`: when the night began whose comparisons have cost already.
-
-    Commits that are not on the default branch cannot be built here.
-    """
+    Commits that are not on the default branch cannot be built here."""
     here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
     suspicions = []
     for case, change in ((one, change) for one in found for change in one.changes):
@@ -255,10 +250,8 @@ def next_pair(
     line: Sequence[str],
 ) -> dict[str, str]:
     """The most promising suspicion, else the next step towards the commit of a confirmed change, as later steps read
-    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night.
-
-    `line`: the commits of the default branch by place, as the checkout has them: the index knows measured ones alone.
-    """
+    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night. `line`: the
+    commits of the default branch by place, as the checkout has them: the index knows measured ones alone."""
     since = now - NIGHT
     wanted = [
         (pair.gpu, pair.previous, pair.commit, pair.cases, pair.processes)

@@ -154,10 +154,8 @@ class Database:
 
 def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     """The index at a SQLite file's path or a postgresql:// URL, made where there is none. Raises HistoryIndexError.
-
     `renew`: an index of another version is emptied and gets this version's tables. Without `make` nothing is made or
-    changed there, and an index that is not there is refused.
-    """
+    changed there, and an index that is not there is refused."""
     found = _opened(where, make)
     try:
         revision = _revision(found)

@@ -130,11 +130,9 @@ def verify(archive: Archive, say: Say) -> int:
 
 
 def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:
-    """Makes the index hold exactly what the store does, and returns how many measurements that are.
-
-    Others may read meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is
-    damaged is said and left out. `here`: sessions of the checkout, which need not be in the store.
-    """
+    """Makes the index hold exactly what the store does, and returns how many measurements that are. Others may read
+    meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is damaged is said and
+    left out. `here`: sessions of the checkout, which need not be in the store."""
     checked = set()
     for name in store.names(archive.store, "records"):
         with suppress(KernelgateError):
@@ -220,8 +218,7 @@ def _kept_judgement(archive: Archive, name: str) -> Entry | None:
 
 def add_sessions(archive: Archive, found: Collection[KeptSession]) -> int:
     """Brings these sessions into the history, and returns how many of them are new to it, or went on. None takes the
-    place of one that goes on from it.
-    """
+    place of one that goes on from it."""
     new = 0
     with database.writing(archive.database) as connection:
         before = {one.key: one for one in series.sessions(connection)}

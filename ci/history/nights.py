@@ -224,11 +224,9 @@ class PairMeasured:
 
 
 def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Change:
-    """The change as all comparisons leave it: confirmed, refuted, or still suspected.
-
-    `measured`: all comparisons of the case, in the order in which they were made. `known`: what they show of the case's
-    processes. A change that was compared has the commits and the size that were measured side by side.
-    """
+    """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
+    the case, in the order in which they were made. `known`: what they show of the case's processes. A change that was
+    compared has the commits and the size that were measured side by side."""
     # The ends of a drift shift every night.
     decides = _shares if change.kind == "drift" else _covers
     if covering := _nearest(change, [one for one in measured if decides(one, change)]):

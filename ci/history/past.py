@@ -75,10 +75,8 @@ def of_database(index: Database, wanted: AskedCases) -> History:
 
 
 def last_times(connection: sa.Connection, case: CaseName) -> list[tuple[str, float]]:
-    """Heads of the default branch that a verdict may rest on: each one's day, such as 2026-08-01, and its time.
-
-    The oldest first, of the newest environment: times of two do not compare. The day is empty where it is not known.
-    """
+    """Heads of the default branch that a verdict may rest on: each one's day, such as 2026-08-01, and its time. The
+    oldest first, of the newest environment: times of two do not compare. The day is empty where it is not known."""
     query = (
         sa.select(POINT.c.series_id, POINT.c.us, RECORD.c.made)
         .join(RECORD, RECORD.c.id == POINT.c.record_id)

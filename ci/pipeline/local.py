@@ -96,10 +96,7 @@ class LocalResult:
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     """Does everything that a pull request gets, for whose record, comment and page there is room in `out`; the record
-    grows there.
-
-    Raises KernelgateError where nothing can be found out about the change.
-    """
+    grows there. Raises KernelgateError where nothing can be found out about the change."""
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
     repo = git.root(asked.repo)
