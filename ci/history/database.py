@@ -183,11 +183,19 @@ def replaced(where: str | Path) -> Database:
 
 def is_there(where: str | Path) -> bool:
     """Whether there is an index of this version."""
+    with suppress(HistoryIndexError), opened(where, make=False):
+        return True
+    return False
+
+
+@contextmanager
+def opened(where: str | Path, make: bool = True) -> Iterator[Database]:
+    """As `at`, until the block ends."""
+    found = at(where, make=make)
     try:
-        at(where, make=False).engine.dispose()
-    except HistoryIndexError:
-        return False
-    return True
+        yield found
+    finally:
+        found.engine.dispose()
 
 
 @contextmanager
