@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.record import Cost, Environment, Run
-from kernelgate.ci.history import culprits, database, index, nights, store
+from kernelgate.ci.history import culprits, index, nights, store
 from kernelgate.ci.history.culprits import Suspicion
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
@@ -19,7 +19,7 @@ from kernelgate.ci.history.nights import LOOKS
 from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.policy.policy import TO_DIRECT, Policy
-from tests.ci.history.entries import an_entry, named, put
+from tests.ci.history.entries import an_entry, named, put, read, write
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped, times
 
 BACK = 18
@@ -27,14 +27,12 @@ NOTHING = KnownCulprits(schema="kernelgate.culprits/1", culprits=())
 
 
 def told(index_at: Database) -> KnownCulprits:
-    with database.reading(index_at) as connection:
-        return culprits.of_index(connection, nights.of_index(connection, Wanted()))
+    return read(index_at, culprits.of_index, read(index_at, nights.of_index, Wanted()))
 
 
 def decide(index_at: Database, *events: SeriesEvent) -> None:
-    with database.writing(index_at) as connection:
-        for number, one in enumerate(events):
-            index.add_event(connection, named(f"e{number}"), one)
+    for number, one in enumerate(events):
+        write(index_at, index.add_event, named(f"e{number}"), one)
 
 
 def nightly(index_at: Database, *cases: str, back: int = NIGHTS, at: int = STEP) -> None:
@@ -134,10 +132,8 @@ def test_a_drift_is_told_as_one_and_not_searched(index_at: Database) -> None:
     nights_ = 80
     line = [sha(number) for number in range(nights_)]
     put(index_at, *(a_night(number, 2.0 * min(max(number - 10, 0), 60) / 60) for number in range(nights_)))
-    with database.writing(index_at) as connection:
-        index.place(connection, line)
-    with database.reading(index_at) as connection:
-        [[suspected]] = [one.changes for one in nights.of_index(connection, Wanted())]
+    write(index_at, index.place, line)
+    [[suspected]] = [one.changes for one in read(index_at, nights.of_index, Wanted())]
     assert (suspected.kind, told(index_at)) == ("drift", NOTHING)
     put(index_at, a_pair(suspected.previous_place + 2, suspected.place - 2, 1.9))
     assert told(index_at).searches == ()
@@ -211,8 +207,7 @@ def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
 
 
 def planned(index_at: Database) -> NightPlan:
-    with database.reading(index_at) as connection:
-        return culprits.plan(connection, nights.of_index(connection, Wanted()), POLICY)
+    return read(index_at, culprits.plan, read(index_at, nights.of_index, Wanted()), POLICY)
 
 
 def suspect(index_at: Database, *cases: str) -> None:
@@ -264,9 +259,7 @@ def spent(index_at: Database, name: str, run: Run, seconds: float = 590.0) -> No
 
 
 def chosen(index_at: Database, kept: Store) -> dict[str, str]:
-    with database.reading(index_at) as connection:
-        every = nights.of_index(connection, Wanted())
-        return culprits.next_pair(connection, kept, every, POLICY, *TONIGHT)
+    return read(index_at, culprits.next_pair, kept, read(index_at, nights.of_index, Wanted()), POLICY, *TONIGHT)
 
 
 def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:

@@ -32,7 +32,7 @@ from kernelgate.ci.lab import log
 from kernelgate.ci.lab.log import Closed, Event
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, put
+from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
 from tests.ci.lab import session_events as made
 
 EVENT = SeriesEvent(
@@ -44,8 +44,7 @@ PATIENCE = 6
 
 
 def heads_of(index_at: Database, wanted: Wanted = ALL) -> list[str]:
-    with database.reading(index_at) as connection:
-        return [(row.commit or "")[0] for one in series.series(connection, wanted) for row in one.points]
+    return [(row.commit or "")[0] for one in read(index_at, series.series, wanted) for row in one.points]
 
 
 # ---- adding ----------------------------------------------------------------------------------------------------------
@@ -66,8 +65,7 @@ def test_text_that_a_database_does_not_take_is_made_harmless(index_at: Database)
     same = case.model_copy(update={"case": "a b"})
     entry = an_entry("x", cases=(case, same), costs=(Cost(phase="t\0", gpu_seconds=1.5),))
     put(index_at, entry.model_copy(update={"reason": "\0"}))
-    with database.reading(index_at) as connection:
-        (one,) = series.series(connection, Wanted(case="a b"))
+    (one,) = read(index_at, series.series, Wanted(case="a b"))
     assert (one.card, len(one.points)) == ("ö" * 9000, 1)
 
 
@@ -77,9 +75,8 @@ def test_text_that_a_database_does_not_take_is_made_harmless(index_at: Database)
 def test_commits_stand_as_the_default_branch_has_them_whatever_their_dates(index_at: Database) -> None:
     put(index_at, *(an_entry(sha, sha * 40, day=day) for day, sha in enumerate("cxab", 1)))
     assert heads_of(index_at) == ["c", "x", "a", "b"], "by time, as long as nothing else is known"
-    with database.writing(index_at) as connection:
-        index.place(connection, [letter * 40 for letter in "abc"])
-        index.place(connection, [letter * 40 for letter in "fe"])  # of another repository's checkout
+    write(index_at, index.place, [letter * 40 for letter in "abc"])
+    write(index_at, index.place, [letter * 40 for letter in "fe"])  # of another repository's checkout
     assert heads_of(index_at) == ["a", "b", "c", "x"]
 
 
@@ -133,13 +130,11 @@ def test_an_index_made_again_is_the_same_and_judges_nothing_again(
     before = filled(archive)
     monkeypatch.setattr(judging, "judged", lambda *_: pytest.fail("judged again"))
     assert len(before["events"]) == 1
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     for _ in range(2):
         assert keep.rebuild(archive, pytest.fail) == 2
         assert contents(archive.database) == before
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     assert keep.add_record(archive, as_file(a_record(day=1)), "run.json"), "as after one that was killed"
 
 
@@ -222,8 +217,7 @@ def test_many_writers_at_once_lose_nothing_also_in_a_new_index(tmp_path: Path) -
     with ThreadPoolExecutor(4) as threads:
         opened = list(threads.map(database.at, [where] * 4))
     one_state_while_others_write(opened[0])
-    with database.writing(opened[0]) as connection:
-        index.clear(connection)
+    write(opened[0], index.clear)
     many_writers_lose_nothing(opened[0], where)
     for one in opened:
         one.engine.dispose()
@@ -263,8 +257,7 @@ def test_postgres_does_as_sqlite_does(postgres: str, tmp_path: Path) -> None:
     one_state_while_others_write(there.database)
     keep.rebuild(there, pytest.fail)
     assert contents(there.database) == before
-    with database.writing(there.database) as connection:
-        index.clear(connection)
+    write(there.database, index.clear)
     many_writers_lose_nothing(there.database, postgres)
     for one in (here, there):
         one.database.engine.dispose()
@@ -336,8 +329,7 @@ def of(*events: Event, name: str = "one", repository: str = "o/r") -> KeptSessio
 
 
 def listed(archive: Archive) -> list[KeptSession]:
-    with database.reading(archive.database) as connection:
-        return series.sessions(connection)
+    return read(archive.database, series.sessions)
 
 
 def test_the_newer_log_of_a_session_stays(archive: Archive) -> None:
@@ -418,8 +410,7 @@ def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path: Pat
 
 
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
-    with database.reading(index_at) as connection:
-        return series.text(connection, wanted)
+    return read(index_at, series.text, wanted)
 
 
 def test_one_series_shows_each_commit(index_at: Database) -> None:
@@ -446,8 +437,7 @@ def test_what_is_beyond_every_number_is_no_number(index_at: Database) -> None:
 
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
     put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
-    with database.writing(index_at) as connection:
-        index.place(connection, ["a" * 40])
+    write(index_at, index.place, ["a" * 40])
     found = text(index_at)
     assert "bbbbbbb" not in found
     assert "Left out: 1 measurement of commits that are not on the default branch" in found

@@ -18,7 +18,7 @@ from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import NightsByCase
-from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put, write
 from tests.runs import case, run_record
 
 POLICY = Policy()
@@ -183,12 +183,9 @@ def a_time(number: int, us: float, finding: str | None = None) -> Entry:
 def file(tmp_path: Path) -> Path:
     """30 commits on the default branch, a pull request's between them, and one that nobody should believe."""
     opened = database.at(tmp_path / "index.sqlite")
-    with database.writing(opened) as connection:
-        for number in range(30):
-            index.add(connection, a_time(number, 100.0 + number))
-        index.add(connection, a_time(40, 900.0))
-        index.add(connection, a_time(30, 800.0, "throttled"))
-        index.place(connection, [sha(number) for number in range(31)])
+    times = [a_time(number, 100.0 + number) for number in range(30)]
+    put(opened, *times, a_time(40, 900.0), a_time(30, 800.0, "throttled"))
+    write(opened, index.place, [sha(number) for number in range(31)])
     opened.engine.dispose()
     return tmp_path / "index.sqlite"
 

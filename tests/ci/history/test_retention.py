@@ -21,7 +21,7 @@ from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents, read, write
 from tests.ci.judge.test_kept_verdicts import DATA
 from tests.runs import case, process, run_record
 
@@ -75,8 +75,7 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     for day in range(1, 9):
         assert not keep.add_record(archive, as_file(a_record(day=day, change=0.01 * day)), "run.json")
     assert (names(archive), contents(archive.database)) == (left, before), "nor does adding again"
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     assert keep.rebuild(archive, pytest.fail) == 8
     assert contents(archive.database) == before, "also where the index was lost"
     for name in left["condensed"]:
@@ -146,8 +145,7 @@ def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accept
         index.place(connection, [BASE, HEAD])
         connection.exec_driver_sql("UPDATE comparison SET status = 'regressed'")
     assert run(archive) == CondensedRecords(with_every_sample=8)
-    with database.reading(archive.database) as connection:
-        [row] = series.chosen(connection, Wanted())
+    [row] = read(archive.database, series.chosen, Wanted())
     accepted = {"made": "2026-08-02T00:00:00Z", "kind": "accepted", "sha": HEAD, "who": "a", "why": "b"}
     names_ = {key: row[key] for key in ("repository", "card", "case", "gpu")}
     keep.add_event(archive, SeriesEvent.model_validate(accepted | names_))
