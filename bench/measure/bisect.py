@@ -334,8 +334,8 @@ def opened(
         yield Workbench(whole, chosen.card, case=chosen.case, setup=setup, output=output, made=made)
 
 
-def measuring(rounds: int, seed: int | None, pause_when_capped: bool) -> Measuring:
-    return Measuring(new_seed(seed), rounds, PATIENCE_S, pause_when_capped)
+def measuring(rounds: int, seed: int | None) -> Measuring:
+    return Measuring(new_seed(seed), rounds, PATIENCE_S)
 
 
 def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> ChosenCase:

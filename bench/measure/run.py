@@ -146,7 +146,6 @@ class TimingOptions:
     plan_hash: str | None = None
     """Of what the default branch plans for that GPU, whatever is asked for here."""
     same: bool = False
-    pause_when_capped: bool = True
     lock_clocks: bool = False
     resume: bool = False
 
@@ -183,7 +182,7 @@ def bench(
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
         environment=machine,
-        how=Measuring(seed, asked.rounds, pause_when_capped=asked.pause_when_capped, lock_clocks=asked.lock_clocks),
+        how=Measuring(seed, asked.rounds, lock_clocks=asked.lock_clocks),
         processes=asked.processes,
     )
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)

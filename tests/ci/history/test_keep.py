@@ -435,6 +435,18 @@ def test_what_is_beyond_every_number_is_no_number(index_at: Database) -> None:
     assert text(index_at).splitlines()[-1].split() == ["2026-08-01", "aaaaaaa", "100.0", "µs", "—", "—"]
 
 
+def test_several_cases_are_a_line_each(index_at: Database) -> None:
+    two = an_entry("c").cases[0].model_copy(update={"case": "two"})
+    put(index_at, an_entry("a", "a" * 40), an_entry("b", "b" * 40, 103.0, day=2), an_entry("c", cases=(two,)))
+    assert text(index_at).splitlines() == [
+        "norm on NVIDIA H200",
+        "driver 580.1, torch 2.11.0, cuda 13.0",
+        "case  times      last  since first",
+        "one       2  103.0 µs        +3.0%",
+        "two       1  100.0 µs            —",
+    ]
+
+
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
     put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
     write(index_at, index.place, ["a" * 40])
