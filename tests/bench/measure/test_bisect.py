@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import bisect
 from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange
 from kernelgate.ci.bisect import first_failing
+from kernelgate.ci.bisect.answers import CompiledAnswer
 from tests import miniature
 
 LOCAL = ("-c", "protocol.file.allow=always")
@@ -128,33 +130,25 @@ def test_only_the_card_that_is_searched_is_built_and_a_full_disk_is_no_commits_f
     assert built.build(0) == f"it has no card scale, which {brought[:12]} brings"
 
 
-@pytest.mark.parametrize("first", [1, 4])
-def test_the_last_commit_that_compiles(
-    repo: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
-    made, [*shas, _] = repo
-
-    def build(_: Path, sha: str, *_how: object) -> None:
-        if shas.index(sha) >= first:
-            raise CompileError(sha[:12], None, "a.cpp:1: error: no", made)
-
-    monkeypatch.setattr(commit, "build_commit", build)
-    found = first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
-    assert (found.last_that_compiles, *found.culprits) == (shas[first - 1], shas[first])
-    assert "a.cpp:1: error: no" in found.why
-
-
-def test_ends_that_say_nothing_and_a_machine_that_cannot_compile(
+def test_the_last_commit_that_compiles_and_ends_that_say_nothing(
     repo: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, [*shas, _] = repo
-    monkeypatch.setattr(commit, "build_commit", lambda *_: None)
-    with pytest.raises(UsageError, match="the bad end, compiles: there is nothing to find"):
-        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
 
-    def breaks_down(*_: object) -> None:
-        raise CannotCompileError("the compiler was killed")
+    def found(broken: Sequence[str], fault: KernelgateError | None = None) -> CompiledAnswer:
+        def build(_: Path, sha: str, *_how: object) -> None:
+            if sha in broken:
+                raise fault or CompileError(sha[:12], None, "a.cpp:1: error: no", made)
 
-    monkeypatch.setattr(commit, "build_commit", breaks_down)
+        monkeypatch.setattr(commit, "build_commit", build)
+        return first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
+
+    for first in (1, 4):
+        answer = found(shas[first:])
+        assert (answer.last_that_compiles, *answer.culprits) == (shas[first - 1], shas[first])
+        assert "a.cpp:1: error: no" in answer.why
+    for broken, why in (([], "the bad end, compiles: there is nothing to find"), (shas, "does not compile either")):
+        with pytest.raises(UsageError, match=why):
+            found(broken)
     with pytest.raises(CannotCompileError):
-        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
+        found(shas[4:], CannotCompileError("the compiler was killed"))
