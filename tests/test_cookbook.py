@@ -12,7 +12,8 @@ from kernelgate.bench.build import toolchain
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli, exit_codes
-from kernelgate.ci.explain import diagnosis, next_step, recommend
+from kernelgate.ci.explain import bottleneck as limits
+from kernelgate.ci.explain import next_step, recommend
 from kernelgate.ci.policy import constants, policy
 from tests import docs_code
 
@@ -62,21 +63,21 @@ def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
 def test_its_numbers_are_those_that_decide() -> None:
     gates = policy.load(ROOT / policy.POLICY_FILE).gates
     p, delta = (constants.of_key(f"gates.{name}")[0].value for name in ("p", "cliffs_delta"))
-    few, enough = diagnosis.LOW_OCCUPANCY_PCT, diagnosis.ENOUGH_OCCUPANCY_PCT
+    few, enough = limits.LOW_OCCUPANCY_PCT, limits.ENOUGH_OCCUPANCY_PCT
     for said in (
         f"| below {few:g}% and no unit busy; possibly up to {enough:g}% |",
-        f"| {100 * diagnosis.LOCAL_SHARE:g}% of the instructions use local memory |",
-        f"[tensor cores](#tensor-cores) | {diagnosis.UNIT_BUSY_PCT:g}% busy |",
-        f"| {100 * diagnosis.CONFLICT_SHARE:g}% of shared memory's wavefronts |",
-        f"| fewer than {diagnosis.DIVERGED_THREADS:g} of 32 threads work |",
-        f"| {100 * diagnosis.BARRIER_SHARE:g}% of the waiting |",
-        f"| {100 * diagnosis.EXCESS_SHARE:g}% of the sectors are avoidable |",
-        f"[DRAM](#dram-traffic) | {diagnosis.BANDWIDTH_BUSY_PCT:g}% of its peak |",
-        f"[L2](#l2-traffic) | {diagnosis.BANDWIDTH_BUSY_PCT:g}% of its peak |",
-        f"| {100 * diagnosis.IDLE_SHARE:g}% of the multiprocessors' time idle |",
-        f"| a call below {diagnosis.LAUNCH_BOUND_US:g} µs, or a launch above {100 * next_step.LAUNCH_SHARE:g}% of it |",
-        f"| a pipe or the issue slots {diagnosis.UNIT_BUSY_PCT:g}% busy |",
-        f"A unit at {diagnosis.SATURATED_PCT:g}% of its peak is the limit",
+        f"| {100 * limits.LOCAL_SHARE:g}% of the instructions use local memory |",
+        f"[tensor cores](#tensor-cores) | {limits.UNIT_BUSY_PCT:g}% busy |",
+        f"| {100 * limits.CONFLICT_SHARE:g}% of shared memory's wavefronts |",
+        f"| fewer than {limits.DIVERGED_THREADS:g} of 32 threads work |",
+        f"| {100 * limits.BARRIER_SHARE:g}% of the waiting |",
+        f"| {100 * limits.EXCESS_SHARE:g}% of the sectors are avoidable |",
+        f"[DRAM](#dram-traffic) | {limits.BANDWIDTH_BUSY_PCT:g}% of its peak |",
+        f"[L2](#l2-traffic) | {limits.BANDWIDTH_BUSY_PCT:g}% of its peak |",
+        f"| {100 * limits.IDLE_SHARE:g}% of the multiprocessors' time idle |",
+        f"| a call below {limits.LAUNCH_BOUND_US:g} µs, or a launch above {100 * next_step.LAUNCH_SHARE:g}% of it |",
+        f"| a pipe or the issue slots {limits.UNIT_BUSY_PCT:g}% busy |",
+        f"A unit at {limits.SATURATED_PCT:g}% of its peak is the limit",
         f"| regression | {gates.regression_pct:g}% slower, and certain |",
         f"| improvement | {gates.improvement_pct:g}% faster, and certain |",
         f"| effect | p below {p} over all cases, Cliff's delta from {delta} |",

@@ -89,8 +89,8 @@ class CommitRange:
         they are not searched; None where it moves none."""
         own, prefix = self.repo / self.submodule, f"{self.submodule}/".lstrip("/")
         before, after = (git.submodules(own, self.shas[at]) for at in (place - 1, place))
-        moved = [path for path, sha in after.items() if before.get(path, sha) != sha]
-        moved = [path for path in moved if list(_below(f"{prefix}{path}", paths))]
+        changed = (path for path, sha in after.items() if before.get(path, sha) != sha)
+        moved = [path for path in changed if list(_below(f"{prefix}{path}", paths))]
         if not moved:
             return None
         if len(moved) > 1:
@@ -237,10 +237,8 @@ class Workbench(BuiltCommits):
         return replace(self, range=inner, libraries={}, before=len(self.made.processes))
 
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
-        """Times these commits beside each other. Those that fail are left out, and tried alone to know them.
-
-        Raises KernelgateError where none of them fails alone.
-        """
+        """Times these commits beside each other. Those that fail are left out, and tried alone to know them. Raises
+        KernelgateError where none of them fails alone."""
         left, faults = list(places), dict[int, str]()
         number += self.before
         while len(left) > 1:
@@ -258,8 +256,8 @@ class Workbench(BuiltCommits):
                 left = [place for place in left if place not in found]
                 continue
             [measured] = done.process.timings
-            notes = tuple({note.text: note for note in (*self.made.notes, *done.notes)}.values())
-            grown = {"processes": (*self.made.processes, done.process), "notes": notes}
+            notes = {note.text: note for note in (*self.made.notes, *done.notes)}
+            grown = {"processes": (*self.made.processes, done.process), "notes": tuple(notes.values())}
             self.made = self.made.model_copy(update=grown)
             self.output(self.made)
             for place in left:
@@ -336,8 +334,8 @@ def opened(
         yield Workbench(whole, chosen.card, case=chosen.case, setup=setup, output=output, made=made)
 
 
-def measuring(rounds: int, seed: int | None, pause_when_capped: bool) -> Measuring:
-    return Measuring(new_seed() if seed is None else seed, rounds, PATIENCE_S, pause_when_capped)
+def measuring(rounds: int, seed: int | None) -> Measuring:
+    return Measuring(new_seed(seed), rounds, PATIENCE_S)
 
 
 def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> ChosenCase:
@@ -389,16 +387,16 @@ class TrialBench(BuiltCommits):
 
     def learn(self, times: int) -> TrialRuns:
         """Runs the trial at the bad end, each time, to see in which ways it fails and how often."""
-        begun = time.monotonic()
-        outcomes: list[TrialOutcome] = []
+        end, runs, faults = time.monotonic() + LEARN_S, 0, list[TrialOutcome]()
         with self.process(self.range.last) as process:
-            while len(outcomes) < times and (not outcomes or time.monotonic() - begun < LEARN_S):
-                outcomes.append(process.tried(self.trial))
-                if why := _untried(outcomes[-1]):
+            while runs < times and (not runs or time.monotonic() < end):
+                outcome = process.tried(self.trial)
+                if why := _untried(outcome):
                     return TrialRuns(0, 0, otherwise=why)
-        faults = [one for one in outcomes if one.fault is not None]
+                runs += 1
+                faults += [outcome] if outcome.fault is not None else []
         self.kinds = {one.kind_of_fault for one in faults}
-        return TrialRuns(len(outcomes), len(faults), faults[0].fault if faults else None)
+        return TrialRuns(runs, len(faults), faults[0].fault if faults else None)
 
     def tried(self, place: int, times: int) -> TrialRuns:
         try:
@@ -451,22 +449,18 @@ def opened_trial(
     if not fuzzed:
         raise KernelgateError(f"no card has fuzz cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
     wanted = run.by_card((case,) if case else (), list(fuzzed))
-    drawn = new_seed() if seed is None else seed
+    drawn = new_seed(seed)
     memory = machine.device.memory_bytes
     unbuilt: list[str] = []
     with lock.device(machine.device.uuid), worker_pool() as started:
-
-        def bench_of(card: CardFacts, trial: Trial) -> TrialBench:
-            return TrialBench(whole, card, trial=trial, device=device, workers=started)
-
         for name, ids in wanted.items():
             card = fuzzed[name]
             listed = fuzz_trials.select(drawn, card, device, memory, ids)
+            bench = TrialBench(whole, card, trial=listed[0], device=device, workers=started)
             if ids:
-                yield bench_of(card, listed[0])
+                yield bench
                 return
             kept = fuzz_corpus.failures(fuzz_corpus.beside(card), card, device)
-            bench = bench_of(card, listed[0])
             if why := _unbuilt(bench):
                 say(why)
                 unbuilt.append(why)

@@ -47,8 +47,8 @@ LOG_COLUMNS = 120
 """Of a log, which has no width of its own."""
 
 
-def new_seed() -> int:
-    return secrets.randbelow(2**31)
+def new_seed(asked: int | None = None) -> int:
+    return secrets.randbelow(2**31) if asked is None else asked
 
 
 def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild | None = None) -> Libraries:
@@ -69,9 +69,10 @@ def sides(
     from_cards: Path | None = None,
 ) -> dict[str, Sides]:
     """`from_cards`: a folder of cards that stand in place of both commits' own."""
-    if alone and (base is not None or base_folder is not None):
+    named = base is not None or base_folder is not None
+    if alone and named:
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
-    if head_folder is not None and not alone and base is None and base_folder is None:
+    if head_folder is not None and not alone and not named:
         raise UsageError("--head-library also needs --base-library, --base or --alone")
     _one_of(head, head_folder)
     _one_of(base, base_folder)
@@ -81,7 +82,7 @@ def sides(
 
     if alone:
         return {name: Sides(None, library) for name, library in of_head().built.items()}
-    ref = git.default_base(repo) if base is None and base_folder is None else base
+    ref = base if named else git.default_base(repo)
     heads, beside = side_by_side([of_head, lambda: bases(repo, ref, base_folder, from_cards)], 2)
     return against(heads, beside)
 
@@ -91,35 +92,28 @@ def bases(repo: Path, ref: str | None, folder: Path | None = None, from_cards: P
 
 
 def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
-    """Both libraries of each card of the head.
-
-    A base may lack a card, or not compile: then the head is alone, and says why.
-    """
-    return {
-        name: Sides(bases.built[name], library)
-        if name in bases.built
-        else Sides(None, library, bases.absent.get(name, f"the base commit has no card {name}"))
-        for name, library in heads.built.items()
-    }
+    """Both libraries of each card of the head; alone, with the reason, where the base lacks the card or does not
+    compile."""
+    made = {name: Sides(bases.built.get(name), library) for name, library in heads.built.items()}
+    for name in made.keys() - bases.built.keys():
+        why = bases.absent.get(name, f"the base commit has no card {name}")
+        made[name] = replace(made[name], why_alone=why)
+    return made
 
 
 def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
-    """Each card's head beside the pinned commit's library of it, in the same processes.
-
-    Where the pinned commit lacks the card, or cannot share a process with it, the head is alone, and says why. Raises
-    UsageError for a library that is of no commit.
-    """
+    """Each card's head beside the pinned commit's library of it, in the same processes. Where the pinned commit lacks
+    the card, or cannot share a process with it, the head is alone, and says why. Raises UsageError for a library that
+    is of no commit."""
     unknown = next((one for one in pinned.built.values() if one.manifest.sha is None), None)
     if unknown is not None:
         raise UsageError(f"{unknown.folder} does not say of which commit it is, so it cannot be the pinned one")
     made = dict[str, Sides]()
     for name, alone in sides.items():
-        if library := pinned.built.get(name):
-            why = Sides(library, alone.head).clash
-            made[name] = replace(alone, why_alone=why) if why else replace(alone, pinned=library)
-        else:
-            why = pinned.absent.get(name, f"the pinned commit has no card {name}")
-            made[name] = replace(alone, why_alone=why)
+        library = pinned.built.get(name)
+        absent = pinned.absent.get(name, f"the pinned commit has no card {name}")
+        why = Sides(library, alone.head).clash if library else absent
+        made[name] = replace(alone, why_alone=why) if why else replace(alone, pinned=library)
     return made
 
 
@@ -152,7 +146,6 @@ class TimingOptions:
     plan_hash: str | None = None
     """Of what the default branch plans for that GPU, whatever is asked for here."""
     same: bool = False
-    pause_when_capped: bool = True
     lock_clocks: bool = False
     resume: bool = False
 
@@ -185,11 +178,11 @@ def bench(
     differing = tuple(one for one in every if one.card.name not in left_out)
     same = commit.SameCode() if asked.same else commit.same_code(about, differing, machine)
     chosen = tuple(one for one in differing if one not in same.left_out)
-    seed = new_seed() if asked.seed is None else asked.seed
+    seed = new_seed(asked.seed)
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
         environment=machine,
-        how=Measuring(seed, asked.rounds, pause_when_capped=asked.pause_when_capped, lock_clocks=asked.lock_clocks),
+        how=Measuring(seed, asked.rounds, lock_clocks=asked.lock_clocks),
         processes=asked.processes,
     )
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
@@ -202,8 +195,9 @@ def bench(
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
         of = "machine code" if same.left_out else "library"
         say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
-        record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
-        return skeleton
+        whole = skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})})
+        record.write(whole, output)
+        return whole
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
@@ -227,16 +221,14 @@ def with_accuracy(
 def accuracy_alone(
     about: Sequence[Compared], suite: str | None, case_ids: tuple[str, ...], seed: int | None
 ) -> record.RunRecord:
-    """A record of accuracy and nothing else.
-
-    Raises UsageError where there is no case for this machine, and where no card has two libraries.
-    """
+    """A record of accuracy and nothing else. Raises UsageError where there is no case for this machine, and where no
+    card has two libraries."""
     machine = environment.describe()
     chosen = commit.select_cases(about, environment.kind(machine), suite, case_ids)
     if not accuracy.comparable(about, chosen):
         raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
     made = begun(about, machine).model_copy(update={"cases": tuple(one.recorded for one in chosen)})
-    return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
+    return with_accuracy(made, about, chosen, new_seed(seed))
 
 
 def with_same_code(skeleton: record.RunRecord, same: commit.SameCode) -> record.RunRecord:
@@ -250,10 +242,9 @@ def with_same_code(skeleton: record.RunRecord, same: commit.SameCode) -> record.
 def begun(about: Sequence[Compared], machine: record.Environment) -> record.RunRecord:
     """A record of nothing yet: cards, builds, and what a reader must know of them."""
     notes = [note for one in about for note in one.notes]
-    for one in about:
-        if one.same:
-            text = f"base and head of {one.card.name} are the same library"
-            notes.append(record.Note(code="same_library", card=one.card.name, text=text))
+    for name in (one.card.name for one in about if one.same):
+        text = f"base and head of {name} are the same library"
+        notes.append(record.Note(code="same_library", card=name, text=text))
     base = next((one.sides.base for one in about if one.sides.base), None)
     return record.RunRecord(
         run=run_identity(base, about[0].sides.head),
@@ -301,19 +292,15 @@ def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: in
 
 def builds(sides: Mapping[str, Sides]) -> tuple[record.Build, ...]:
     """All libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
-    missing = [why for both in sides.values() for why in built.facts_missing(both)]
-    if missing:
-        whys = (one.split(": ", 1) for one in missing)
-        message = "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in whys)
+    missing = (one.split(": ", 1) for both in sides.values() for one in built.facts_missing(both))
+    if message := "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in missing):
         raise KernelgateError(message)
     return tuple(build for both in sides.values() for build in built.build_records(both))
 
 
 def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
-    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one.
-
-    Raises UsageError where the record is about another library of the same side.
-    """
+    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one. Raises
+    UsageError where the record is about another library of the same side."""
     only = {one.card for one in new}
     nameless = next(iter(only)) if len(only) == 1 else ""  # a record may name none
     known = {(one.card or nameless, one.side): one for one in old}
@@ -380,9 +367,7 @@ def _number(text: str | None) -> int | None:
 
 
 def percentiles(measured: RunRecord) -> Table:
-    made = Table(box=None, pad_edge=False)
-    made.add_column("case")
-    made.add_column("side")
+    made = Table("case", "side", box=None, pad_edge=False)
     for title in ("median µs", "P95 µs", "P99 µs", "CV %", "graph µs", "TFLOP/s", "GB/s"):
         made.add_column(title, justify="right")
     sharing = Counter(case.id for case in measured.cases)
@@ -413,10 +398,8 @@ def fuzz(
     asked: FuzzOptions,
     from_cards: Path | None = None,
 ) -> record.RunRecord:
-    """Fuzzes every card's library. Skipped where there is none.
-
-    `heads`, `base`: each a commit or a folder; a head that is neither is the working tree, a base none.
-    """
+    """Fuzzes every card's library. Skipped where there is none. `heads`, `base`: each a commit or a folder; a head that
+    is neither is the working tree, a base none."""
     try:
         about = _heads(repo, *heads, base, from_cards)
     except NoKernelError as error:
@@ -441,19 +424,15 @@ def fuzz_all(
     goes_on: bool = False,
 ) -> tuple[record.Check, ...]:
     """`goes_on`: past a card that cannot be fuzzed at all, whose check then says why."""
-    seed = new_seed() if asked.seed is None else asked.seed
+    seed, how = new_seed(asked.seed), (asked.limits, workers)
     wanted = by_card(asked.ids, [one.card.name for one in about])
     done: list[record.Check] = []
-    for one in about:
-        name, how = one.card.name, (asked.limits, workers)
-        if name not in wanted:
-            continue
+    for one in (one for one in about if one.card.name in wanted):
+        name = one.card.name
         try:
             done.append(fuzzing.run(one.sides.head, one.card, seed, machine, wanted[name], how, one.sides.base))
-        except UsageError:
-            raise
         except KernelgateError as error:
-            if not goes_on or len(about) == 1:
+            if isinstance(error, UsageError) or not goes_on or len(about) == 1:
                 raise
             done.append(fuzzing.skipped(str(error), name).model_copy(update={"unjudged": 1}))
     return tuple(done)
@@ -468,10 +447,8 @@ def soak(
     corpus: Path | None,
     from_cards: Path | None = None,
 ) -> tuple[Soak, ...]:
-    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's.
-
-    Raises NoKernelError where there is nothing to fuzz on this machine.
-    """
+    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's. Raises
+    NoKernelError where there is nothing to fuzz on this machine."""
     place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
     files.try_folder(place)
     about = _heads(repo, ref, folder, from_cards=from_cards)
@@ -484,9 +461,8 @@ def soak(
     with worker_pool() as workers:
         for one in fuzzed:
             workers.prepare({WORKER: 1})
-            soak = Soak(one.card, place, seconds / len(fuzzed))
-            soaks.run(one.sides.head, soak, new_seed() if seed is None else seed, machine, workers)
-            done.append(soak)
+            done.append(Soak(one.card, place, seconds / len(fuzzed)))
+            soaks.run(one.sides.head, done[-1], new_seed(seed), machine, workers)
     return tuple(done)
 
 
@@ -515,14 +491,11 @@ def sanitize(
     workers: WorkerPool,
     ids: Sequence[str] = (),
 ) -> tuple[record.Check, ...]:
-    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases.
-
-    What keeps a check from being made is its reason, and no error.
-    """
+    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases. What keeps
+    a check from being made is its reason, and no error."""
     chosen = commit.select_cases(about, "cuda", None, ids) if ids else ()
-    touched = [one for one in about if not one.same]
     done: list[record.Check] = []
-    for one in touched:
+    for one in (one for one in about if not one.same):
         cases = tuple(each.case for each in chosen if each.card.name == one.card.name)
         if ids and not cases:
             continue

@@ -117,18 +117,6 @@ class Posterior:
         return mean, math.sqrt(float(weights @ (errors**2 + (means - mean) ** 2)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """What two scales make of all hypotheses: no change, or one at each commit; and of all pairs of changes."""
-
-    log_likelihood: Array
-    effects: Array
-    errors: Array
-    pairs: Array
-    """Log likelihoods."""
-    pair_effects: Array
-
-
 def of(search: Search) -> Posterior:
     """The probabilities after all that was measured."""
     before = _before(search)
@@ -137,25 +125,23 @@ def of(search: Search) -> Posterior:
         return Posterior(float(before[0]), np.append(0.0, before[1:]), 0.0, (), nothing, nothing)
     pairs = _pairs(search)
     scales = _scales(search)
-    fits = [_fit(search, pairs, spread, size) for spread, size, _ in scales]
-    usual = np.array([chance for *_, chance in scales])
+    fits = zip(*(_fit(search, pairs, spread, size) for spread, size, _ in scales), strict=True)
+    singles, means, errors, doubles, pair_effects = map(np.array, fits)
+    usual = np.log([chance for *_, chance in scales])[:, None]
     with np.errstate(divide="ignore"):
-        log_before = np.log(before) + math.log(1 - SEVERAL)
-        singles = np.array([one.log_likelihood for one in fits]) + log_before + np.log(usual)[:, None]
-    doubles = np.array([one.pairs for one in fits]) + np.log(usual)[:, None]
-    doubles += math.log(SEVERAL / max(1, len(pairs)))
+        singles = singles + (np.log(before) + math.log(1 - SEVERAL)) + usual
+    doubles = doubles + usual + math.log(SEVERAL / max(1, len(pairs)))
     most = max(singles.max(), doubles.max(initial=-math.inf))
     joint, joint_pairs = np.exp(singles - most), np.exp(doubles - most)
     total = joint.sum() + joint_pairs.sum()
     chances, pair_chances = joint.sum(axis=0) / total, joint_pairs.sum(axis=0) / total
     given = joint / np.maximum(joint.sum(axis=0), 1e-300)
-    means, errors = np.array([one.effects for one in fits]), np.array([one.errors for one in fits])
     effects = (given * means).sum(axis=0)
     deviations = np.sqrt((given * (errors**2 + (means - effects) ** 2)).sum(axis=0))
     two: tuple[ChangedAt, ...] = ()
     if len(pairs):
         best = int(np.argmax(pair_chances))
-        sizes = fits[int(np.argmax(joint_pairs[:, best]))].pair_effects[best]
+        sizes = pair_effects[int(np.argmax(joint_pairs[:, best])), best]
         two = tuple((int(place), float(size)) for place, size in zip(pairs[best], sizes, strict=True))
     return Posterior(
         float(chances[0]), np.append(0.0, chances[1:]), float(pair_chances.sum()), two, effects, deviations
@@ -187,8 +173,7 @@ def _before(search: Search) -> Array:
 def _scales(search: Search) -> list[tuple[float, float, float]]:
     """Standard deviations before anything is measured: of one commit's log time from process to process, beside the
     others', and of an effect. Every one with every other, and their probability. A ratio of two times scatters by √2 as
-    much as each.
-    """
+    much as each."""
     off = np.linspace(-REACH, REACH, SPREADS)
     spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(SPREAD_FACTOR))
     chances = np.exp(-(off**2) / 2)
@@ -202,8 +187,10 @@ def _scales(search: Search) -> list[tuple[float, float, float]]:
     ]
 
 
-def _fit(search: Search, pairs: Array, spread: float, size: float) -> _Fit:
-    """Normal distributions all along, so that each hypothesis is a regression on its steps."""
+def _fit(search: Search, pairs: Array, spread: float, size: float) -> tuple[Array, Array, Array, Array, Array]:
+    """What two scales make of all hypotheses, no change or one at each commit: log likelihoods, effects, errors; and of
+    all pairs of changes: log likelihoods, effects. Normal distributions all along, so each is a regression on its
+    steps."""
     places = np.array([place for process in search.processes for place in process])
     # The first hypothesis is that nothing changed.
     steps = (places[:, None] >= np.arange(search.last + 1)[None, :]).astype(float)
@@ -228,4 +215,4 @@ def _fit(search: Search, pairs: Array, spread: float, size: float) -> _Fit:
     first = (precision[two] * along[one] - shared * along[two]) / determinant
     second = (precision[one] * along[two] - shared * along[one]) / determinant
     doubles = base + (first * along[one] + second * along[two]) / 2 - np.log(determinant / before**2) / 2
-    return _Fit(singles, along / precision, 1 / np.sqrt(precision), doubles, np.stack([first, second], axis=1))
+    return singles, along / precision, 1 / np.sqrt(precision), doubles, np.stack([first, second], axis=1)

@@ -169,14 +169,11 @@ def standing(search: Search) -> SearchStanding:
     effect, error = found.effect(best.start, best.stop - 1) if search.processes else (0.0, 0.0)
     if found.several >= CHANCE:
         return SearchStanding("several", (), found.several, effect, error, found.two)
-    if found.several >= UNSETTLED:
-        return SearchStanding("open", culprits, chance, effect, error)
-    if search.processes and chance >= CHANCE:
-        return SearchStanding("found", culprits, chance, effect, error)
+    is_found = found.several < UNSETTLED and search.processes and chance >= CHANCE
     alike = search.processes and abs(effect) + NORMAL_95 * error < math.log1p(SMALLEST_PCT / 100)
-    if found.none / one >= CHANCE or alike:
+    if found.several < UNSETTLED and not is_found and (found.none / one >= CHANCE or alike):
         return SearchStanding("none", (), found.none, effect, error)
-    return SearchStanding("open", culprits, chance, effect, error)
+    return SearchStanding("found" if is_found else "open", culprits, chance, effect, error)
 
 
 def next_processes(search: Search) -> tuple[tuple[int, ...], ...]:

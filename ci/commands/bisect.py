@@ -89,7 +89,7 @@ def bisect(
             progress.say(f"kernelgate: {error}")
             return done(NothingFails.model_construct(why=str(error)), error.exit_code)
         return done(failing, failing.exit_code)
-    how = commits.measuring(rounds, seed, pause_when_capped=True)
+    how = commits.measuring(rounds, seed)
     keep = GrowingRecord(output)
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep, from_cards) as bench:
         found = _searched(bench)

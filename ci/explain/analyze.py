@@ -12,8 +12,8 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import CaseKey, Profile
 from kernelgate.ci.explain import bottleneck, budget, recommend
+from kernelgate.ci.explain.bottleneck import TENSOR_UNUSED_PCT, Bottleneck, Diagnosis
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT, Bottleneck, Diagnosis
 from kernelgate.ci.explain.recommend import Recommendation
 
 
@@ -36,10 +36,8 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     figures = kernel.figures
     clock = figures.get("sm_mhz", 0.0) * 1e6 or None
     seconds = figures.get("duration_us", 0.0) / 1e6 or None
-    per_sm, rate = (
-        hardware.tensor_rate(kernel.compute_capability, kernel.dtype),
-        (kernel.sm_count or 0) * (clock or 0.0),
-    )
+    per_sm = hardware.tensor_rate(kernel.compute_capability, kernel.dtype)
+    rate = (kernel.sm_count or 0) * (clock or 0.0)
     tensor_peak = per_sm * rate if per_sm and rate else None
     tensor, scalar = _tensor_flops(kernel, tensor_peak, seconds), _scalar_flops(figures, clock)
     on_tensor = (tensor or 0.0) > (scalar or 0.0)
@@ -54,15 +52,9 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
     moved = figures.get("dram_bytes_per_s")
     if moved is None and seconds and "dram_bytes" in figures:
         moved = figures["dram_bytes"] / seconds
-    per_cycle, memory_mhz, busy = (
-        figures.get("dram_bytes_per_cycle"),
-        figures.get("memory_mhz"),
-        figures.get("dram_pct"),
-    )
-    bandwidth = None
-    if per_cycle and memory_mhz:
-        bandwidth = per_cycle * memory_mhz * 1e6
-    elif moved and busy is not None and busy >= 1:
+    busy = figures.get("dram_pct")
+    bandwidth = figures.get("dram_bytes_per_cycle", 0.0) * figures.get("memory_mhz", 0.0) * 1e6 or None
+    if bandwidth is None and moved and busy is not None and busy >= 1:
         bandwidth = moved / (busy / 100)
     if moved is None and bandwidth and busy is not None:
         moved = bandwidth * busy / 100
@@ -108,18 +100,8 @@ def _scalar_flops(figures: Mapping[str, float], clock: float | None) -> float | 
 
 
 SHOWN = (
-    "tensor_pct",
-    "dram_pct",
-    "l2_hit_pct",
-    "bank_conflicts",
-    "occupancy_pct",
-    "registers",
-    "local_instructions",
-    "shared_bytes",
-    "grid",
-    "waves",
-    "sm_mhz",
-    "memory_mhz",
+    *("tensor_pct", "dram_pct", "l2_hit_pct", "bank_conflicts", "occupancy_pct", "registers"),
+    *("local_instructions", "shared_bytes", "grid", "waves", "sm_mhz", "memory_mhz"),
 )
 """Beside the duration and the stalls: what a person is shown, in this order."""
 TOP_STALLS = 3
@@ -150,6 +132,12 @@ class Analysis:
     def bottleneck(self) -> Diagnosis:
         return self.findings[0]
 
+    @property
+    def answer(self) -> AnalysedKernel:
+        name, figures, found = self.kernel.name, self.kernel.figures, self.bottleneck
+        what = found.bottleneck, round(found.strength, 2)
+        return AnalysedKernel(name, figures.get("duration_us"), *what, figures, self.roofline, self.recommendations)
+
 
 def analyze(path: Path) -> tuple[Analysis, ...]:
     """Every launch of the report, in its order. Raises ReportError where there is nothing to read."""
@@ -175,15 +163,13 @@ def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> list[tup
     """Launches that belong together, this report's first: the n-th of a name with the n-th of that name, with its
     template arguments or without; of the rest, which one side calls otherwise, the longest with the longest."""
     waiting, found = list(against), dict[int, Analysis]()
-    for whole in (True, False):
-        for here in analyses:
-            name = here.kernel.name if whole else here.kernel.name.partition("<")[0]
-            for there in waiting:
-                other = there.kernel.name if whole else there.kernel.name.partition("<")[0]
-                if other == name and id(here) not in found:
-                    waiting.remove(there)
-                    found[id(here)] = there
-                    break
+    for end in ("\0", "<"):  # no name has the first, and template arguments begin with the second
+        for here in (one for one in analyses if id(one) not in found):
+            name = here.kernel.name.partition(end)[0]
+            same = (there for there in waiting if there.kernel.name.partition(end)[0] == name)
+            if (there := next(same, None)) is not None:
+                waiting.remove(there)
+                found[id(here)] = there
     rest = [here for here in analyses if id(here) not in found]
     if rest and waiting:
         found[id(max(rest, key=_duration))] = max(waiting, key=_duration)
@@ -199,23 +185,19 @@ def budget_of(before: Analysis, after: Analysis) -> Budget | None:
     old, new = _duration(before), _duration(after)
     if not old or not new:
         return None
-    clocks = before.kernel.figures.get("sm_mhz", 0.0), after.kernel.figures.get("sm_mhz", 0.0)
-    known = clocks if all(clocks) else None
-    return budget.budget(before.kernel.figures, after.kernel.figures, 100 * (new / old - 1), known)
+    sides = before.kernel.figures, after.kernel.figures
+    clocks = sides[0].get("sm_mhz", 0.0), sides[1].get("sm_mhz", 0.0)
+    return budget.budget(*sides, 100 * (new / old - 1), clocks if all(clocks) else None)
 
 
 def changes(before: Analysis, after: Analysis) -> dict[str, dict[str, float | None]]:
     """Before and after, of the figures that both have and that people are shown, in their order."""
     old, new = before.kernel.figures, after.kernel.figures
     stalls = dict.fromkeys(key for side in (new, old) for key, _ in top_stalls(side))
+    sides = {key: (old[key], new[key]) for key in in_order(stalls, old, new) if key in old and key in new}
     return {
-        key: {
-            "before": old[key],
-            "after": new[key],
-            "change_pct": 100 * (new[key] / old[key] - 1) if old[key] else None,
-        }
-        for key in in_order(stalls, old, new)
-        if key in old and key in new
+        key: {"before": one, "after": other, "change_pct": 100 * (other / one - 1) if one else None}
+        for key, (one, other) in sides.items()
     }
 
 
@@ -245,27 +227,13 @@ class AnalysesAnswer:
 
 
 def to_answer(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> AnalysesAnswer:
-    kernels, others = (
-        tuple(
-            AnalysedKernel(
-                kernel=one.kernel.name,
-                duration_us=one.kernel.figures.get("duration_us"),
-                bottleneck=one.bottleneck.bottleneck,
-                confidence=round(one.bottleneck.strength, 2),
-                metrics=one.kernel.figures,
-                roofline=one.roofline,
-                recommendations=one.recommendations,
-            )
-            for one in side
-        )
-        for side in (analyses, against)
-    )
     moved, budgets = [], []
     for here, there in pairs(analyses, against):
         split = budget_of(there, here)
         content = None if split is None else {**asdict(split), "words": budget.sentences(split)}
         moved.append({"kernel": here.kernel.name, **changes(there, here)})
         budgets.append({"kernel": here.kernel.name, "against": there.kernel.name, "budget": content})
+    kernels, others = (tuple(one.answer for one in side) for side in (analyses, against))
     return AnalysesAnswer(kernels, others, tuple(moved), tuple(budgets))
 
 

@@ -22,8 +22,8 @@ WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 LEAST_EXPLAINED = 0.25
 """Causes of less than this share of the change are not what it comes of."""
-STEADY = 0.02
-"""Occupancy varies by less from run to run."""
+STEADY = {"occupancy_pct": 0.02}
+"""From run to run it varies by less; counts of instructions and registers do not."""
 NOISE_POINTS = 1.5
 """Waits are times: two profiles of the same code differ by up to 1.5% of its time, and counts do not."""
 SHOWN = (0.5, 3.0)
@@ -98,10 +98,8 @@ def budget(
     change_pct: float,
     clocks: tuple[float, float] | None = None,
 ) -> Budget:
-    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing.
-
-    `clocks`: of the SMs while base and head were timed, in MHz; the profile says nothing of them.
-    """
+    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing. `clocks`:
+    of the SMs while base and head were timed, in MHz; the profile says nothing of them."""
     sides = Profiles.usable(before, after)
     parts = split.parts(sides)
     total = sum(part.log for part in parts)
@@ -114,30 +112,28 @@ def budget(
         parts.append(LogPart("sm_mhz", *clocks, cost))
         total = sum(part.log for part in parts)
     shown = percent(total)
-    # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of
-    # it.
+    # Points of percent for a logarithm: the parts sum up to what the profiles show, or to what was measured of it.
     points = shown / total if total else 100.0
     if abs(shown) > abs(change_pct):
         points *= abs(change_pct / shown)
-    found = [Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts]
+    found = (Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts)
     least = WORTH_A_WORD * abs(change_pct)
-    named = [
-        one
-        for one in found
-        if one.metric and abs(one.share_pct) >= max(least, NOISE_POINTS if one.rank > 0 else 0.0) > 0
-    ]
+    large = (one for one in found if abs(one.share_pct) >= max(least, NOISE_POINTS if one.rank > 0 else 0.0) > 0)
+    named = [one for one in large if one.metric]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
     left_pct = change_pct - sum(one.share_pct for one in named)
     # The first one is the cause of the others, where one of them is that and costs enough.
-    large = [one for one in named if one.share_pct / named[0].share_pct >= 1 / SYMPTOMS]
-    first = sorted(large, key=lambda one: one.rank)[:1]
+    near = [one for one in named if one.share_pct / named[0].share_pct >= 1 / SYMPTOMS]
+    first = sorted(near, key=lambda one: one.rank)[:1]
     causes_first = (*first, *(one for one in named if one not in first))
-    steady = {"registers": 0.0, "occupancy_pct": STEADY, "local_instructions": 0.0}
-    words = {"occupancy_pct": "occupancy", "local_instructions": "spills"}
     unchanged = (
-        words.get(key, key)
-        for key, most in steady.items()
-        if sides.both(key) and abs(sides.after[key] - sides.before[key]) <= most * sides.before[key]
+        words
+        for key, words in {
+            "registers": "registers",
+            "occupancy_pct": "occupancy",
+            "local_instructions": "spills",
+        }.items()
+        if sides.both(key) and abs(sides.after[key] - sides.before[key]) <= STEADY.get(key, 0.0) * sides.before[key]
     )
     return Budget(change_pct, causes_first, left_pct, profiled, tuple(unchanged))
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.explain.diagnosis import LAUNCH_BOUND_US
+from kernelgate.ci.explain.bottleneck import LAUNCH_BOUND_US
 
 # ---- How much of a call is its launch --------------------------------------------------------------------------------
 
@@ -51,11 +51,9 @@ def launch_sentence(share: LaunchShare) -> str:
 
 
 def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]]) -> bool:
-    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process.
-
-    In every process calls change the same way, and the launch makes more than half of that change, and more than
-    LAUNCH_SHARE of the slower call.
-    """
+    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process. In
+    every process calls change the same way, and the launch makes more than half of that change, and more than
+    LAUNCH_SHARE of the slower call."""
     for before, after in pairs:
         slower = max(before, after, key=lambda share: share.call_us)
         change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
@@ -113,10 +111,8 @@ class NextStep:
 
 def decide(speedup: float, milliseconds: float, stop_below: float, kernel_ms: float | None = None) -> NextStep:
     """`speedup`: the reference's time over the kernel's. `milliseconds`: of a call; `kernel_ms`: of its kernels alone.
-    `stop_below`: the policy's gates.reference_min.
-
-    All are positive. Raises UsageError unless the call takes as long as its kernels.
-    """
+    `stop_below`: the policy's gates.reference_min. All are positive. Raises UsageError unless the call takes as long as
+    its kernels."""
     if kernel_ms is not None and kernel_ms > milliseconds:
         raise UsageError(
             f"--kernel-ms ({kernel_ms:g}) is part of MILLISECONDS ({milliseconds:g}) and cannot be above it"
@@ -204,20 +200,16 @@ class Ladder:
 
 
 def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
-    """The longest series of cases of one card that differ in one whole number alone.
-
-    None where there are fewer than LEAST_RUNGS.
-    """
+    """The longest series of cases of one card that differ in one whole number alone. None where there are fewer than
+    LEAST_RUNGS."""
     groups: dict[tuple[str, str, frozenset[tuple[str, object]]], dict[int, SizedCase]] = {}
     for axis in dict.fromkeys(name for case in cases for name in case.axes):
         for case in cases:
             if (size := _size(case.axes.get(axis))) is not None:
                 rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
                 groups.setdefault((case.card, axis, rest), {})[size] = replace(case, size=size)
-    for (card, axis, _), rungs in sorted(groups.items(), key=lambda one: -len(one[1]))[:1]:
-        if len(rungs) >= LEAST_RUNGS:
-            return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs)))
-    return None
+    (card, axis, _), rungs = max(groups.items(), key=lambda one: len(one[1]), default=(("", "", None), {}))
+    return Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))) if len(rungs) >= LEAST_RUNGS else None
 
 
 def ladder_sentence(found: Ladder) -> str:

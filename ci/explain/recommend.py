@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
-from kernelgate.ci.explain.bottleneck import ranked
+from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, Facts, ranked
 from kernelgate.ci.explain.budget import Contribution, cause
-from kernelgate.ci.explain.diagnosis import Bottleneck, Diagnosis, Facts
 
 COOKBOOK = page("CUDA_COOKBOOK.md")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX, pair
-from kernelgate.ci.explain.diagnosis import SATURATED_PCT, TENSOR_UNUSED_PCT
+from kernelgate.ci.explain.bottleneck import SATURATED_PCT, TENSOR_UNUSED_PCT
 
 EVENTS = {
     "memory": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),
@@ -121,14 +121,12 @@ def _kernel(sides: Profiles, whole: float) -> list[LogPart]:
     rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
     merged: dict[str, LogPart] = {}
     for part in _at_the_roof(sides, whole, [*found, rest]):
-        first = merged.get(part.metric)
-        merged[part.metric] = (
-            replace(part, log=part.log + first.log, because=first.because or part.because) if first else part
-        )
+        first = merged.get(part.metric, replace(part, log=0.0))
+        merged[part.metric] = replace(part, log=part.log + first.log, because=first.because or part.because)
     return list(merged.values())
 
 
-def _at_the_roof(sides: Profiles, whole: float, found: list[LogPart]) -> list[LogPart]:
+def _at_the_roof(sides: Profiles, whole: float, found: Sequence[LogPart]) -> Sequence[LogPart]:
     """Where DRAM is saturated, time goes with the bytes, whatever warps wait for meanwhile."""
     traffic, busy = sides.log("dram_bytes"), min(sides.of("dram_pct"))
     if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
@@ -176,13 +174,11 @@ def _why_more(sides: Profiles, more: float) -> str:
     if abs(more) < NOISE:
         return ""
     sign = math.copysign(1, more)
-    busy = sides.of("tensor_pct")
-    if sides.both("tensor_pct") and max(busy) >= TENSOR_UNUSED_PCT:
-        work = -sign * _bounded_log(_times(busy, sides.cycles))
-        if work > max(0.05, 0.25 * abs(more)):
-            verb = "less" if sign > 0 else "more"
-            return f"as the tensor cores do {verb} of the work: busy {busy[0]:.0f} → {busy[1]:.0f}%"
-    threads = sides.of("threads_per_instruction")
+    busy, threads = sides.of("tensor_pct"), sides.of("threads_per_instruction")
+    work = -sign * _bounded_log(_times(busy, sides.cycles))
+    if sides.both("tensor_pct") and max(busy) >= TENSOR_UNUSED_PCT and work > max(0.05, 0.25 * abs(more)):
+        share = "less" if sign > 0 else "more"
+        return f"as the tensor cores do {share} of the work: busy {busy[0]:.0f} → {busy[1]:.0f}%"
     if -sign * sides.log("threads_per_instruction") > abs(more) / 4:
         verb = "diverge" if sign > 0 else "diverge less"
         return f"as warps {verb}: {threads[0]:.1f} → {threads[1]:.1f} threads active in each"
@@ -249,24 +245,26 @@ def _sectors(sides: Profiles) -> tuple[float, float]:
 def _part(key: str, sides: Profiles, log: float) -> LogPart:
     if key == "sectors_per_request":
         return LogPart(key, *_sectors(sides), log)
-    cause = {"dram_bytes": ("l2_hit_pct", "the L2 hit rate"), "local_instructions": ("registers", "registers a thread")}
+    causes = {"dram_bytes": ("l2_hit_pct", "the L2 hit rate"), "local_instructions": REGISTERS}
     because = ""
-    if key in cause and sides.both(cause[key][0]):
+    if key in causes and sides.both(causes[key][0]):
         # That less of it was there, where that costs this time; or more, where that saves it.
-        (old, new), words = sides.of(cause[key][0]), cause[key][1]
+        old, new = sides.of(causes[key][0])
         if abs(new - old) >= 1 and (new - old) * log < 0:
-            because = _moved(words, cause[key][0], old, new)
+            because = _moved(sides, *causes[key])
     return sides.part(key, log, because)
 
 
-def _moved(words: str, key: str, old: float, new: float) -> str:
+def _moved(sides: Profiles, key: str, words: str) -> str:
+    old, new = sides.of(key)
     return f"as {words} {'rose' if new > old else 'fell'} {pair(key, old, new)}"
 
 
 # ---- Warps and multiprocessors ---------------------------------------------------------------------------------------
 
+REGISTERS = "registers", "registers a thread"
 LIMITS = {
-    "blocks_by_registers": ("registers", "registers a thread"),
+    "blocks_by_registers": REGISTERS,
     "blocks_by_shared": ("shared_bytes", "shared memory a block"),
     "blocks_by_warps": ("block_threads", "threads a block"),
 }
@@ -276,13 +274,10 @@ LIMITS = {
 def _warps(sides: Profiles) -> LogPart:
     """Fewer warps share the waiting: fewer fit on a multiprocessor, or the grid has fewer."""
     log, fits = -sides.log("occupancy_pct"), sides.of("theoretical_occupancy_pct")
-    because = ""
-    if all(fits):
-        fitting, grids = -_log(fits), sides.of("grid")
-        if abs(fitting) < NOISE and grids[0] != grids[1] and abs(log) > 4 * NOISE:
-            return sides.part("grid", log)
-        because = _why_fewer(sides) if log * fitting > 0 else ""
-    return sides.part("occupancy_pct", log, because)
+    fitting, grids = (-_log(fits) if all(fits) else None), sides.of("grid")
+    if fitting is not None and abs(fitting) < NOISE and grids[0] != grids[1] and abs(log) > 4 * NOISE:
+        return sides.part("grid", log)
+    return sides.part("occupancy_pct", log, _why_fewer(sides) if fitting and log * fitting > 0 else "")
 
 
 def _why_fewer(sides: Profiles) -> str:
@@ -292,7 +287,7 @@ def _why_fewer(sides: Profiles) -> str:
     for limit, (key, words) in LIMITS.items():
         old, new = sides.of(key)
         if limit in known and known[limit] == min(known.values()) and old != new:
-            return _moved(words, key, old, new)
+            return _moved(sides, key, words)
     return ""
 
 

@@ -134,9 +134,7 @@ def _change(
 
 def _once(found: Sequence[Change]) -> list[Change]:
     """Without what a second environment shows of the same change: of two that overlap, the one that is known closer.
-
-    The oldest first.
-    """
+    The oldest first."""
     kept: list[Change] = []
     for change in sorted(found, key=lambda one: (one.place - one.previous_place, -one.chance)):
         alike = (one for one in kept if (one.change_pct > 0) == (change.change_pct > 0))
@@ -208,9 +206,7 @@ class Ramp:
 
 def _instead_of(places: Sequence[range], values: Array, errors: Array) -> Ramp | None:
     """The ramp that explains the nights better than steps do; None where none does, or is large and certain enough.
-
-    `places`: of each step, the nights that may be the first one after it.
-    """
+    `places`: of each step, the nights that may be the first one after it."""
     found = _ramp(values, errors)
     if found is None or abs(found.size) < math.log1p(DRIFT_PCT / 100):
         return None

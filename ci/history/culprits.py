@@ -17,21 +17,11 @@ import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.change import percent
-from kernelgate.ci.history import entry, nights, store
+from kernelgate.ci.history import entry, facts, nights, store
 from kernelgate.ci.history.changes import NIGHTS
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import Entry
-from kernelgate.ci.history.facts import (
-    CaseName,
-    Change,
-    CommitSearch,
-    Culprit,
-    CulpritCase,
-    KnownCulprits,
-    NightPlan,
-    PlannedPair,
-    PostponedCase,
-)
+from kernelgate.ci.history.facts import CaseName, Change, KnownCulprits, NightPlan
 from kernelgate.ci.history.levels import SMALLEST_PCT
 from kernelgate.ci.history.nights import CONFIRM_P, CaseChanges
 from kernelgate.ci.history.store import Store
@@ -46,53 +36,43 @@ LONGEST = 300
 
 def of_index(connection: sa.Connection, found: Sequence[CaseChanges]) -> KnownCulprits:
     """All that may be told of these cases. Those that got faster are nobody's fault."""
-    asked = sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None))
-    places: dict[str, int] = {row.sha: row.place for row in connection.execute(asked)}
+    placed = connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None)))
+    places: dict[str, int] = {row.sha: row.place for row in placed}
     line = {place: sha for sha, place in places.items()}
-    groups: dict[tuple[Literal["commit", "drift"], str, str, str], list[CulpritCase]] = {}
+    groups: dict[tuple[str, str, str, str], list[facts.CulpritCase]] = {}
     searches = []
-    every = ((one, at, change) for one in found for at, change in enumerate(one.changes))
+    every = ((case, at, change) for case in found for at, change in enumerate(case.changes))
     for one, at, change in every:
         if change.change_pct <= 0 or not change.is_certain or one.may_become_drift(change):
             continue
         name, bracket = one.series, nights.narrowed(change, one.measured)
         good, bad = line.get(bracket.low, change.previous), line.get(bracket.high, change.commit)
         if bracket.pairs:
-            searches.append(CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
+            searches.append(facts.CommitSearch(**vars(name), good=good, bad=bad, pairs=bracket.pairs))
             continue
         state, by = _since(change, one.changes[at + 1 :])
-        case = CulpritCase(
-            card=name.card[:LONGEST],
-            case=name.case[:LONGEST],
-            gpu=name.gpu[:LONGEST],
+        said = {"card": name.card, "case": name.case, "gpu": name.gpu, "why": change.why, "by": by}
+        case = facts.CulpritCase(
+            **{key: text[:LONGEST] for key, text in said.items()},
             change_pct=change.change_pct,
             interval_pct=change.interval_pct,
-            why=change.why[:LONGEST],
             state=state,
-            by=by[:LONGEST],
             record=_record(connection, name, change),
         )
-        kind: Literal["commit", "drift"] = "drift" if bracket.gradual else "commit"
+        kind = "drift" if bracket.gradual else "commit"
         groups.setdefault((kind, name.repository[:LONGEST], good, bad), []).append(case)
-    culprits = (
-        Culprit(
-            kind=kind,
-            repository=repository,
-            previous=old,
-            commit=new,
-            commits=max(1, places[new] - places[old]) if {old, new} <= places.keys() else 1,
-            cases=tuple(cases),
-        )
-        for (kind, repository, old, new), cases in groups.items()
-    )
-    oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
-    return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(oldest_first), searches=tuple(searches))
+    culprits = []
+    for (kind, repository, old, new), cases in groups.items():
+        commits = max(1, places[new] - places[old]) if {old, new} <= places.keys() else 1
+        about = {"kind": kind, "repository": repository, "previous": old, "commit": new, "commits": commits}
+        culprits.append(facts.Culprit.model_validate({**about, "cases": tuple(cases)}))
+    culprits.sort(key=lambda one: places.get(one.commit, 0))
+    return KnownCulprits(schema="kernelgate.culprits/1", culprits=tuple(culprits), searches=tuple(searches))
 
 
 def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "fixed", "accepted"], str]:
     """What became of it, and by what: the commit that fixed it, or who accepted it. It is fixed once confirmed changes
-    since have taken all of it back, but for what counts as none.
-    """
+    since have taken all of it back, but for what counts as none."""
     if change.state == "accepted":
         return "accepted", change.why
     total = math.log1p(change.change_pct / 100)
@@ -166,9 +146,7 @@ class Suspicion:
 
 def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
     """The most promising pairs that fit: by how much change each second is likely to reveal, and how long it waited.
-
-    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's.
-    """
+    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's."""
     groups: dict[tuple[str, str, str], list[Suspicion]] = {}
     for one in suspicions:
         if one.change.state == "suspected":
@@ -183,30 +161,25 @@ def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str,
         processes = min(max(needed(one, policy) for one in group), fitting)
         cases = tuple(one.series.written for one in group)
         if processes < policy.processes.minimum:
-            postponed += [PostponedCase(gpu, case, previous, commit) for case in cases]
+            postponed += [facts.PostponedCase(gpu, case, previous, commit) for case in cases]
             continue
         record = f"out/{previous[:12]}-{commit[:12]}.json"
-        chosen = [word for name in cases for word in ("--case", name)]
-        measure = ("kernelgate", "bench", "--base", previous, "--head", commit, *chosen)
-        commands = (
-            escape.shell(*measure, "--processes", str(processes), "-o", record),
-            escape.shell("kernelgate", "history", "add", record),
-        )
-        pairs.append(PlannedPair(gpu, previous, commit, cases, processes, seconds * processes, commands))
+        words = [word for name in cases for word in ("--case", name)] + ["--processes", str(processes), "-o", record]
+        measure = escape.shell("kernelgate", "bench", "--base", previous, "--head", commit, *words)
+        commands = measure, escape.shell("kernelgate", "history", "add", record)
+        pairs.append(facts.PlannedPair(gpu, previous, commit, cases, processes, seconds * processes, commands))
         left[gpu] -= seconds * processes
     return NightPlan(tuple(pairs), tuple(postponed))
 
 
 def needed(suspicion: Suspicion, policy: Policy) -> int:
     """Processes that show a change of the suspected size; the policy's limit where no fewer would."""
-    spread_pct = suspicion.spread_pct if suspicion.spread_pct is not None else CHANGE_PCT
+    spread = max(suspicion.spread_pct or 0.0, CHANGE_PCT) / 100
     size = abs(math.log1p(suspicion.change.change_pct / 100))
-    least, most = TO_DIRECT, policy.processes.limit
-    for processes in range(least, most):
-        error = max(spread_pct, CHANGE_PCT) / 100 / math.sqrt(processes)
-        if error * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
+    for processes in range(TO_DIRECT, policy.processes.limit):
+        if spread / math.sqrt(processes) * stats.noncentrality(processes - 1, CONFIRM_P / 2, POWER) <= size:
             return processes
-    return most
+    return policy.processes.limit
 
 
 def _worth(group: Sequence[Suspicion]) -> float:
@@ -220,18 +193,15 @@ def plan(
     connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
 ) -> NightPlan:
     """What may confirm or refute these changes. `since`: when the night began whose comparisons have cost already.
-
-    Commits that are not on the default branch cannot be built here.
-    """
+    Commits that are not on the default branch cannot be built here."""
     here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
     suspicions = []
-    for case in found:
-        for change in case.changes:
-            if change.state == "suspected" and {change.previous, change.commit} <= here:
-                # It waits since the night on which it could be suspected first.
-                waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
-                seconds = _process_seconds(connection, case.series)
-                suspicions.append(Suspicion(case.series, change, seconds, case.spread_pct, waited))
+    for case, change in ((one, change) for one in found for change in one.changes):
+        if change.state == "suspected" and {change.previous, change.commit} <= here:
+            # It waits since the night on which it could be suspected first.
+            waited = max(0, sum(place >= change.place for place in case.places) - NIGHTS)
+            seconds = _process_seconds(connection, case.series)
+            suspicions.append(Suspicion(case.series, change, seconds, case.spread_pct, waited))
     gpus = {one.series.gpu for one in suspicions}
     return planned(suspicions, policy, {gpu: _spent(connection, gpu, since) for gpu in gpus} if since else None)
 
@@ -280,14 +250,13 @@ def next_pair(
     line: Sequence[str],
 ) -> dict[str, str]:
     """The most promising suspicion, else the next step towards the commit of a confirmed change, as later steps read
-    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night.
-
-    `line`: the commits of the default branch by place, as the checkout has them: the index knows measured ones alone.
-    """
+    it. `gpu` is empty where there is nothing of both, or nothing fits into what is left of the night. `line`: the
+    commits of the default branch by place, as the checkout has them: the index knows measured ones alone."""
     since = now - NIGHT
-    for pair in plan(connection, found, policy, since).pairs:
-        if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
-            return _outputs(runner, (pair.previous, pair.commit), pair.cases, pair.processes)
+    wanted = [
+        (pair.gpu, pair.previous, pair.commit, pair.cases, pair.processes)
+        for pair in plan(connection, found, policy, since).pairs
+    ]
     searched: dict[tuple[str, int, int], list[CaseName]] = {}
     for one in of_index(connection, found).searches:
         # A commit that cannot be built is passed by: the runs of a night take turns.
@@ -296,18 +265,15 @@ def next_pair(
             places = near[int(now.timestamp() // 600) % len(near)]
             searched.setdefault((one.gpu, *places), []).append(CaseName(one.repository, one.card, one.case, one.gpu))
     for (gpu, old, new), cases in sorted(searched.items(), key=lambda item: -len(item[1])):
-        runner = _runner(connection, kept, gpu, policy)
         left = policy.changes.gpu_seconds_a_night - _spent(connection, gpu, since)
         seconds = accumulate(TO_DIRECT * _process_seconds(connection, case) for case in cases)
-        fitting = [case.written for case, taken in zip(cases, seconds, strict=True) if taken <= left]
-        if runner is not None and fitting:
-            return _outputs(runner, (line[old], line[new]), fitting, TO_DIRECT)
+        fitting = tuple(case.written for case, taken in zip(cases, seconds, strict=True) if taken <= left)
+        wanted += [(gpu, line[old], line[new], fitting, TO_DIRECT)] if fitting else []
+    for gpu, base, head, written, processes in wanted:
+        if (runner := _runner(connection, kept, gpu, policy)) is not None:
+            what = runner.label, runner.target, base, head, " ".join(written), str(processes)
+            return dict(zip(OUTPUTS, what, strict=True))
     return dict.fromkeys(OUTPUTS, "")
-
-
-def _outputs(runner: RunnerGpu, ends: tuple[str, str], cases: Sequence[str], processes: int) -> dict[str, str]:
-    what = runner.label, runner.target, *ends, " ".join(cases), str(processes)
-    return dict(zip(OUTPUTS, what, strict=True))
 
 
 def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) -> RunnerGpu | None:

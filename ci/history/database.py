@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -37,24 +38,22 @@ ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "machine")
 VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
 """One row, which every writer locks. Its name may stand in a database beside another project's."""
 
+
+def _columns(kind: type[sa.types.TypeEngine[Any]], *names: str, nullable: bool = True) -> Iterator[Column[Any]]:
+    return (Column(name, kind, nullable=nullable) for name in names)
+
+
 RECORD = Table(
     "record",
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),  # sha256 of what was measured
-    Column("rules", Text, nullable=False),  # that judged it
     Column("made", Text),  # ISO 8601, UTC, as `entry.moment` writes it
-    Column("repository", Text, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("base_sha", Text),
-    Column("head_sha", Text),
-    Column("gpu", Text, nullable=False),  # the kind
-    Column("outcome", Text),
-    Column("reason", Text),
-    Column("cards", Text, nullable=False),  # a JSON list
-    Column("environment", Text, nullable=False),  # the one of its series
-    Index("ix_record_made", "made"),
+    # By what rules it was judged; the kind of GPU; a JSON list of cards; the environment of its series.
+    *_columns(Text, "rules", "repository", "event", "gpu", "cards", "environment", nullable=False),
+    *_columns(Text, "base_sha", "head_sha", "outcome", "reason"),
     Column("condensed", Text),  # the name of what is kept in the record's place, once its samples are not
+    Index("ix_record_made", "made"),
 )
 
 COMMIT = Table(
@@ -70,7 +69,7 @@ SERIES = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("key", Text, nullable=False, unique=True),  # of all that follows: that may be too long for an index
-    *(Column(name, Text, nullable=False) for name in (*NAMES, *ENVIRONMENT)),
+    *_columns(Text, *NAMES, *ENVIRONMENT, nullable=False),
     Column("newest", Text, nullable=False),  # when its newest record was made, …
     Column("reference", Text),  # … and what that one's card calls its reference
     Column("environment", Text, nullable=False),  # names all but card and case, in short
@@ -102,14 +101,9 @@ COMPARISON = Table(
     Column("number", SmallInteger, primary_key=True),  # a commit may be base and pinned at once
     Column("head_id", ForeignKey("commit.id")),
     Column("effect", Double, nullable=False),
-    Column("error", Double),
-    Column("spread_pct", Double),
-    Column("noise_pct", Double),
     Column("processes", Integer, nullable=False),
-    Column("status", Text),
-    Column("low_pct", Double),
-    Column("high_pct", Double),
-    Column("finding", Text),
+    *_columns(Double, "error", "spread_pct", "noise_pct", "low_pct", "high_pct"),
+    *_columns(Text, "status", "finding"),
     sqlite_with_rowid=False,
 )
 
@@ -117,11 +111,7 @@ EVENT = Table(
     "event",
     METADATA,
     Column("name", Text, primary_key=True),  # sha256 of its file
-    Column("made", Text, nullable=False),
-    *(
-        Column(name, Text, nullable=False)
-        for name in ("kind", "repository", "card", "case", "gpu", "sha", "who", "why")
-    ),
+    *_columns(Text, "made", "kind", "repository", "card", "case", "gpu", "sha", "who", "why", nullable=False),
 )
 
 COST = Table(
@@ -164,10 +154,8 @@ class Database:
 
 def at(where: str | Path, renew: bool = False, make: bool = True) -> Database:
     """The index at a SQLite file's path or a postgresql:// URL, made where there is none. Raises HistoryIndexError.
-
     `renew`: an index of another version is emptied and gets this version's tables. Without `make` nothing is made or
-    changed there, and an index that is not there is refused.
-    """
+    changed there, and an index that is not there is refused."""
     found = _opened(where, make)
     try:
         revision = _revision(found)
@@ -195,11 +183,19 @@ def replaced(where: str | Path) -> Database:
 
 def is_there(where: str | Path) -> bool:
     """Whether there is an index of this version."""
+    with suppress(HistoryIndexError), opened(where, make=False):
+        return True
+    return False
+
+
+@contextmanager
+def opened(where: str | Path, make: bool = True) -> Iterator[Database]:
+    """As `at`, until the block ends."""
+    found = at(where, make=make)
     try:
-        at(where, make=False).engine.dispose()
-    except HistoryIndexError:
-        return False
-    return True
+        yield found
+    finally:
+        found.engine.dispose()
 
 
 @contextmanager

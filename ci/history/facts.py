@@ -88,8 +88,6 @@ class MeasuredSeries(CaseName):
 
 @dataclass(frozen=True)
 class ShownHistory:
-    """The answer of `history show`."""
-
     series: tuple[MeasuredSeries, ...]
     schema: Literal["kernelgate.history/1"] = "kernelgate.history/1"
 
@@ -189,8 +187,6 @@ class NightPlan:
 
 
 class CulpritCase(Model):
-    """What the commit did to one case on one kind of GPU."""
-
     card: Name
     case: Name
     gpu: Name
@@ -255,13 +251,11 @@ class KnownCulprits(Model):
     model_config = ConfigDict(frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
-# ---- what commands did -----------------------------------------------------------------------------------------------
+# ---- what commands did, each the answer of its verb ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AddedRecords:
-    """The answer of `history add`."""
-
     added: int
     known: int
     """That the history had already."""
@@ -271,8 +265,6 @@ class AddedRecords:
 
 @dataclass(frozen=True)
 class DecidedCases:
-    """The answer of `history decide`."""
-
     kind: Decision
     commit: str
     cases: tuple[CaseName, ...]
@@ -280,8 +272,6 @@ class DecidedCases:
 
 @dataclass(frozen=True)
 class RebuiltIndex:
-    """The answer of `history rebuild`."""
-
     index: str
     measurements: int
     lost: tuple[str, ...] = ()
@@ -290,8 +280,6 @@ class RebuiltIndex:
 
 @dataclass(frozen=True)
 class VerifiedHistory:
-    """The answer of `history verify`."""
-
     files: int
     """That are whole."""
     damaged: tuple[str, ...]
@@ -313,8 +301,6 @@ class CondensedRecords:
 
 @dataclass(frozen=True)
 class WrittenSite:
-    """The answer of `history site`."""
-
     index: str
     """The page to open."""
     cases: int

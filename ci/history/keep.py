@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, RecordError, one_line
+from kernelgate.bench.record import Model
 from kernelgate.ci.history import database, entry, index, judging, series, store
 from kernelgate.ci.history.database import EVENT, RECORD, SESSION, Database
 from kernelgate.ci.history.entry import CondensedRecord, Entry, KeptSession, SeriesEvent, StoreFile
@@ -111,42 +112,27 @@ def catch_up(archive: Archive, say: Say) -> None:
         say(f"the index {archive.database.name} {found}: it gets what it lacks, `history rebuild` makes it anew")
     if is_new and any(found.unindexed.values()):
         rebuild(archive, say)
-        return
-    for name in found.unindexed["records"]:
-        try:
-            judged = _of_whole(archive, name)
-            with database.writing(archive.database) as connection:
-                index.add(connection, judged)
-        except KernelgateError as error:
-            say(f"left out: {error}")
-    if not (found.unindexed["condensed"] or found.unindexed["events"]):
-        return
-    with database.writing(archive.database) as connection:
-        for own, short in _read(archive, "condensed", CondensedRecord, say, found.unindexed["condensed"]):
-            index.add(connection, short.entry, own)
-        for name, event in _read(archive, "events", SeriesEvent, say, found.unindexed["events"]):
-            index.add_event(connection, name, event)
+    elif any(found.unindexed.values()):
+        for name in found.unindexed["records"]:
+            with suppress(KernelgateError):
+                _of_whole(archive, name)  # what takes long, before others have to wait
+        with database.writing(archive.database) as connection:
+            _fill(archive, connection, found.unindexed, say)
 
 
 def verify(archive: Archive, say: Say) -> int:
     """Reads all that the store has, says what is damaged, and returns how many files that are."""
-    count = len([*_read(archive, "condensed", CondensedRecord, say), *_read(archive, "events", SeriesEvent, say)])
-    count += len([*_read(archive, "sessions", KeptSession, say)])
-    for name in store.names(archive.store, "records"):
-        try:
-            record.from_json(store.get(archive.store, "records", name) or b"", name)
-            count += 1
-        except KernelgateError as error:
-            say(f"left out: {error}")
-    return count
+    forms: tuple[tuple[Kind, type[Model]], ...] = (
+        *(("condensed", CondensedRecord), ("events", SeriesEvent), ("sessions", KeptSession)),
+        ("records", record.RunRecord),
+    )
+    return sum(1 for kind, form in forms for _ in _read(archive, kind, form, say))
 
 
 def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int:
-    """Makes the index hold exactly what the store does, and returns how many measurements that are.
-
-    Others may read meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is
-    damaged is said and left out. `here`: sessions of the checkout, which need not be in the store.
-    """
+    """Makes the index hold exactly what the store does, and returns how many measurements that are. Others may read
+    meanwhile, and those who add wait for their turn; killed, it is simply run again. A file that is damaged is said and
+    left out. `here`: sessions of the checkout, which need not be in the store."""
     checked = set()
     for name in store.names(archive.store, "records"):
         with suppress(KernelgateError):
@@ -154,23 +140,35 @@ def rebuild(archive: Archive, say: Say, here: Iterable[KeptSession] = ()) -> int
             checked.add(name)
     with database.writing(archive.database) as connection:
         index.clear(connection)
-        names = store.names(archive.store, "records")
-        replaced = set()
-        for own, short in _read(archive, "condensed", CondensedRecord, say):  # a record may become one meanwhile
-            index.add(connection, short.entry, own)
-            replaced.add(short.raw)
-        count = len(replaced)
-        for name in sorted({*names} - replaced):
-            try:
-                index.add(connection, judgement(archive, name) if name in checked else _of_whole(archive, name))
-                count += 1
-            except KernelgateError as error:
-                say(f"left out: {error}")
-        for name, event in _read(archive, "events", SeriesEvent, say):
-            index.add_event(connection, name, event)
+        count = _fill(archive, connection, {kind: store.names(archive.store, kind) for kind in INDEXED}, say, checked)
         kept = sorted((one for _, one in _read(archive, "sessions", KeptSession, say)), key=lambda one: len(one.log))
         newest = _newest([*kept, *here]).values()
         index.insert(connection, SESSION, [one.model_dump(exclude={"schema_"}) for one in newest])
+    return count
+
+
+def _fill(
+    archive: Archive,
+    connection: sa.Connection,
+    names: Mapping[Kind, Collection[str]],
+    say: Say,
+    checked: Collection[str] = (),
+) -> int:
+    """Puts these files into the index, and returns how many measurements that are. What is damaged is said, and left
+    out. `checked`: records that are whole."""
+    replaced = set()
+    for own, short in _read(archive, "condensed", CondensedRecord, say, names["condensed"]):
+        index.add(connection, short.entry, own)
+        replaced.add(short.raw)
+    count = len(replaced)
+    for name in sorted({*names["records"]} - replaced):
+        try:
+            index.add(connection, judgement(archive, name) if name in checked else _of_whole(archive, name))
+            count += 1
+        except KernelgateError as error:
+            say(f"left out: {error}")
+    for name, event in _read(archive, "events", SeriesEvent, say, names["events"]):
+        index.add_event(connection, name, event)
     return count
 
 
@@ -220,8 +218,7 @@ def _kept_judgement(archive: Archive, name: str) -> Entry | None:
 
 def add_sessions(archive: Archive, found: Collection[KeptSession]) -> int:
     """Brings these sessions into the history, and returns how many of them are new to it, or went on. None takes the
-    place of one that goes on from it.
-    """
+    place of one that goes on from it."""
     new = 0
     with database.writing(archive.database) as connection:
         before = {one.key: one for one in series.sessions(connection)}

@@ -145,11 +145,9 @@ def _jumps(grid: Array) -> Array:
 def _likelihoods(
     values: Array, errors: Array, grid: Array, spreads: Array, carried: Array, before: Array | None
 ) -> tuple[Array, Array]:
-    """By spread, night and level: the likelihood, and the share of it that a good night has.
-
-    `before`: those shares of nights alone. With it the likelihood is that given the night before at the same level, of
-    whose distance to it so much is `carried` as it was a good one.
-    """
+    """By spread, night and level: the likelihood, and the share of it that a good night has. `before`: those shares of
+    nights alone. With it the likelihood is that given the night before at the same level, of whose distance to it so
+    much is `carried` as it was a good one."""
     variances = spreads[:, None] ** 2 + errors[None, :] ** 2
     off = np.broadcast_to(values[:, None] - grid[None, :], (len(spreads), len(values), len(grid)))
     scale = np.sqrt(variances)[:, :, None]

@@ -85,32 +85,29 @@ def _of_case(
 ) -> CaseChanges:
     excluded = {row.sha for row in decided if row.kind == "excluded"}
     accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
-    nights = [night for number, one in enumerate(group) for night in _nights(one, number)]
-    pinned = bool(nights)
+    every = [night for number, one in enumerate(group) for night in _nights(one, number)]
+    pinned = bool(every)
     if not pinned:
-        nights = [night for number, one in enumerate(group) for night in _times(one, number)]
-    nights = [night for night in nights if night.commit not in excluded]
-    measured = [pair for one in group for pair in _pairs(one, places)]
-    ended = []
+        every = [night for number, one in enumerate(group) for night in _times(one, number)]
+    nights = [night for night in every if night.commit not in excluded]
+    measured = tuple(pair for one in group for pair in _pairs(one, places))
+    made, ended = _first_made(group), []
     for change in changes.of_series(nights):
-        named = replace(change, series=name, pinned=pinned)
+        found = settled(change, measured)
         if (why := accepted.get(change.commit)) is not None:
-            named = replace(named, state="accepted", why=why)
-        ended.append(settled(named, measured))
-    made = _first_made(group)
-    ended = [replace(one, made=made.get(one.commit), commits=max(1, one.place - one.previous_place)) for one in ended]
+            found = replace(change, state="accepted", why=why)
+        commits = max(1, found.place - found.previous_place)
+        ended.append(replace(found, series=name, pinned=pinned, made=made.get(found.commit), commits=commits))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, tuple(measured))
+    return CaseChanges(name, ordered, tuple(ended), spread_pct, pinned, measured)
 
 
 def _first_made(group: Sequence[MeasuredSeries]) -> dict[str, str]:
     """When each head was first measured, as far as it is known."""
     rows = [(row.made, row.head) for one in group for row in one.comparisons]
     rows += [(row.made, row.commit) for one in group for row in one.points if row.side == "head"]
-    return {
-        commit: made for made, commit in sorted(rows, reverse=True, key=lambda row: row[0] or "") if made and commit
-    }
+    return {commit: made for made, commit in sorted((made, commit) for made, commit in rows if made and commit)[::-1]}
 
 
 def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
@@ -142,12 +139,11 @@ def _pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[Pa
     """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
     for row in sorted(one.comparisons, key=lambda row: (row.made or "", row.record)):
         base = places.get(row.base)
-        if row.status is None or row.finding is not None or row.processes < 2 or row.head is None:
+        if row.status is None or row.finding is not None or row.processes < 2 or base is None or row.place is None:
             continue
-        if base is not None and row.place is not None and row.error is not None and row.spread_pct is not None:
-            spread = row.spread_pct / 100
+        if row.head is not None and row.error is not None and row.spread_pct is not None:
             ends = (row.base, base, row.head, row.place)
-            yield PairMeasured(*ends, row.effect, row.error, spread, row.processes)
+            yield PairMeasured(*ends, row.effect, row.error, row.spread_pct / 100, row.processes)
 
 
 def oldest_first(found: Iterable[CaseChanges]) -> tuple[Change, ...]:
@@ -173,8 +169,7 @@ def text(found: Sequence[CaseChanges]) -> str:
     if not told:
         return end
     changed = table(("commits", "#change", "95%", "state", "case"), map(_row, told))
-    lines = [render.in_columns(changed), "", *dict.fromkeys(map(_commit, told)), "", end]
-    return "\n".join(lines)
+    return "\n".join([render.in_columns(changed), "", *dict.fromkeys(map(_commit, told)), "", end])
 
 
 def _commit(change: Change) -> str:
@@ -229,13 +224,9 @@ class PairMeasured:
 
 
 def settled(change: Change, measured: Sequence[PairMeasured], known: KnownSpread | None = None) -> Change:
-    """The change as all comparisons leave it: confirmed, refuted, or still suspected.
-
-    `measured`: all comparisons of the case, in the order in which they were made. `known`: what they show of the case's
-    processes. A change that was compared has the commits and the size that were measured side by side.
-    """
-    if change.state == "accepted":
-        return change
+    """The change as all comparisons leave it: confirmed, refuted, or still suspected. `measured`: all comparisons of
+    the case, in the order in which they were made. `known`: what they show of the case's processes. A change that was
+    compared has the commits and the size that were measured side by side."""
     # The ends of a drift shift every night.
     decides = _shares if change.kind == "drift" else _covers
     if covering := _nearest(change, [one for one in measured if decides(one, change)]):
@@ -290,13 +281,13 @@ def _nearest(change: Change, near: Sequence[PairMeasured]) -> list[PairMeasured]
 def _covers(pair: PairMeasured, change: Change) -> bool:
     """Whether the change lies between these commits, and not in a small part of what lies between them."""
     holds = pair.base_place <= change.previous_place and pair.head_place >= change.place
-    return pair.processes > 1 and holds and _length(pair) <= LONGER * (change.place - change.previous_place)
+    return holds and _length(pair) <= LONGER * (change.place - change.previous_place)
 
 
 def _shares(pair: PairMeasured, change: Change) -> bool:
     common = min(change.place, pair.head_place) - max(change.previous_place, pair.base_place)
     mine, its = change.place - change.previous_place, _length(pair)
-    return pair.processes > 1 and 2 * common >= min(mine, its) and its <= LONGER * mine
+    return 2 * common >= min(mine, its) and its <= LONGER * mine
 
 
 def _length(pair: PairMeasured) -> int:

@@ -59,11 +59,10 @@ def asked(record: RunRecord) -> AskedCases | None:
 def of_database(index: Database, wanted: AskedCases) -> History:
     """The history of these cases. Raises HistoryIndexError."""
     own = {(text(key.card), text(key.id)): (wanted.gpu, key) for key in wanted.keys}
-    cards = {card for card, _ in own}
+    of_cards = SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_({card for card, _ in own})
     with database.reading(index) as connection:
         # Of a card that is new, all records would be looked through in vain.
-        query = sa.select(SERIES.c.id).where(SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_(cards))
-        if connection.execute(query.limit(1)).first() is None:
+        if connection.execute(sa.select(SERIES.c.id).where(*of_cards).limit(1)).first() is None:
             return History()
         newest = _newest(wanted)
         spreads = dict(_spreads(connection, _of(COMPARISON, newest, own)))
@@ -75,10 +74,8 @@ def of_database(index: Database, wanted: AskedCases) -> History:
 
 
 def last_times(connection: sa.Connection, case: CaseName) -> list[tuple[str, float]]:
-    """Heads of the default branch that a verdict may rest on: each one's day, such as 2026-08-01, and its time.
-
-    The oldest first, of the newest environment: times of two do not compare. The day is empty where it is not known.
-    """
+    """Heads of the default branch that a verdict may rest on: each one's day, such as 2026-08-01, and its time. The
+    oldest first, of the newest environment: times of two do not compare. The day is empty where it is not known."""
     query = (
         sa.select(POINT.c.series_id, POINT.c.us, RECORD.c.made)
         .join(RECORD, RECORD.c.id == POINT.c.record_id)
@@ -130,14 +127,8 @@ def _spreads(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[tuple
         kept, left = [], 1.0
         for row in seen:
             if left > FORGOTTEN:
-                known = KnownSpread(
-                    spread_pct=min(row.spread_pct, MOST_PCT),
-                    noise_pct=min(row.noise_pct, MOST_PCT),
-                    df=row.processes - 1,
-                    comparisons=1,
-                    last_seen=row.made,
-                )
-                kept.append(known)
+                pct = {name: min(getattr(row, name), MOST_PCT) for name in ("spread_pct", "noise_pct")}
+                kept.append(KnownSpread(**pct, df=row.processes - 1, comparisons=1, last_seen=row.made))
                 left *= max(0.0, 1 - (row.processes - 1) / HISTORY_MEMORY_DF)
         yield case, reduce(joined, reversed(kept))
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import Condensed, RunRecord
+from kernelgate.bench.record import Condensed, RunRecord, Timing
 from kernelgate.ci.history import database, index, keep, nights, series, store
 from kernelgate.ci.history.database import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import CONDENSED, CondensedRecord, Entry
@@ -58,11 +58,12 @@ def condense(archive: Archive, released: Collection[str], today: datetime) -> Co
 
 
 def _condense(archive: Archive, name: str) -> tuple[int, int]:
+    """Its size before and after."""
     data = store.get(archive.store, "records", name)
     if data is None:
         return 0, 0  # another process was faster
-    before = store.size(archive.store, "records", name)
     judged = store.names(archive.store, "judgements", name)
+    before = store.size(archive.store, "records", name)
     before += sum(store.size(archive.store, "judgements", one) for one in judged)
     made = record.from_json(data, name)
     entry = keep.judgement(archive, name, made)
@@ -158,16 +159,14 @@ def _measures(connection: sa.Connection, number: int, released: Collection[str],
 
 def condensed_record(name: str, record: RunRecord, entry: Entry) -> CondensedRecord:
     """What is kept of the record of this name. `entry`: what was made of it."""
-    processes = []
-    for process in record.processes:
-        timings = []
-        for timing in process.timings:
-            kept = {side: _side(samples) for side, samples in timing.samples_us.items() if samples}
-            without = {**{name: {} for name in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}}
-            timings.append(timing.model_copy(update=without))
-        processes.append(process.model_copy(update={"timings": tuple(timings)}))
+    processes = [one.model_copy(update={"timings": tuple(map(_condensed, one.timings))}) for one in record.processes]
     short = record.model_copy(update={"processes": tuple(processes)})
     return CondensedRecord(schema_=CONDENSED, raw=name, record=short, entry=entry)
+
+
+def _condensed(timing: Timing) -> Timing:
+    kept = {side: _side(samples) for side, samples in timing.samples_us.items() if samples}
+    return timing.model_copy(update={**{key: {} for key in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}})
 
 
 def _side(samples_us: Sequence[float]) -> Condensed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import formatting, render
-from kernelgate.ci.document.model import Code, Line, Piece, Table, table
+from kernelgate.ci.document.model import Code, Line, Piece, table
 from kernelgate.ci.history.database import (
     COMMIT,
     COMPARISON,
@@ -222,12 +222,13 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     if not found:
         return "nothing was measured since then\n"
     if cases == 1:
-        parts = [_named(found[0], case=True), *map(_commits, found)]
+        parts = [_named(found[0], found[0].written), *map(_commits, found)]
     else:
         groups: dict[str, list[MeasuredSeries]] = {}
         for one in found:
-            groups.setdefault(f"{_named(one)}\n{_environment(one)}", []).append(one)
-        parts = [f"{title}\n{render.in_columns(_overview(rows))}" for title, rows in groups.items()]
+            groups.setdefault(f"{_named(one, one.card)}\n{_environment(one)}", []).append(one)
+        titles = "case", "#times", "#last", "#since first"
+        parts = [f"{head}\n{render.in_columns(table(titles, map(_overview, rows)))}" for head, rows in groups.items()]
     if left_out:
         counted = formatting.counted(left_out, "measurement")
         parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
@@ -237,21 +238,15 @@ def text(connection: sa.Connection, wanted: Wanted) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(found: Sequence[MeasuredSeries]) -> Table:
-    rows = []
-    for one in found:
-        times = [point.us for point in one.points]
-        moved = formatting.percent(100 * (times[-1] / times[0] - 1), sign=True)
-        since_first = moved if len(times) > 1 else formatting.MISSING
-        last = formatting.durations(times[-1])
-        rows.append((Code(one.case), str(len(times)), last, since_first))
-    return table(("case", "#times", "#last", "#since first"), rows)
+def _overview(one: MeasuredSeries) -> tuple[Piece | Line, ...]:
+    first, last = one.points[0].us, one.points[-1].us
+    moved = formatting.percent(100 * (last / first - 1), sign=True) if len(one.points) > 1 else formatting.MISSING
+    return Code(one.case), str(len(one.points)), formatting.durations(last), moved
 
 
-def _named(one: MeasuredSeries, case: bool = False) -> str:
-    on = f"on {one.gpu or 'an unknown device'}"
+def _named(one: MeasuredSeries, what: str) -> str:
     of = f"of {one.repository}" if one.repository else ""
-    return " ".join(filter(None, (one.written if case else one.card, of, on)))
+    return " ".join(filter(None, (what, of, f"on {one.gpu or 'an unknown device'}")))
 
 
 def _environment(one: MeasuredSeries) -> str:
@@ -263,11 +258,9 @@ def _commits(one: MeasuredSeries) -> str:
     """Heads alone: what base and reference took is in --json."""
     points, changes = one.points[-ROWS:], {row.record: row for row in one.comparisons if row.status is not None}
     rows = [_row(point, changes.get(point.record)) for point in points]
-    titles = "measured", "commit", "#time", "#±", "#against its base"
-    parts = [_environment(one), render.in_columns(table(titles, rows))]
-    if earlier := len(one.points) - len(points):
-        parts.insert(1, f"({earlier} earlier ones: --json)")
-    return "\n".join(parts)
+    earlier = [f"({count} earlier ones: --json)"] if (count := len(one.points) - len(points)) else []
+    shown = render.in_columns(table(("measured", "commit", "#time", "#±", "#against its base"), rows))
+    return "\n".join([_environment(one), *earlier, shown])
 
 
 def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Piece | Line, ...]:

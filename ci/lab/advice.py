@@ -20,7 +20,7 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis
-from kernelgate.ci.explain.diagnosis import Bottleneck
+from kernelgate.ci.explain.bottleneck import Bottleneck
 from kernelgate.ci.explain.recommend import CATALOGUE, against, estimate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.lab import folder, log

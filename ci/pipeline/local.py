@@ -98,10 +98,7 @@ class LocalResult:
 
 def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
     """Does everything that a pull request gets, for whose record, comment and page there is room in `out`; the record
-    grows there.
-
-    Raises KernelgateError where nothing can be found out about the change.
-    """
+    grows there. Raises KernelgateError where nothing can be found out about the change."""
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
     repo = git.root(asked.repo)
@@ -166,11 +163,12 @@ def _built(
 
 def _called(asked: Compare) -> dict[str, object]:
     """What the record says of how it was made, so that commands to repeat it are whole."""
-    cards: dict[str, object] = {"cards": str(asked.cards.absolute())} if asked.cards else {}
+    called: dict[str, object] = {"event": TRY} if asked.head else {}
+    if asked.cards:
+        called["cards"] = str(asked.cards.absolute())
     if asked.head_python or interpreter.is_named():
-        named = (interpreter.current(), *((asked.head_python,) if asked.head_python else ()))
-        cards["pythons"] = tuple(map(str, named))
-    return {"event": TRY, **cards} if asked.head else cards
+        called["pythons"] = tuple(str(one) for one in (interpreter.current(), asked.head_python) if one)
+    return called
 
 
 def last_change(repo: Path, base: str) -> Compare | None:
@@ -263,7 +261,9 @@ def measured(
         say("base and head are the same libraries: nothing is measured")
         return begun
     chosen = [one for one in every if one not in same.left_out]
-    profiled = list({one.card.name: _profiled(one, rules, same.left_out) for one in reversed(chosen)}.values())
+    firsts = {one.card.name: one for one in reversed(chosen)}.values()
+    targets = [(one, ChosenCase(one.card, one.card.target)) for one in firsts]
+    profiled = [one if rules.cases or target in same.left_out else target for one, target in targets]
     sides = {one.card.name: one.sides for one in touched}
     ahead = imports(touched[0].sides.named)
     workers.prepare({trials.WORKER: 2 if ahead else 1}, ahead)  # the base's is needed where the head fails
@@ -276,11 +276,6 @@ def measured(
     with nsight.profiling(sides, profiled, out, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
-
-
-def _profiled(case: ChosenCase, rules: MeasuringRules, left_out: Sequence[ChosenCase]) -> ChosenCase:
-    target = ChosenCase(case.card, case.card.target)
-    return case if rules.cases or target in left_out else target
 
 
 def _checked_and_timed(
@@ -311,23 +306,17 @@ def _checked_and_timed(
         return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
     fuzzed = begun.fuzz is not None and (begun.fuzz.status != "skipped" or bool(begun.fuzz.asked))
-    on_gpu = environment.kind(machine) == "cuda"
-    possible = {
-        *(("witness",) if rules.witness else ()),
-        *(("fuzz",) if fuzzed else ()),
-        *(("sanitizer",) if on_gpu else ()),
-    }
-    checks = tuple(kind for kind in rules.policy.checks if kind in possible)
+    possible = {"witness": rules.witness, "fuzz": fuzzed, "sanitizer": environment.kind(machine) == "cuda"}
+    checks = tuple(kind for kind in rules.policy.checks if possible.get(kind))
     # What the head's own card asks for is no plan that it could be held to.
-    sources = {one.card.name: one.source for one in touched}
-    planned = [one for one in chosen if sources[one.card.name] != "head"]
-    expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
-    if expected:
-        expected = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
-    begun = begun.model_copy(update={"expected": expected})
-    most = rules.policy.processes.limit
+    own = {one.card.name for one in touched if one.source == "head"}
+    if planned := [one for one in chosen if one.card.name not in own]:
+        expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks)
+        whole = expected.model_copy(update={"cases": (*expected.cases, *begun.cases)})
+        begun = begun.model_copy(update={"expected": whole})
     how = process.Measuring(seed, **rules.policy.timing.model_dump())
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, how, most, witness=rules.witness)
+    parts, most = verbs.card_plans(touched, chosen), rules.policy.processes.limit
+    plan = paired.PairedPlan(parts, machine, how, most, witness=rules.witness)
 
     def open_cases(record: RunRecord) -> frozenset[CaseKey]:
         return undecided(record, rules.policy, rules.past(record))
@@ -354,10 +343,9 @@ def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] 
             baseline = record.read(path)
         except RecordError as error:
             say(f"left out: {error}")
-            continue
-        if baselines.is_of(baseline, measured):
-            found.append((baseline.environment.device.name != device, path.name, baseline))
-    return min(found, key=lambda one: one[:2])[1:] if found else None
+        else:
+            found += [(path.name, baseline)] if baselines.is_of(baseline, measured) else []
+    return min(found, key=lambda one: one[1].environment.device.name != device, default=None)
 
 
 def _decided(part: GpuReport, evidence: GpuEvidence, policy: Policy) -> LocalResult:

@@ -39,11 +39,8 @@ def past(say: Callable[[str], None]) -> Past:
     def known(wanted: AskedCases) -> History:
         from kernelgate.ci.history import database, past
 
-        opened = database.at(where, make=False)
-        try:
+        with database.opened(where, make=False) as opened:
             return past.of_database(opened, wanted)
-        finally:
-            opened.engine.dispose()
 
     def ask(record: RunRecord) -> History:
         if broken:
@@ -100,17 +97,12 @@ def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
     from kernelgate.ci.history.facts import CaseName
     from kernelgate.ci.report.dashboard import page_id
 
-    opened = database.at(index)
-    found = {}
-    try:
-        with database.reading(opened) as connection:
-            for case in record.cases:
-                gpu = record.environment.device.name or ""
-                name = CaseName(record.run.repository or "", case.key.card, case.key.id, gpu)
-                if known := past.last_times(connection, name):
-                    days, times_us = zip(*known, strict=True)
-                    address = f"{site}/series/{page_id(astuple(name))}.html" if site else None
-                    found[case.key] = CaseNights(times_us, days[0], days[-1], address)
-    finally:
-        opened.engine.dispose()
+    found, gpu = {}, record.environment.device.name or ""
+    with database.opened(index) as opened, database.reading(opened) as connection:
+        for case in record.cases:
+            name = CaseName(record.run.repository or "", case.key.card, case.key.id, gpu)
+            if known := past.last_times(connection, name):
+                days, times_us = zip(*known, strict=True)
+                address = f"{site}/series/{page_id(astuple(name))}.html" if site else None
+                found[case.key] = CaseNights(times_us, days[0], days[-1], address)
     return found

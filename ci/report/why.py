@@ -32,8 +32,8 @@ from kernelgate.ci.document.model import (
 )
 from kernelgate.ci.explain import analyze, budget
 from kernelgate.ci.explain.analyze import Analysis
+from kernelgate.ci.explain.bottleneck import SURE
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import SURE
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.case import RecordVerdict, Status

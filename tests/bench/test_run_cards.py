@@ -89,68 +89,49 @@ def codes(made: RunRecord) -> list[tuple[str | None, str]]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kernel", "body", "code", "status", "says"),
-    [
-        (KERNEL, BODY, 0, "passed", "fuzz one: 24 of 24 configurations passed, seed 7"),
-        (WRONG, BODY, 1, "failed", "fuzz one: 0 of 24 configurations passed, seed 7"),
-        (KERNEL, GPU_ONLY, 2, "skipped", "fuzz one: skipped: the card one has no cases for a machine without a GPU"),
-    ],
-    ids=["right", "wrong", "no path for the CPU"],
-)
-def test_what_the_exit_code_of_fuzzing_means(
-    repo: CardRepository, kernel: str, body: str, code: int, status: str, says: str, capsys: pytest.CaptureFixture[str]
+def test_a_card_without_cases_for_this_machine_is_skipped(
+    repo: CardRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repo.card("one", body)
-    repo.library("head", "one", kernel)
-    found, made = repo.run("fuzz", "--library", "head", "--seed", "7")
-    assert found == code
-    said = capsys.readouterr().out
-    assert says in said
-    assert ("; error in % of the tolerance" in said) == (status != "skipped")
-    assert made is not None
-    assert [(check.card, check.status) for check in made.checks] == [("one", status)]
-    assert [card.name for card in made.cards] == ["one"]
-
-
-def test_every_card_is_fuzzed_and_one_that_fails_fails_all(repo: CardRepository) -> None:
-    for name, kernel in (("one", KERNEL), ("two", WRONG), ("three", KERNEL)):
-        repo.card(name)
-        repo.library("head", name, kernel)
+    repo.card("one", GPU_ONLY)
+    repo.library("head", "one")
     code, made = repo.run("fuzz", "--library", "head", "--seed", "7")
-    assert code == 1
+    assert "fuzz one: skipped: the card one has no cases for a machine without a GPU" in capsys.readouterr().out
     assert made is not None
-    assert {check.card: check.status for check in made.checks} == {"one": "passed", "three": "passed", "two": "failed"}
-    assert made.fuzz is not None
-    assert (made.fuzz.status, len(made.fuzz.results)) == ("failed", 72)
+    assert (code, [(check.card, check.status) for check in made.checks]) == (2, [("one", "skipped")])
 
 
 IN_PART = BODY.replace("return 2 * x", "assert case.M < 6, 'more than I can tell'\n    return 2 * x")
 
 
 @pytest.mark.parametrize(
-    ("torch", "body", "code", "says"),
+    ("kernel", "torch", "body", "code", "says"),
     [
-        (None, BODY, 0, "24 of 24 configurations passed"),
-        (None, IN_PART, 3, " cannot be judged, such as "),
-        ("0.1", BODY, 3, "skipped: "),
+        (KERNEL, None, BODY, 0, "24 of 24 configurations passed, seed 7"),
+        (WRONG, None, BODY, 1, "0 of 24 configurations passed, seed 7"),
+        (KERNEL, None, IN_PART, 3, " cannot be judged, such as "),
+        (KERNEL, "0.1", BODY, 3, "skipped: "),
     ],
-    ids=["it can be", "not in part of its list", "not at all"],
+    ids=["right", "wrong", "not in part of its list", "not at all"],
 )
-def test_a_card_that_cannot_be_fuzzed_is_named_and_the_others_go_on(
-    repo: CardRepository, torch: str | None, body: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
+def test_every_card_is_fuzzed_and_the_worst_decides_the_exit_code(
+    repo: CardRepository,
+    kernel: str,
+    torch: str | None,
+    body: str,
+    code: int,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     repo.card("one", body)
     repo.card("two")
-    registered.build(repo.folder / "head" / "one", f"{repo.name}_one", KERNEL, "one", torch=torch)
+    registered.build(repo.folder / "head" / "one", f"{repo.name}_one", kernel, "one", torch=torch)
     repo.library("head", "two")
     found, made = repo.run("fuzz", "--library", "head", "--seed", "7")
     [one, two] = capsys.readouterr().out.split("fuzz two: ")
-    assert found == code
-    assert one.startswith("fuzz one: ")
-    assert says in one
+    assert (found, one.startswith("fuzz one: "), says in one) == (code, True, True)
     assert two.startswith("24 of 24 configurations passed")
     assert made is not None
+    assert [card.name for card in made.cards] == ["one", "two"]
     assert [bool(check.unjudged) for check in made.checks] == [code == 3, False]
 
 
@@ -191,9 +172,7 @@ def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardReposit
     made = repo.bench()
     assert [(case.card, case.id) for case in made.cases] == [("one", "m4_fp32")]
     assert ("same_library", "base and head of two are the same library") in codes(made)
-    assert {(one.card, one.side) for one in made.builds} == {
-        ("one", "base"), ("one", "head"), ("two", "base"), ("two", "head")
-    }  # fmt: skip
+    assert len({(one.card, one.side) for one in made.builds}) == 4
     assert [card.name for card in made.cards] == ["one", "two"]
     assert {case.card for case in repo.bench("--same", "--case", "two/m4_fp32").cases} == {"two"}
     assert repo.bench("--case", "two/m4_fp32").processes == (), "a comparison of it could show nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import bisect
 from kernelgate.bench.measure.bisect import BuiltCommits, CommitRange
 from kernelgate.ci.bisect import first_failing
+from kernelgate.ci.bisect.answers import CompiledAnswer
 from tests import miniature
 
 LOCAL = ("-c", "protocol.file.allow=always")
@@ -34,13 +36,9 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return made, [*shas, aside]
 
 
-def test_a_range_follows_first_parents(repo: tuple[Path, list[str]]) -> None:
-    made, [*shas, _] = repo
-    assert bisect.span(made, shas[0], "HEAD") == tuple(shas)
-
-
-def test_a_range_that_is_none_is_refused(repo: tuple[Path, list[str]]) -> None:
+def test_a_range_follows_first_parents_and_one_that_is_none_is_refused(repo: tuple[Path, list[str]]) -> None:
     made, [*shas, aside] = repo
+    assert bisect.span(made, shas[0], "HEAD") == tuple(shas)
     for ends, why in (
         ((shas[1], shas[1]), f"{shas[1][:12]} and {shas[1][:12]} are the same commit"),
         (("HEAD", shas[0]), "the other way round"),
@@ -78,15 +76,9 @@ def test_the_commits_of_a_submodule_that_a_commit_moves(rolled: tuple[Path, list
     assert found.touching([".ci/kernels/", f"{INNER}/src/"]) == {1, 3}
     assert found.touching(["third_party/"]) == {1, 2, 3}
     assert found.touching([".ci/kernels/"]) == frozenset()
+    assert bisect.between(made, "HEAD~1", "HEAD").touching([f"{INNER}/src/a"]) == {1}
     assert bisect.between(made, "HEAD~2", "HEAD~1").inside(1) is None, "it is new there"
     assert bisect.between(made, "HEAD~1", "HEAD").inside(1, ["csrc/"]) is None, "nothing is built from it"
-
-
-def test_a_roll_touches_what_lies_in_the_submodule(rolled: tuple[Path, list[str]]) -> None:
-    made, _ = rolled
-    whole = bisect.between(made, "HEAD~1", "HEAD")
-    assert whole.touching([f"{INNER}/src/a"]) == {1}
-    assert whole.touching(["own"]) == frozenset()
 
 
 def test_a_submodule_that_cannot_be_searched_is_said(
@@ -138,33 +130,25 @@ def test_only_the_card_that_is_searched_is_built_and_a_full_disk_is_no_commits_f
     assert built.build(0) == f"it has no card scale, which {brought[:12]} brings"
 
 
-@pytest.mark.parametrize("first", [1, 2, 4])
-def test_the_last_commit_that_compiles(
-    repo: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
-    made, [*shas, _] = repo
-
-    def build(_: Path, sha: str, *_how: object) -> None:
-        if shas.index(sha) >= first:
-            raise CompileError(sha[:12], None, "a.cpp:1: error: no", made)
-
-    monkeypatch.setattr(commit, "build_commit", build)
-    found = first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
-    assert (found.last_that_compiles, *found.culprits) == (shas[first - 1], shas[first])
-    assert "a.cpp:1: error: no" in found.why
-
-
-def test_ends_that_say_nothing_and_a_machine_that_cannot_compile(
+def test_the_last_commit_that_compiles_and_ends_that_say_nothing(
     repo: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, [*shas, _] = repo
-    monkeypatch.setattr(commit, "build_commit", lambda *_: None)
-    with pytest.raises(UsageError, match="the bad end, compiles: there is nothing to find"):
-        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
 
-    def breaks_down(*_: object) -> None:
-        raise CannotCompileError("the compiler was killed")
+    def found(broken: Sequence[str], fault: KernelgateError | None = None) -> CompiledAnswer:
+        def build(_: Path, sha: str, *_how: object) -> None:
+            if sha in broken:
+                raise fault or CompileError(sha[:12], None, "a.cpp:1: error: no", made)
 
-    monkeypatch.setattr(commit, "build_commit", breaks_down)
+        monkeypatch.setattr(commit, "build_commit", build)
+        return first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
+
+    for first in (1, 4):
+        answer = found(shas[first:])
+        assert (answer.last_that_compiles, *answer.culprits) == (shas[first - 1], shas[first])
+        assert "a.cpp:1: error: no" in answer.why
+    for broken, why in (([], "the bad end, compiles: there is nothing to find"), (shas, "does not compile either")):
+        with pytest.raises(UsageError, match=why):
+            found(broken)
     with pytest.raises(CannotCompileError):
-        first_failing.last_that_compiles(bisect.between(made, shas[0], "HEAD"), lambda _: None)
+        found(shas[4:], CannotCompileError("the compiler was killed"))

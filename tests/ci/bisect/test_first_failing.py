@@ -16,7 +16,7 @@ from kernelgate.ci.bisect.answers import FailingAnswer, NotSearched
 from kernelgate.ci.bisect.first_failing import FirstFailing
 from kernelgate.ci.document.answer import shown
 from tests.ci.answered import validated
-from tests.ci.bisect.fake_commits import FakeCommits
+from tests.ci.bisect.test_rounds import FakeCommits
 
 
 @dataclass

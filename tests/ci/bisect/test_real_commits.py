@@ -14,15 +14,11 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.bisect import rounds
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds
-from tests.ci.bisect.fake_commits import FakeCommits
+from tests.ci.bisect.test_rounds import FakeCommits
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
 COMMITS = 16
 ASKED = {
-    "wgmma-05": (
-        ((0, 1, 3, 4, 6, 7, 9, 15), (0, 2, 5, 8, 11, 13, 14, 15)),
-        ((0, 1, 3, 4, 6, 7, 9, 15), (0, 2, 5, 8, 11, 13, 14, 15)),
-    ),
     "wgmma-12": (
         ((0, 1, 3, 4, 6, 7, 9, 15), (0, 2, 5, 8, 11, 13, 14, 15)),
         ((0, 2, 3, 8, 9, 10, 11, 15), (0, 1, 4, 5, 6, 13, 14, 15)),
@@ -77,7 +73,7 @@ class ReplayedBench:
 
 @pytest.mark.parametrize(
     ("trial", "culprit", "broken", "pct"),
-    [("wgmma-05", 5, None, (1.15, 1.33)), ("wgmma-12", 12, 7, (1.09, 1.26)), ("triton-10", 10, None, (0.90, 1.08))],
+    [("wgmma-12", 12, 7, (1.09, 1.26)), ("triton-10", 10, None, (0.90, 1.08))],
 )
 def test_the_slowed_commit_is_found(
     trial: str, culprit: int, broken: int | None, pct: tuple[float, float], monkeypatch: pytest.MonkeyPatch

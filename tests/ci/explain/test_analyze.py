@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import subprocess
 import sys
@@ -22,60 +21,34 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.commands import cli, measure
 from kernelgate.ci.document import answer
-from kernelgate.ci.explain import analyze, bottleneck
-from kernelgate.ci.explain.diagnosis import Bottleneck
+from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain.bottleneck import Bottleneck
 
 DATA = Path(__file__).parents[2] / "data" / "nsight"
 KEPT = Path(__file__).parents[2] / "fuzzing" / "corpus"
 pytestmark = pytest.mark.usefixtures("reports_at_once")
 
 FAULTS = {
-    "bank_conflicts": "bank_conflicts",
-    "barrier": "barrier",
-    "coalescing": "coalescing",
-    "compute": "compute",
-    "dram": "dram",
-    "l2": "l2",
-    "launch": "launch",
-    "occupancy": "occupancy",
-    "small_grid": "small_grid",
-    "spills": "spills",
-    "tail_wave": "small_grid",
-    "tensor": "tensor",
+    **{f"{fault}.ncu-rep": fault for fault in Bottleneck if fault != "divergence"},
+    "tail_wave.ncu-rep": "small_grid",
     # NVIDIA's sections without the counters that show the fault at once.
-    "bank_conflicts_sections": "bank_conflicts",
-    "dram_sections": "dram",
-    "spills_sections": "spills",
+    **{f"{fault}_sections.ncu-rep": fault for fault in ("bank_conflicts", "dram", "spills")},
+    "attention_before.ncu-repz": "occupancy",
+    "attention_occupancy.ncu-repz": "occupancy",
+    "attention_banks.ncu-repz": "bank_conflicts",
+    "attention_spills.ncu-repz": "spills",
 }
 
-ATTENTION = {
-    "attention_before": "occupancy",
-    "attention_occupancy": "occupancy",
-    "attention_banks": "bank_conflicts",
-    "attention_spills": "spills",
-}
 
 COLLECTION = {
-    "transpose_naive": "coalescing",
-    "transpose_tiled": "bank_conflicts",
-    "transpose_padded": "dram",
-    "matmul_naive": "compute",
-    "matmul_tiled": "compute",
-    "matmul_swapped": "coalescing",
-    "gather": "coalescing",
-    "sfu": "compute",
-    "fp64": "compute",
-    "one_block_sum": "small_grid",
-    "softmax_rows": "dram",
-    "strided_copy": "coalescing",
-    "aos": "coalescing",
-    "one_thread": "small_grid",
-    "many_registers": "launch",
-    "local_array": "spills",
-    "empty": "launch",
+    "bank_conflicts": ("transpose_tiled",),
+    "coalescing": ("transpose_naive", "matmul_swapped", "gather", "strided_copy", "aos"),
+    "compute": ("matmul_naive", "matmul_tiled", "sfu", "fp64"),
+    "dram": ("transpose_padded", "softmax_rows"),
+    "launch": ("many_registers", "empty"),
+    "small_grid": ("one_block_sum", "one_thread"),
+    "spills": ("local_array",),
 }
-
-KEYS = {"kernel", "duration_us", "bottleneck", "confidence", "metrics", "roofline", "recommendations"}
 
 
 @cache
@@ -95,16 +68,10 @@ def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 @pytest.mark.parametrize(("report", "fault"), FAULTS.items(), ids=FAULTS)
 def test_names_the_fault(report: str, fault: str) -> None:
-    (analysis,) = analyzed(f"{report}.ncu-rep")
+    (analysis,) = analyzed(report)
     assert analysis.bottleneck.bottleneck == fault
-    assert analysis.bottleneck.strength >= 0.5
+    assert analysis.bottleneck.strength >= 0.5 or report.startswith("attention")
     assert analysis.bottleneck.evidence
-
-
-@pytest.mark.parametrize(("report", "fault"), ATTENTION.items(), ids=ATTENTION)
-def test_names_what_a_change_did_to_the_kernel(report: str, fault: str) -> None:
-    (analysis,) = analyzed(f"{report}.ncu-repz")
-    assert analysis.bottleneck.bottleneck == fault
 
 
 def test_reads_every_kernel_of_a_report_in_order() -> None:
@@ -112,48 +79,16 @@ def test_reads_every_kernel_of_a_report_in_order() -> None:
     named = {one.kernel.name.split("(")[0]: one.bottleneck.bottleneck.value for one in analyses}
     assert len(analyses) == 20
     assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
-    assert {name: named[name] for name in COLLECTION} == COLLECTION
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "report"),
-    [
-        ("launch_bound_us", 0.1, "launch.ncu-rep"),
-        ("unit_busy_pct", 79.0, "collection.ncu-repz:matmul_naive"),
-        ("bandwidth_busy_pct", 70.0, "collection.ncu-repz:stencil"),
-        ("saturated_pct", 10.0, "attention_before.ncu-repz"),
-        ("low_occupancy_pct", 0.1, "occupancy.ncu-rep"),
-        ("enough_occupancy_pct", 11.0, "attention_before.ncu-repz"),
-        ("idle_share", 0.9, "tail_wave.ncu-rep"),
-        ("conflict_share", 0.999, "bank_conflicts.ncu-rep"),
-        ("excess_share", 0.999, "coalescing.ncu-rep"),
-        ("local_share", 0.999, "spills.ncu-rep"),
-        ("barrier_share", 0.999, "barrier.ncu-rep"),
-    ],
-)
-def test_each_limit_moves_what_is_named(key: str, value: float, report: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or how surely."""
-    file, _, name = report.partition(":")
-    (kernel,) = (one for one in launches(file) if one.name.startswith(name))
-    before = analyze.analyze_kernel(kernel).bottleneck
-    monkeypatch.setattr(bottleneck, key.upper(), value)
-    after = analyze.analyze_kernel(kernel).bottleneck
-    assert before.strength >= 0.5
-    assert after.bottleneck is not before.bottleneck or after.strength < 0.5
+    known = {name: fault for fault, names in COLLECTION.items() for name in names}
+    assert {name: named[name] for name in known} == known
 
 
 def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), "--json", capsys=capsys)
-    content = json.loads(out)
-    assert code == 0
-    assert set(content) == {"kernels", "against", "changes", "budgets"}
-    (kernel,) = content["kernels"]
-    assert set(kernel) == KEYS
-    assert kernel["kernel"] == "columns(float *, int)"
+    (kernel,) = json.loads(out)["kernels"]
+    assert (code, kernel["kernel"], kernel["bottleneck"]) == (0, "columns(float *, int)", "bank_conflicts")
     assert kernel["duration_us"] == pytest.approx(1063, rel=0.01)
-    assert kernel["metrics"]["registers"] == 17
-    assert 0 <= kernel["confidence"] <= 1
-    assert 1 <= len(kernel["recommendations"]) <= 3
+    assert (kernel["metrics"]["registers"], kernel["confidence"]) == (17, 0.98)
     code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), capsys=capsys)
     assert code == 0
     assert out.startswith("columns(float *, int) on NVIDIA H200, 1062.59 µs\n")
@@ -170,20 +105,12 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "duration: 62.7 µs → 150 µs  +138.7%" in out
     assert "registers per thread: 242 → 128  -47.1%" in out
     assert "before: latency bound by low occupancy" in out
-    out_of_people = out
-    _, out, _ = run(*arguments, "--json", capsys=capsys)
-    content = json.loads(out)
-    assert set(content) == {"kernels", "against", "changes", "budgets"}
-    [made] = content["budgets"]
-    shares = [one["share_pct"] for one in made["budget"]["contributions"]]
-    assert sum(shares) + made["budget"]["unexplained_pct"] == pytest.approx(made["budget"]["change_pct"])
-    assert made["budget"]["contributions"][0]["metric"] == "local_instructions"
-    assert f"  +138.7%: {' '.join(made['budget']['words'])}\n" in out_of_people
-    assert content["changes"][0]["registers"] == {
-        "before": 242,
-        "after": 128,
-        "change_pct": pytest.approx(-47.1, abs=0.1),
-    }
+    content = json.loads(run(*arguments, "--json", capsys=capsys)[1])
+    made = content["budgets"][0]["budget"]
+    assert made["contributions"][0]["metric"] == "local_instructions"
+    assert f"  +138.7%: {' '.join(made['words'])}\n" in out
+    changed = {"before": 242, "after": 128, "change_pct": pytest.approx(-47.1, abs=0.1)}
+    assert content["changes"][0]["registers"] == changed
 
 
 def of_collection(name: str, **planted: float) -> analyze.Analysis:
@@ -198,8 +125,6 @@ def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
     assert "12.0 of a warp's 32 threads work in an instruction" in found.bottleneck.evidence
     assert "16.0 are active, and predicates switch off 4.0 of them" in found.bottleneck.evidence
     assert found.recommendations[0].link == page("CUDA_COOKBOOK.md#warp-divergence")
-    quick = of_collection("fp64", threads_per_instruction=12.0)
-    assert quick.bottleneck.bottleneck is Bottleneck.DIVERGENCE
 
 
 @pytest.mark.parametrize(
@@ -213,14 +138,6 @@ def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
 )
 def test_idle_lanes_are_not_named_where_something_else_takes_the_time(name: str, threads: float, named: str) -> None:
     assert of_collection(name, threads_per_instruction=threads, threads_working=threads).bottleneck.bottleneck == named
-
-
-def test_a_pipe_that_is_busy_stays_the_cause_beside_predicates() -> None:
-    """An H200's own figures: 23.8 of 32 threads work, and special functions take the time."""
-    found = of_collection("sfu")
-    assert found.kernel.figures["threads_working"] == pytest.approx(23.8, abs=0.05)
-    assert found.bottleneck.bottleneck is Bottleneck.COMPUTE
-    assert any(one.link.endswith("#warp-divergence") for one in found.recommendations)
 
 
 def launched(name: str, duration_us: float) -> analyze.Analysis:
@@ -248,12 +165,6 @@ def test_roofline_of_a_copy_and_of_matrix_products() -> None:
     flops = 4 * 256 * 512 * 512 * 64
     assert attention.roofline.roof == "tensor"
     assert attention.roofline.achieved_flops == pytest.approx(flops / 62.66e-6, rel=0.1)  # and the softmax's
-
-
-def test_a_kernel_of_another_gpu_is_judged_without_its_peaks() -> None:
-    kernel = launches("tensor.ncu-rep")[0]
-    unknown = replace(kernel, compute_capability=(13, 7), device=None, sm_count=None)
-    assert analyze.analyze_kernel(unknown).bottleneck.bottleneck == "tensor"
 
 
 FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts", "local_instructions", "shared_bytes"]
@@ -289,15 +200,6 @@ def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
         assert analyze.analyze_kernel(poorer).bottleneck.bottleneck == fault
 
 
-@settings(max_examples=60)
-@given(st.sampled_from(sorted(FAULTS)), st.integers(0, 2**32))
-def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: int) -> None:
-    kernel = launches(f"{report}.ncu-rep")[0]
-    kept = random.Random(seed).sample(sorted(kernel.figures), len(kernel.figures) // 3)
-    poorer = replace(kernel, figures={key: kernel.figures[key] for key in kept}, rules=())
-    assert analyze.analyze_kernel(poorer).bottleneck.bottleneck in Bottleneck
-
-
 def test_a_report_without_any_counter_is_a_guess() -> None:
     analysis = analyze.analyze_kernel(ProfiledKernel("k", None, None, None, {}, ()))
     assert analysis.bottleneck.strength < 0.1
@@ -329,29 +231,13 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert err.count("\n") == 1
 
 
-def test_damaged_bytes_never_end_in_a_traceback(tmp_path: Path) -> None:
-    chance = random.Random(3)
-    data = bytearray((DATA / "dram.ncu-rep").read_bytes())
-    for _ in range(64):
-        data[chance.randrange(len(data))] = chance.randrange(256)
-    path = tmp_path / "damaged.ncu-rep"
-    path.write_bytes(data)
-    done = analyzed_apart(path)
-    assert done.returncode in (0, 3)
-    assert "Traceback" not in done.stderr
-
-
 def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
     """Its C++ ends the process over a length below zero."""
-    done = analyzed_apart(KEPT / "profile" / "negative_length.ncu-rep")
+    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", KEPT / "profile/negative_length.ncu-rep"]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.count("\n") == 1
     assert "cannot be read as a report: the process was killed by SIGABRT" in done.stderr
-
-
-def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", str(path)]
-    return subprocess.run(words, capture_output=True, text=True)
 
 
 def test_one_call_of_profile_answers_with_metrics_bottleneck_and_what_to_try(

@@ -12,6 +12,7 @@ from kernelgate.ci.history import database, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.policy.policy import Policy
+from tests import miniature
 
 QUICK = Policy()
 """Judges a record in a tenth of the time."""
@@ -41,3 +42,15 @@ def index_at(where: Path) -> Iterator[Database]:
 @pytest.fixture
 def archive(index_at: Database, tmp_path: Path) -> Archive:
     return Archive(store.at(str(tmp_path / "store")), index_at, QUICK)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two commits on its default branch, a policy that judges quickly, and no history yet."""
+    files = {".ci/kernelgate.toml": "[gates]\nregression_pct = 3.0\n"}
+    root = miniature.repository(tmp_path / "checkout", files)
+    miniature.commit(root, {"README": "two"})
+    for name in ("KERNELGATE_HISTORY_STORE", "KERNELGATE_HISTORY_DATABASE", "GITHUB_OUTPUT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(root)
+    return root

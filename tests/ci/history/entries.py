@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from kernelgate.ci.history.series import EXPORTED, exported
 from tests.ci.records import case, noise
 from tests.runs import run_record
 
+Answer = TypeVar("Answer")
 BASE, HEAD = "b" * 40, "a" * 40
 H200 = Environment(device=Device(name="NVIDIA H200", driver="580.1"), torch="2.11.0", cuda="13.0")
 
@@ -50,6 +52,16 @@ def put(index_at: Database, *entries: Entry) -> None:
     with database.writing(index_at) as connection:
         for one in entries:
             index.add(connection, one)
+
+
+def write(index_at: Database, change: Callable[..., object], *words: object) -> None:
+    with database.writing(index_at) as connection:
+        change(connection, *words)
+
+
+def read(index_at: Database, ask: Callable[..., Answer], *words: object) -> Answer:
+    with database.reading(index_at) as connection:
+        return ask(connection, *words)
 
 
 def contents(index_at: Database) -> dict[str, list[str]]:

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import subprocess
+import sys
 import tempfile
-import threading
+import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import pytest
 import sqlalchemy as sa
+import zstandard
 
-from kernelgate.bench.core.errors import KernelgateError, RecordError
+from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.bench.record import Cost, Device, Environment
 from kernelgate.ci.history import database, index, judging, keep, series, store
 from kernelgate.ci.history.database import Database, HistoryIndexError
-from kernelgate.ci.history.entry import SeriesEvent
+from kernelgate.ci.history.entry import KeptSession, SeriesEvent
 from kernelgate.ci.history.keep import Archive
-from kernelgate.ci.history.series import EXPORT, EXPORTED, Wanted
+from kernelgate.ci.history.series import Wanted
+from kernelgate.ci.history.store import StoreError
+from kernelgate.ci.lab import log
+from kernelgate.ci.lab.log import Closed, Event
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, put
+from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, put, read, write
+from tests.ci.lab import session_events as made
 
 EVENT = SeriesEvent(
     made="2026-08-02T00:00:00Z", kind="accepted", card="norm", case="one", gpu="NVIDIA H200", sha=HEAD, who="a", why="b"
@@ -35,26 +44,10 @@ PATIENCE = 6
 
 
 def heads_of(index_at: Database, wanted: Wanted = ALL) -> list[str]:
-    with database.reading(index_at) as connection:
-        return [(row.commit or "")[0] for one in series.series(connection, wanted) for row in one.points]
+    return [(row.commit or "")[0] for one in read(index_at, series.series, wanted) for row in one.points]
 
 
 # ---- adding ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_record_is_added_once(archive: Archive) -> None:
-    data = as_file(a_record())
-    assert keep.add_record(archive, data, "run.json")
-    before = contents(archive.database)
-    assert not keep.add_record(archive, data, "run.json")
-    assert contents(archive.database) == before
-    assert (len(before["points"]), len(before["comparisons"])) == (2, 1)
-
-
-def test_what_is_no_record_is_not_kept(archive: Archive) -> None:
-    with pytest.raises(RecordError, match=r"run\.json is not a kernelgate\.run/2 record"):
-        keep.add_record(archive, b"{}{", "run.json")
-    assert list(store.names(archive.store, "records")) == []
 
 
 def test_another_policy_judges_again_and_takes_the_place(archive: Archive) -> None:
@@ -72,8 +65,7 @@ def test_text_that_a_database_does_not_take_is_made_harmless(index_at: Database)
     same = case.model_copy(update={"case": "a b"})
     entry = an_entry("x", cases=(case, same), costs=(Cost(phase="t\0", gpu_seconds=1.5),))
     put(index_at, entry.model_copy(update={"reason": "\0"}))
-    with database.reading(index_at) as connection:
-        (one,) = series.series(connection, Wanted(case="a b"))
+    (one,) = read(index_at, series.series, Wanted(case="a b"))
     assert (one.card, len(one.points)) == ("ö" * 9000, 1)
 
 
@@ -83,9 +75,8 @@ def test_text_that_a_database_does_not_take_is_made_harmless(index_at: Database)
 def test_commits_stand_as_the_default_branch_has_them_whatever_their_dates(index_at: Database) -> None:
     put(index_at, *(an_entry(sha, sha * 40, day=day) for day, sha in enumerate("cxab", 1)))
     assert heads_of(index_at) == ["c", "x", "a", "b"], "by time, as long as nothing else is known"
-    with database.writing(index_at) as connection:
-        index.place(connection, [letter * 40 for letter in "abc"])
-        index.place(connection, [letter * 40 for letter in "fe"])  # of another repository's checkout
+    write(index_at, index.place, [letter * 40 for letter in "abc"])
+    write(index_at, index.place, [letter * 40 for letter in "fe"])  # of another repository's checkout
     assert heads_of(index_at) == ["a", "b", "c", "x"]
 
 
@@ -111,9 +102,6 @@ def test_what_is_not_there_is_said_with_what_is(index_at: Database) -> None:
 
 
 def test_an_export_has_all_rows_and_each_names_its_series(archive: Archive) -> None:
-    with database.reading(archive.database) as connection:
-        empty = json.loads("".join(series.as_json(connection)))
-    assert empty == {"schema": EXPORT, **{name: [] for name in EXPORTED}}
     put(archive.database, an_entry("a"), an_entry("b", us=103.0, day=2))
     keep.add_event(archive, EVENT)
     with database.reading(archive.database) as connection:
@@ -142,13 +130,11 @@ def test_an_index_made_again_is_the_same_and_judges_nothing_again(
     before = filled(archive)
     monkeypatch.setattr(judging, "judged", lambda *_: pytest.fail("judged again"))
     assert len(before["events"]) == 1
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     for _ in range(2):
         assert keep.rebuild(archive, pytest.fail) == 2
         assert contents(archive.database) == before
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     assert keep.add_record(archive, as_file(a_record(day=1)), "run.json"), "as after one that was killed"
 
 
@@ -203,18 +189,6 @@ def outdated(index_at: Database) -> None:
         connection.exec_driver_sql("ALTER TABLE series DROP COLUMN newest")
 
 
-def test_an_index_of_another_version_is_refused_until_it_is_made_again(archive: Archive, where: Path) -> None:
-    before = filled(archive)
-    outdated(archive.database)
-    for make in (True, False):
-        with pytest.raises(HistoryIndexError, match="another version of kernelgate: `kernelgate history rebuild` mak"):
-            database.at(where, make=make)
-    again = replace(archive, database=database.at(where, renew=True))
-    assert keep.rebuild(again, pytest.fail) == 2
-    assert contents(again.database) == before
-    again.database.engine.dispose()
-
-
 def one_state_while_others_write(index_at: Database) -> None:
     put(index_at, an_entry("a"))
     with database.reading(index_at) as connection:
@@ -226,38 +200,24 @@ def one_state_while_others_write(index_at: Database) -> None:
 def many_writers_lose_nothing(index_at: Database, where: str | Path) -> None:
     """Of the same record twice, and of others; each thread with connections of its own."""
     entries = [an_entry(f"{number % 8}", f"{number % 8}" * 40, day=number % 8 + 1) for number in range(16)]
-    faults: list[BaseException] = []
 
-    def write(mine: list[object]) -> None:
-        try:
-            own = database.at(where)
-            for one in mine:
-                put(own, one)  # type: ignore[arg-type]
-            own.engine.dispose()
-        except BaseException as error:
-            faults.append(error)
+    def write(start: int) -> None:
+        own = database.at(where)
+        for one in entries[start::4]:
+            put(own, one)
+        own.engine.dispose()
 
-    threads = [threading.Thread(target=write, args=(entries[start::4],)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
     assert counted(index_at, database.RECORD) == counted(index_at, database.POINT) == 8
 
 
 def test_many_writers_at_once_lose_nothing_also_in_a_new_index(tmp_path: Path) -> None:
     where = tmp_path / "new" / "index.sqlite"
-    opened: list[Database] = []
-    threads = [threading.Thread(target=lambda: opened.append(database.at(where))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(opened) == 4
+    with ThreadPoolExecutor(4) as threads:
+        opened = list(threads.map(database.at, [where] * 4))
     one_state_while_others_write(opened[0])
-    with database.writing(opened[0]) as connection:
-        index.clear(connection)
+    write(opened[0], index.clear)
     many_writers_lose_nothing(opened[0], where)
     for one in opened:
         one.engine.dispose()
@@ -297,17 +257,10 @@ def test_postgres_does_as_sqlite_does(postgres: str, tmp_path: Path) -> None:
     one_state_while_others_write(there.database)
     keep.rebuild(there, pytest.fail)
     assert contents(there.database) == before
-    with database.writing(there.database) as connection:
-        index.clear(connection)
+    write(there.database, index.clear)
     many_writers_lose_nothing(there.database, postgres)
     for one in (here, there):
         one.database.engine.dispose()
-
-
-def test_a_file_that_is_no_database_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "index.sqlite").write_text("not a database at all, but text" * 100)
-    with pytest.raises(HistoryIndexError, match=r"is damaged \(file is not a database\): `kernelgate history rebuild`"):
-        database.at(tmp_path / "index.sqlite")
 
 
 def test_a_password_is_never_said() -> None:
@@ -315,3 +268,193 @@ def test_a_password_is_never_said() -> None:
         database.at("postgresql://someone:secret@127.0.0.1:1/none")
     assert "someone:***@127.0.0.1" in str(error.value)
     assert "secret" not in str(error.value)
+
+
+# ---- Files that are written once, whole or not at all, and checked when they are read --------------------------------
+
+DATA = b'{"schema": "kernelgate.run/2"}'
+NAME = store.name_of(DATA)
+
+
+@pytest.fixture(params=["folder", "object store"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> store.Store:
+    fsspec.filesystem("memory").store.clear()
+    return store.at(str(tmp_path / "history") if request.param == "folder" else "memory://bucket/history")
+
+
+def test_what_is_kept_comes_back_and_is_kept_once(kept: store.Store) -> None:
+    assert store.get(kept, "records", NAME) is None
+    assert list(store.names(kept, "records")) == []
+    for _ in range(2):
+        store.put(kept, "records", NAME, DATA)
+    assert store.get(kept, "records", NAME) == DATA
+    assert list(store.names(kept, "records")) == [NAME]
+    assert list(store.names(kept, "events")) == []
+
+
+@pytest.mark.parametrize("fault", ["cut short", "another content", "not compressed", "empty"])
+def test_a_damaged_file_is_named_and_never_used(tmp_path: Path, fault: str) -> None:
+    kept = store.at(str(tmp_path))
+    store.put(kept, "records", NAME, DATA)
+    (file,) = tmp_path.rglob("*.json.zst")
+    packed = file.read_bytes()
+    assert file.relative_to(tmp_path).as_posix() == f"records/{NAME[:2]}/{NAME}.json.zst"
+    assert zstandard.ZstdDecompressor().decompress(packed) == DATA, "as by hand"
+    (file.parent / ".kernelgate-0123").write_bytes(b"half")
+    assert list(store.names(kept, "records")) == [NAME], "what a killed writer left half done is no file of the store"
+    other = zstandard.ZstdCompressor().compress(b"{}")
+    file.write_bytes({"cut short": packed[:-3], "another content": other, "not compressed": DATA, "empty": b""}[fault])
+    with pytest.raises(StoreError, match=rf"{NAME}\.json\.zst is damaged: add the measurement again"):
+        store.get(kept, "records", NAME)
+    store.write(kept, "records", NAME, DATA)
+    assert store.get(kept, "records", NAME) == DATA
+
+
+def test_a_store_that_cannot_be_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file is no folder"):
+        store.put(store.at(str(tmp_path / "file")), "records", NAME, DATA)
+    with pytest.raises(StoreError, match=r"the store nosuch://bucket cannot be opened: .*nosuch"):
+        store.at("nosuch://bucket")
+
+
+# ---- Sessions in the history: the newest log of each, in store and index alike, whoever brings an older one ----------
+
+OPEN: tuple[Event, ...] = (made.opened(), *made.passed(0.8))
+DONE: tuple[Event, ...] = (*OPEN, Closed(at=made.clock(30), why="done", said="so"))
+
+
+def of(*events: Event, name: str = "one", repository: str = "o/r") -> KeptSession:
+    return KeptSession(repository=repository, name=name, log="".join(map(log.line, events)))
+
+
+def listed(archive: Archive) -> list[KeptSession]:
+    return read(archive.database, series.sessions)
+
+
+def test_the_newer_log_of_a_session_stays(archive: Archive) -> None:
+    assert keep.add_sessions(archive, [of(*OPEN), of(*OPEN, repository="")]) == 2
+    assert keep.add_sessions(archive, [of(*DONE)]) == 1
+    assert keep.add_sessions(archive, [of(*OPEN), of(*DONE)]) == 0, "as an older checkout has it"
+    assert listed(archive) == [of(*OPEN, repository=""), of(*DONE)]
+    assert len([*store.names(archive.store, "sessions")]) == 2, "what the newer log goes on from is in it"
+
+
+def test_an_index_that_is_made_again_holds_the_stores_sessions(archive: Archive, tmp_path: Path) -> None:
+    keep.add_sessions(archive, [of(*DONE), of(made.opened(name="two", source="recorded", at=None), name="two")])
+    before = contents(archive.database)
+    another = Archive(archive.store, database.at(tmp_path / "another.sqlite"), archive.policy)
+    elsewhere = Archive(store.at(str(tmp_path / "gone")), another.database, another.policy)
+    keep.add_sessions(elsewhere, [of(made.opened(name="gone"), name="gone")])
+    keep.rebuild(another, pytest.fail, [of(*OPEN)])
+    assert (contents(another.database), listed(another)) == (before, listed(archive))
+    another.database.engine.dispose()
+
+
+# ---- Real processes add records, the same ones at once, and are killed at any moment: nothing is lost or half there --
+
+RECORDS, WRITERS, KILLS = 30, 2, 5
+ADDING = """
+import sys
+from pathlib import Path
+from kernelgate.ci.history import database, keep, store
+from tests.ci.history.conftest import QUICK
+folder, records = Path(sys.argv[1]), sorted(Path(sys.argv[2]).glob("*.json"))
+archive = keep.Archive(store.at(str(folder)), database.at(folder / "index.sqlite"), QUICK)
+print("ready", flush=True)
+for path in records[int(sys.argv[3]):] + records[:int(sys.argv[3])]:
+    keep.add_record(archive, path.read_bytes(), path.name)
+    print(store.name_of(path.read_bytes()), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path: Path) -> None:
+    records, folder = tmp_path / "records", tmp_path / "history"
+    records.mkdir()
+    for day in range(1, RECORDS + 1):
+        data = as_file(a_record(day=day))
+        (records / f"{day:02}.json").write_bytes(data)
+        if day % 2:  # judged before, so that nearly all of a writer's time is the index's
+            keep.add_record(Archive(store.at(str(folder)), database.at(tmp_path / "other"), QUICK), data, "run.json")
+    rng = random.Random(1)
+    for _ in range(KILLS):
+        words = [[sys.executable, "-c", ADDING, folder, records, str(rng.randrange(RECORDS))] for _ in range(WRITERS)]
+        writers = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in words]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n", writer.communicate()[1]
+        time.sleep(rng.uniform(0, 0.15))
+        said = set()
+        for writer in writers:
+            writer.kill()
+            out, errors = writer.communicate()
+            assert errors == ""
+            said |= set(out.split())
+        archive = Archive(store.at(str(folder)), database.at(folder / "index.sqlite"), QUICK)
+        held = contents(archive.database)
+        assert len(held["points"]) == 2 * len(held["comparisons"]), "no half of a record"
+        assert {name for name in said if not any(name in row for row in held["points"])} == set()
+        for kind in ("records", "judgements"):
+            for name in store.names(archive.store, kind):  # type: ignore[arg-type]
+                assert store.get(archive.store, kind, name)  # type: ignore[arg-type]
+    for path in sorted(records.iterdir()):
+        keep.add_record(archive, path.read_bytes(), path.name)
+    added = contents(archive.database)
+    assert len(added["points"]) == 2 * RECORDS
+    keep.rebuild(archive, pytest.fail)
+    assert contents(archive.database) == added
+
+
+# ---- What a terminal shows: every line within 80 columns, and no more than is known ----------------------------------
+
+
+def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
+    return read(index_at, series.text, wanted)
+
+
+def test_one_series_shows_each_commit(index_at: Database) -> None:
+    odd = an_entry("a").cases[0].model_copy(update={"finding": "the GPU was throttled"})
+    put(index_at, an_entry("a", "a" * 40, cases=(odd,)), an_entry("b", "b" * 40, 103.0, day=2))
+    assert text(index_at).splitlines() == [
+        "norm/one on NVIDIA H200",
+        "",
+        "driver 580.1, torch 2.11.0, cuda 13.0",
+        "measured    commit       time      ±   against its base",
+        "2026-08-01  aaaaaaa  100.0 µs  0.10%  not to be trusted",
+        "2026-08-02  bbbbbbb  103.0 µs  0.10%             +2.02%",
+    ]
+
+
+def test_what_is_beyond_every_number_is_no_number(index_at: Database) -> None:
+    (case,) = an_entry("a").cases
+    points = tuple(one.model_copy(update={"error": 1e4}) for one in case.points)
+    comparisons = tuple(one.model_copy(update={"effect": 1e4}) for one in case.comparisons)
+    wild = case.model_copy(update={"points": points, "comparisons": comparisons})
+    put(index_at, an_entry("a", "a" * 40, cases=(wild,)))
+    assert text(index_at).splitlines()[-1].split() == ["2026-08-01", "aaaaaaa", "100.0", "µs", "—", "—"]
+
+
+def test_several_cases_are_a_line_each(index_at: Database) -> None:
+    two = an_entry("c").cases[0].model_copy(update={"case": "two"})
+    put(index_at, an_entry("a", "a" * 40), an_entry("b", "b" * 40, 103.0, day=2), an_entry("c", cases=(two,)))
+    assert text(index_at).splitlines() == [
+        "norm on NVIDIA H200",
+        "driver 580.1, torch 2.11.0, cuda 13.0",
+        "case  times      last  since first",
+        "one       2  103.0 µs        +3.0%",
+        "two       1  100.0 µs            —",
+    ]
+
+
+def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
+    put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
+    write(index_at, index.place, ["a" * 40])
+    found = text(index_at)
+    assert "bbbbbbb" not in found
+    assert "Left out: 1 measurement of commits that are not on the default branch" in found
+
+
+def test_no_line_is_longer_than_a_terminal(index_at: Database) -> None:
+    put(index_at, an_entry("a", environment=H200.model_copy(update={"torch": "2.11.0 and " * 20})))
+    assert max(map(len, text(index_at).splitlines())) <= 80

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Device, Run
-from kernelgate.ci.history import database, index, nights
+from kernelgate.bench.record import Run
+from kernelgate.ci.history import index, nights
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
 from kernelgate.ci.history.facts import CaseName
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.series import Wanted
-from tests.ci.history.entries import H200, an_entry, named, put
+from tests.ci.history.entries import H200, an_entry, named, put, read, write
 
 PINNED = "f" * 40
 NIGHTS, STEP = 24, 12
@@ -47,10 +47,8 @@ def stepped(number: int) -> float:
 
 def found(index_at: Database, *entries: Entry) -> tuple[CaseChanges, ...]:
     put(index_at, *entries)
-    with database.writing(index_at) as connection:
-        index.place(connection, [sha(number) for number in range(NIGHTS)])
-    with database.reading(index_at) as connection:
-        return nights.of_index(connection, Wanted())
+    write(index_at, index.place, [sha(number) for number in range(NIGHTS)])
+    return read(index_at, nights.of_index, Wanted())
 
 
 def event(kind: str, number: int) -> SeriesEvent:
@@ -63,8 +61,7 @@ def event(kind: str, number: int) -> SeriesEvent:
 
 def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database) -> None:
     elsewhere = event("accepted", STEP).model_copy(update={"repository": "someone/fork"})
-    with database.writing(index_at) as connection:
-        index.add_event(connection, named("e"), elsewhere)
+    write(index_at, index.add_event, named("e"), elsewhere)
     every = tuple(a_night(n, stepped(n)) for n in range(NIGHTS))
     assert [one.changes[0].state for one in found(index_at, *every)] == ["suspected"]
     theirs = (one.model_copy(update={"name": named(one.name), "run": Run(repository="someone/fork")}) for one in every)
@@ -77,15 +74,6 @@ def test_a_comparison_with_a_commit_off_the_default_branch_confirms_nothing(inde
     every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
     ((change,),) = (one.changes for one in found(index_at, *every, a_pair(STEP - 1, NIGHTS + 7, 2.0)))
     assert change.state == "suspected"
-
-
-def test_another_pinned_commit_and_another_driver_are_no_change(index_at: Database) -> None:
-    newer = H200.model_copy(update={"device": Device(name="NVIDIA H200", driver="590.0")})
-    early = [a_night(number, 0.0) for number in range(8)]
-    driver = [a_night(number, 3.0).model_copy(update={"environment": newer}) for number in range(8, 16)]
-    pinned = [a_night(number, -4.0, "e" * 40) for number in range(16, NIGHTS)]
-    (one,) = found(index_at, *early, *driver, *pinned)
-    assert (len(one.places), one.changes) == (NIGHTS, ())
 
 
 def on(entry: Entry, uuid: str, version: str = "0.1.0") -> Entry:
@@ -101,17 +89,18 @@ def test_machines_that_take_turns_are_no_change_and_a_release_of_ours_hides_none
     (one,) = found(index_at, *every)
     assert (len(one.places), one.changes) == (NIGHTS, ())
     put(index_at, *(on(a_night(n, stepped(n), case="two"), "GPU-0", f"0.{n}") for n in range(NIGHTS)))
-    with database.reading(index_at) as connection:
-        (two,) = nights.of_index(connection, Wanted(case="two"))
+    (two,) = read(index_at, nights.of_index, Wanted(case="two"))
     [change] = two.changes
     assert (change.previous, change.commit) == (sha(STEP - 1), sha(STEP))
+    put(index_at, *(a_night(n, stepped(n), PINNED if n < STEP else "e" * 40, case="three") for n in range(NIGHTS)))
+    (three,) = read(index_at, nights.of_index, Wanted(case="three"))
+    assert three.changes == (), "of another pinned commit"
 
 
 def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> None:
     good = [a_night(number, 0.0) for number in range(STEP)]
     throttled = [a_night(number, 9.0, finding="throttled") for number in range(STEP, NIGHTS - 2)]
-    with database.writing(index_at) as connection:
-        index.add_event(connection, named("e"), event("excluded", NIGHTS - 2))
+    write(index_at, index.add_event, named("e"), event("excluded", NIGHTS - 2))
     off_the_branch = a_night(NIGHTS + 5, 9.0)
     (one,) = found(index_at, *good, *throttled, a_night(NIGHTS - 2, 9.0), off_the_branch)
     assert (len(one.places), one.changes) == (STEP, ())
@@ -122,10 +111,7 @@ def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     cases = found(index_at, *every, a_pair(STEP - 1, STEP, 2.0))
     (change,) = nights.oldest_first(cases)
     assert change.series == CaseName("", "norm", "one", "NVIDIA H200")
-    assert (change.commit, change.previous, change.state) == (sha(STEP), sha(STEP - 1), "confirmed")
-    low, high = change.interval_pct
-    assert low < change.change_pct < high
-    assert (change.made, change.commits) == ("2026-08-01T00:00:00Z", 1)
+    assert (change.commit, change.previous, change.commits) == (sha(STEP), sha(STEP - 1), 1)
     lines = nights.text(cases).splitlines()
     assert lines[0].split() == ["commits", "change", "95%", "state", "case"]
     size = ["0000000..0000000", "+2.0%", "[+1.9,", "+2.1]"]
@@ -159,10 +145,8 @@ def a_point(number: int, pct: float, draw: np.ndarray) -> PointEntry:
 def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Database, placed: bool) -> None:
     put(index_at, *times(40, 25, 8.0))
     if placed:
-        with database.writing(index_at) as connection:
-            index.place(connection, [sha(number) for number in range(40)])
-    with database.reading(index_at) as connection:
-        made = nights.of_index(connection, Wanted())
+        write(index_at, index.place, [sha(number) for number in range(40)])
+    made = read(index_at, nights.of_index, Wanted())
     [one] = made
     [change] = one.changes
     assert (one.pinned, change.state) == (False, "suspected")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Run, RunRecord, Timing
+from kernelgate.bench.record import Run
 from kernelgate.ci.history import database, entry, index, keep, retention, series, store
 from kernelgate.ci.history.entry import CondensedRecord, Entry, SeriesEvent
 from kernelgate.ci.history.facts import CondensedRecords
@@ -21,8 +21,9 @@ from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents, read, write
 from tests.ci.judge.test_kept_verdicts import DATA
+from tests.runs import case, process, run_record
 
 YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
 RULES = policy.load(Path(__file__).parents[3] / ".ci" / "kernelgate.toml")
@@ -70,14 +71,11 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     assert set(left["records"]) < set(every)
     assert len(left["condensed"]) == 2
     assert {name[:64] for name in left["judgements"]} == set(left["records"])
-    keep.rebuild(archive, pytest.fail)
-    assert contents(archive.database) == before
     assert run(archive) == CondensedRecords(with_every_sample=6), "twice changes nothing"
     for day in range(1, 9):
         assert not keep.add_record(archive, as_file(a_record(day=day, change=0.01 * day)), "run.json")
     assert (names(archive), contents(archive.database)) == (left, before), "nor does adding again"
-    with database.writing(archive.database) as connection:
-        index.clear(connection)
+    write(archive.database, index.clear)
     assert keep.rebuild(archive, pytest.fail) == 8
     assert contents(archive.database) == before, "also where the index was lost"
     for name in left["condensed"]:
@@ -118,15 +116,12 @@ def test_the_verdicts_of_kept_records_stay_as_they_are(path: Path, archive: Arch
 @pytest.mark.parametrize("count", [1, 300])
 def test_what_is_kept_of_samples_is_true_of_them(count: int) -> None:
     samples = tuple(np.random.default_rng(3).lognormal(3, 0.03, count).tolist())
-    timing = Timing(case="one", samples_us={"head": samples}, started_us={"head": tuple(range(len(samples)))})
-    made = RunRecord.model_validate(
-        {"cases": [{"id": "one"}], "processes": [{"id": "0", "timings": [timing.model_dump()]}]}
-    )
+    made = run_record((case("one", [process({"head": samples})]),))
     whole = retention.condensed_record("a", made, Entry(name="a"))
-    [found] = [timing.condensed["head"] for process in whole.record.processes for timing in process.timings]
-    assert (found.count, found.location_us) == (len(samples), pytest.approx(np.median(samples), rel=1e-6))
+    found = whole.record.processes[0].timings[0].condensed["head"]
+    assert (found.count, found.location_us) == (count, pytest.approx(np.median(samples), rel=1e-6))
     assert found.quantiles_us["95"] == pytest.approx(np.percentile(samples, 95), rel=1e-6)
-    assert found.variance == pytest.approx(np.var(np.log(samples), ddof=1) if len(samples) > 1 else 0.0, abs=1e-9)
+    assert found.variance == pytest.approx(np.var(np.log(samples), ddof=min(1, count - 1)), abs=1e-9)
 
 
 # ---- what keeps its samples ------------------------------------------------------------------------------------------
@@ -150,8 +145,7 @@ def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accept
         index.place(connection, [BASE, HEAD])
         connection.exec_driver_sql("UPDATE comparison SET status = 'regressed'")
     assert run(archive) == CondensedRecords(with_every_sample=8)
-    with database.reading(archive.database) as connection:
-        [row] = series.chosen(connection, Wanted())
+    [row] = read(archive.database, series.chosen, Wanted())
     accepted = {"made": "2026-08-02T00:00:00Z", "kind": "accepted", "sha": HEAD, "who": "a", "why": "b"}
     names_ = {key: row[key] for key in ("repository", "card", "case", "gpu")}
     keep.add_event(archive, SeriesEvent.model_validate(accepted | names_))
@@ -180,21 +174,13 @@ def test_killed_at_any_moment_nothing_is_lost(archive: Archive, monkeypatch: pyt
 @pytest.mark.usefixtures("every")
 def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path) -> None:
     before = contents(archive.database)
-    faults: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            own = replace(archive, database=database.at(where))
-            retention.condense(own, (), YEARS_LATER)
-            own.database.engine.dispose()
-        except BaseException as error:
-            faults.append(error)
+    def work(_: int) -> None:
+        own = replace(archive, database=database.at(where))
+        run(own)
+        own.database.engine.dispose()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(work, range(3)))
     assert contents(archive.database) == before
     assert [len(one) for one in names(archive).values()] == [6, 6, 2]

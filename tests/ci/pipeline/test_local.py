@@ -14,9 +14,11 @@ from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import commit
 from kernelgate.ci.commands import cli
 from kernelgate.ci.pipeline import local
+from kernelgate.ci.pipeline.pytest_plugin import Compare, kernelgate_compare
 from kernelgate.ci.policy.policy import Processes
 from tests import miniature, runs
 from tests.bench.machine import CPU
+from tests.miniature import SCALE, SCALE_CARD
 from tests.runs import run_record
 
 ROOT = Path(__file__).parents[3]
@@ -98,12 +100,8 @@ def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     assert said.splitlines()[2].startswith("`csrc/scale.cpp:1")
     assert "missing" in said.splitlines()[2]
     assert not (repo / "out" / local.RECORD).exists()
-
-
-def test_a_base_that_does_not_exist_is_named(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["pr", "--base", "no-such-branch"]) == 3
     assert "has no commit 'no-such-branch'" in capsys.readouterr().err
-    assert not (clone / "out" / local.COMMENT).exists()
 
 
 def test_without_a_change_the_last_commit_that_changed_a_kernel_is_compared(
@@ -132,13 +130,9 @@ def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
     record.write(stored("NVIDIA H200", "b"), tmp_path / "baseline_2.json")
     record.write(stored("NVIDIA H200", "a"), tmp_path / "baseline_3.json")
     (tmp_path / "baseline_0.json").write_text("no record", encoding="utf-8")
-    found = local.stored_baseline(tmp_path, stored("NVIDIA H200", "a"))
-    assert found is not None
-    assert found[0] == "baseline_3.json"
-    other = local.stored_baseline(tmp_path, stored("NVIDIA A100", "a"))
-    assert other is not None
-    assert other[0] == "baseline_1.json", "of another device, which the comment says"
-    assert local.stored_baseline(tmp_path, stored("NVIDIA H200", "another kernel's")) is None
+    asked = ("NVIDIA H200", "a"), ("NVIDIA A100", "a"), ("NVIDIA H200", "another kernel's")
+    found = [local.stored_baseline(tmp_path, stored(*one)) for one in asked]
+    assert [one and one[0] for one in found] == ["baseline_3.json", "baseline_1.json", None]
 
 
 TWICE = "    attend_block(arguments, task / blocks, static_cast<int>(task % blocks) * kBlockQ);\n"
@@ -163,3 +157,45 @@ def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest
     fixed = capsys.readouterr().out
     assert code == 0, fixed.split("\n")[0]
     assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]
+
+
+# ---- The fixture `kernelgate_compare`, as a project's own test uses it -----------------------------------------------
+
+CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
+
+
+@pytest.fixture
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Of a repository whose working tree is as its one commit."""
+    files = {"csrc/scale.cpp": SCALE, ".ci/kernels/scale.py": CPU_CARD}
+    repo = miniature.repository(tmp_path / "clone", files)
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda *_: CPU)
+
+    class Config:
+        rootpath = repo
+
+    made: Compare = kernelgate_compare.__wrapped__(Config, tmp_path / "out")  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.mark.slow
+def test_a_wrong_kernel_fails_the_test_and_the_same_one_passes_it(compare: Compare, tmp_path: Path) -> None:
+    compare("HEAD")
+    wrong = SCALE.replace("factor * static_cast", "1.5 * factor * static_cast")
+    miniature.write(tmp_path / "clone", {"csrc/scale.cpp": wrong})
+    with pytest.raises(pytest.fail.Exception, match="wrong result in"):
+        compare("HEAD")
+
+
+def test_what_does_not_compile_fails_the_test(compare: Compare, tmp_path: Path) -> None:
+    miniature.write(tmp_path / "clone", {"csrc/scale.cpp": "int broken = missing;\n"})
+    with pytest.raises(pytest.fail.Exception, match="does not compile"):
+        compare("HEAD")
+
+
+def test_a_base_that_is_not_there_fails_and_no_card_skips(compare: Compare, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    with pytest.raises(pytest.skip.Exception, match="holds no card"):
+        compare("HEAD", cards=tmp_path / "none")
+    with pytest.raises(pytest.fail.Exception, match="no-such"):
+        compare("no-such")
