@@ -69,7 +69,6 @@ class Posted:
     """Why nothing was done."""
     comments: int | None = None
     """Of the pull request. Where this step began one, so many if nobody else began one at the same time."""
-    issue: int | None = None
 
 
 def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
@@ -133,11 +132,10 @@ def _stamp(found: re.Match[str]) -> Stamp:
     return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
 
 
-def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
+def shown_stamp(bot: Bot, number: int) -> Stamp | None:
     """Whose result the bot's comment on the pull request holds; None where it has none."""
-    own = _own(bot, bot.repository.get_issue(number).get_comments(), _state(topic))
-    stamps = [_stamp(found) for _, found in own]
-    return max(stamps, key=lambda stamp: stamp.order, default=None)
+    own = _own(bot, bot.repository.get_issue(number).get_comments(), _state("verdict"))
+    return max((_stamp(found) for _, found in own), key=lambda stamp: stamp.order, default=None)
 
 
 def put_comment(
@@ -156,15 +154,6 @@ def put_comment(
     begun one at the same time; who does not let it look compares `comments` later, which saves two calls.
     """
     return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin, look_again)
-
-
-def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
-    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
-
-    Raises GitHubError.
-    """
-    done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
-    bot.step.log(f"comment: {done.outcome}")
 
 
 def _put_comment(
@@ -228,9 +217,13 @@ def _put_comment(
 
 
 def say(bot: Bot, number: int, text: str, last: str) -> None:
-    """The same. Where the bot may not comment, the log says so; the summary has the text in any case."""
+    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
+
+    Where the bot may not comment, the log says so; the summary has the text in any case.
+    """
     try:
-        put_answer(bot, number, text, last)
+        done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
+        bot.step.log(f"comment: {done.outcome}")
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
@@ -285,9 +278,9 @@ def put_issue(bot: Bot, wanted: WantedIssue) -> Posted:
             found[-1][0].edit(body=f"The same as #{number}.", state="closed", state_reason="not_planned")
             return None
         if issue.state != was:
-            return Posted(f"issue {number} is left alone: a person has {issue.state} it", left=True, issue=number)
+            return Posted(f"issue {number} is left alone: a person has {issue.state} it", left=True)
         if was == wanted.state and same_text(issue.body, body):
-            return Posted(f"issue {number} {'created' if begun else 'is as it was'}", issue=number)
+            return Posted(f"issue {number} {'created' if begun else 'is as it was'}")
         if was != wanted.state:
             # Unless it is the last thing that the bot said: a step may be repeated.
             own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
@@ -325,21 +318,21 @@ def put_labels(
         if (late := outdated(pull, stamp)) is not None:
             return late
         there = {found.name: found.color for found in pull.labels}
-        stale = next((other for other in among if other not in labels and other in there), None)
-        if stale is not None:
-            done.append(f"removed {stale.value!r}")
+        stale = [other for other in among if other not in labels and other in there]
+        if stale:
+            done.append(f"removed {stale[0].value!r}")
             try:
-                pull.remove_from_labels(stale.value)
+                pull.remove_from_labels(stale[0].value)
             except GithubException as error:
                 if error.status != 404:
                     raise
                 bot.step.log("label: it was removed in between; looking again")
             return None
-        new = [label for label in among if label in labels and label not in there]
+        new = [label.value for label in among if label in labels and label not in there]
         if new:
-            done.extend(f"added {label.value!r}" for label in new)
+            done.extend(f"added {label!r}" for label in new)
             # PyGithub sends a bare list here, which GitHub's description does not allow.
-            answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": [label.value for label in new]})
+            answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": new})
             there = {found["name"]: found["color"] for found in answer}
         for label in labels:
             if there.get(label) == AUTOMATIC:
