@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kernelgate.ci.adopt.found import (
-    Argument,
-    ArgumentKind,
-    Build,
-    Finding,
-    FoundKernel,
-    Read,
-    Skipped,
-    line_at,
-    sources,
-)
-from kernelgate.ci.adopt.setup_py import ExtensionBuild
+from kernelgate.ci.adopt.found import Argument, ArgumentKind, Build, Finding, FoundKernel, Read, Skipped, sources
 
 BLOCK = re.compile(
     r"\b((?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_EXPAND)?|PYBIND11_MODULE)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)\s*\{"
@@ -31,29 +20,25 @@ OUTPUT_NAME = re.compile(r"out(?:put)?s?(?:_.*)?|o|dst|result|.*_out")
 DTYPES = (("fp16", r"k?Half\b|\bhalf\b|float16"), ("bf16", r"BFloat16|bfloat16"), ("fp32", r"k?Float\b|float32"))
 
 
-@dataclass(frozen=True)
-class Signature:
-    arguments: tuple[Argument, ...]
-    results: tuple[str, ...]
+SOURCES = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
+Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
+"""Arguments, and the names of what is returned."""
 
 
-def find(names: Sequence[str], read: Read, builds: Sequence[ExtensionBuild], torch: str) -> Iterator[Finding]:
+def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) -> Iterator[Finding]:
     """`torch`: the version for which sources of the classic ABI are compiled."""
-    texts = {
-        name: without_comments(read(name))
-        for name in sources(names, ".cpp", ".cc", ".cxx", ".cu", ".cuh", ".h", ".hpp")
-    }
+    texts = {name: without_comments(read(name)) for name in sources(names, *SOURCES)}
     for file, text in texts.items():
         for how, line, name, function, schema in _bound(text):
             place = f"{file}:{line}"
-            own = next((one for one in builds if file in one.files), None)
+            own = next((one for one in builds if file in one.sources), None)
             found = of_schema(schema) if schema else _of_function(function, file, texts)
             if found is None:
-                yield Skipped(
-                    place, f"{name}: its arguments cannot be read, for {function or 'its function'} is no plain one"
-                )
+                why = f"its arguments cannot be read, for {function or 'its function'} is no plain one"
+                yield Skipped(place, f"{name}: {why}")
                 continue
-            if not any(one.kind == "tensor" for one in found.arguments):
+            arguments, results = found
+            if not any(one.kind == "tensor" for one in arguments):
                 continue  # no kernel, such as a version's number
             yield FoundKernel(
                 name=name,
@@ -62,10 +47,14 @@ def find(names: Sequence[str], read: Read, builds: Sequence[ExtensionBuild], tor
                 line=line,
                 called=f"ops.{name}",
                 build=_build(own, file, texts, torch),
-                arguments=tuple(one for one in found.arguments if one.default is None),
-                results=found.results,
-                dtypes=_dtypes(texts[one] for one in (own.files if own else (file,)) if one in texts),
+                arguments=tuple(one for one in arguments if one.default is None),
+                results=results,
+                dtypes=_dtypes(texts[one] for one in (own.sources if own else (file,)) if one in texts),
             )
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def without_comments(text: str) -> str:
@@ -82,9 +71,9 @@ def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:
             schema = said if "->" in said else ""
             name = said.partition("(")[0].partition("::")[2] or said.partition("(")[0]
             if name.isidentifier():
-                yield block[1], line_at(text, block.end() + one.start()), name, one[2] or "", schema
+                yield block[1], _line_at(text, block.end() + one.start()), name, one[2] or "", schema
     for export in TVM_FFI.finditer(text):
-        yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", line_at(text, export.start(1)), export[1], export[2], ""
+        yield "TVM_FFI_DLL_EXPORT_TYPED_FUNC", _line_at(text, export.start(1)), export[1], export[2], ""
 
 
 def closing(text: str, start: int) -> int:
@@ -110,7 +99,7 @@ def of_schema(schema: str) -> Signature | None:
         if name and name != "*":
             arguments.append(Argument(name, _schema_kind(kind), default.strip() or None, "!" in kind))
     returned = re.findall(r"Tensor(?!\([^)]*!)", found[3])
-    return Signature(tuple(arguments), _names(len(returned)))
+    return tuple(arguments), _names(len(returned))
 
 
 def _schema_kind(kind: str) -> ArgumentKind:
@@ -124,20 +113,19 @@ def _of_function(function: str, file: str, texts: Mapping[str, str]) -> Signatur
     name = function.rpartition("::")[2]
     if not name:
         return None
-    written = re.compile(
+    defined = re.compile(
         rf"^[ \t]*(?!return\b|else\b)([A-Za-z_][\w:<>,&*\s]*?[\s&*>])(?:\w+::)*{re.escape(name)}\s*\(", re.MULTILINE
     )
     for text in (texts[file], *(text for other, text in texts.items() if other != file)):
-        if name in text and (one := written.search(text)):
+        if name in text and (one := defined.search(text)):
             inner = text[one.end() : closing(text, one.end() - 1)]
             count = 0 if re.search(r"\bvoid\s*$", one[1]) else len(re.findall(r"Tensor", one[1]))
             many = "vector" in one[1]
             taken = [_cpp_argument(one) for one in split(inner)]
             known = {one.name for one in taken}
-            gradients = [
-                replace(one, written=one.written or (one.name[0] == "d" and one.name[1:] in known)) for one in taken
-            ]
-            return Signature(tuple(gradients), ("results",) if many else _names(count))
+            gradients = (one.name[0] == "d" and one.name[1:] in known for one in taken)
+            written = (replace(one, written=one.written or of) for one, of in zip(taken, gradients, strict=True))
+            return tuple(written), ("results",) if many else _names(count)
     return None
 
 
@@ -145,16 +133,10 @@ def _cpp_argument(text: str) -> Argument:
     declared, _, default = text.partition("=")
     name = re.findall(r"\w+", declared)[-1] if re.findall(r"\w+", declared) else "x"
     kind: ArgumentKind = "number"
-    if "Tensor" in declared:
-        kind = (
-            "optional"
-            if "ptional" in declared
-            else "tensors"
-            if "vector" in declared or "List" in declared
-            else "tensor"
-        )
-    elif "ptional" in declared:
+    if "ptional" in declared:
         kind = "optional"
+    elif "Tensor" in declared:
+        kind = "tensors" if "vector" in declared or "List" in declared else "tensor"
     written = kind == "tensor" and "const" not in declared and bool(OUTPUT_NAME.fullmatch(name))
     return Argument(name, kind, default.strip() or None, written)
 
@@ -180,12 +162,8 @@ def _dtypes(texts: Iterator[str]) -> tuple[str, ...]:
     return tuple(name for name, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16")
 
 
-def _build(own: ExtensionBuild | None, file: str, texts: Mapping[str, str], torch: str) -> Build:
-    names = own.files if own else (file,)
-    classic = any(CLASSIC.search(texts[name]) for name in names if name in texts)
-    version = torch if classic else None
-    if own:
-        return own.build(version)
+def _build(own: Build | None, file: str, texts: Mapping[str, str], torch: str) -> Build:
     missing = f"which sources belong to {file}? No setup.py here names it"
-    last = f", torch={version!r}" if version else ""
-    return Build(f'Extension("{file}"{last})', (file,), (missing,))
+    build = own or Build(f'Extension("{file}")', (file,), (missing,))
+    classic = any(CLASSIC.search(texts[name]) for name in build.sources if name in texts)
+    return replace(build, text=f'{build.text[:-1]}, torch="{torch}")') if classic else build

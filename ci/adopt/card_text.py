@@ -20,15 +20,12 @@ WHOLE = re.compile(
 TAKEN = frozenset({"case", "draw", "ops", "self"})
 
 
-def card_text(kernel: FoundKernel) -> str:
-    return "\n".join(_lines(kernel)) + "\n"
-
-
-def _lines(kernel: FoundKernel) -> Iterator[str]:
+def lines(kernel: FoundKernel) -> Iterator[str]:
     tensors = [one for one in kernel.arguments if one.kind in ("tensor", "tensors") and not one.written]
     written = [one for one in kernel.arguments if one.kind == "tensor" and one.written]
     outputs = [_name(one) for one in written] or list(kernel.results) or ["out"]
-    rows, columns = _axes(kernel)
+    named = re.findall(r"(\w+)=\d", kernel.cases[0]) if kernel.cases else ["M", "N"]
+    rows, columns = f"case.{named[0]}", f"case.{named[min(1, len(named) - 1)]}"
     fresh = [name if name not in map(_name, tensors) else f"{name}_result" for name in outputs]
     inputs = ", ".join(map(_name, tensors))
     kind = kernel.build.text.partition("(")[0]
@@ -109,12 +106,6 @@ def _value(one: Argument) -> str:
     if one.kind in ("tensor", "tensors"):
         return _name(one)
     return one.default or ("None" if one.kind == "optional" else "1e-6" if "eps" in one.name else "1")
-
-
-def _axes(kernel: FoundKernel) -> tuple[str, str]:
-    """Two axes that every case has."""
-    named = re.findall(r"(\w+)=\d", kernel.cases[0]) if kernel.cases else ["M", "N"]
-    return f"case.{named[0]}", f"case.{named[min(1, len(named) - 1)]}"
 
 
 def _drawn(one: Argument, rows: str, columns: str) -> str:

@@ -6,12 +6,12 @@ import ast
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 
 from kernelgate.ci.adopt.found import Build, Read, quoted
 
 EXTENSIONS = {"CUDAExtension", "CppExtension", "load"}
+MAY_BUILD = re.compile(r"(CUDA|Cpp)Extension\(|cpp_extension")
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cu")
 OURS = re.compile(
     r"-gencode|arch=.*|--generate-code.*|-arch.*|--threads.*|-t=?\d*|-lineinfo|-O[0-3]|-fPIC|-shared|-v|-Xptxas|"
@@ -20,53 +20,25 @@ OURS = re.compile(
 """Flags that the build sets by itself, or that change no code."""
 
 
-@dataclass(frozen=True)
-class ExtensionBuild:
-    """An extension of a setup.py."""
-
-    place: str
-    files: tuple[str, ...]
-    """That are compiled, from the repository's root."""
-    flags: tuple[str, ...]
-    nvcc_flags: tuple[str, ...]
-    open: tuple[str, ...] = ()
-
-    def build(self, torch: str | None) -> Build:
-        named = {"flags": self.flags, "nvcc_flags": self.nvcc_flags}
-        words = [*map(quoted, self.files)]
-        words += [f"{name}=[{', '.join(map(quoted, flags))}]" for name, flags in named.items() if flags]
-        words += [f'torch="{torch}"'] if torch else []
-        return Build(f"Extension({', '.join(words)})", self.files, self.open)
+def extensions(names: Sequence[str], read: Read) -> tuple[Build, ...]:
+    """The builds of every setup.py, and of what torch compiles when it is imported."""
+    texts = ((name, read(name)) for name in names if name.endswith(".py"))
+    return tuple(one for name, text in texts if MAY_BUILD.search(text) for one in _of_file(name, text, names))
 
 
-def extensions(names: Sequence[str], read: Read) -> tuple[ExtensionBuild, ...]:
-    """Of every setup.py, and of what torch compiles when it is imported."""
-    wanted = [name for name in names if name.endswith(".py") and _may_build(name, read)]
-    return tuple(one for name in wanted for one in _of_file(name, read(name), names))
-
-
-def _may_build(name: str, read: Read) -> bool:
-    text = read(name)
-    return any(f"{word}(" in text for word in EXTENSIONS - {"load"}) or "cpp_extension" in text
-
-
-def _of_file(name: str, text: str, names: Sequence[str]) -> Iterator[ExtensionBuild]:
+def _of_file(name: str, text: str, names: Sequence[str]) -> Iterator[Build]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     reader = _Reader(tree, posixpath.dirname(name), names)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node) in EXTENSIONS:
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in EXTENSIONS:
             given = {one.arg: one.value for one in node.keywords if one.arg}
             sources = given.get("sources") or (node.args[1] if len(node.args) > 1 else None)
             files = tuple(dict.fromkeys(reader.files(sources))) if sources else ()
             if files:
                 yield reader.extension(f"{name}:{node.lineno}", files, given)
-
-
-def _called(node: ast.Call) -> str:
-    return ast.unparse(node.func).rpartition(".")[2]
 
 
 class _Reader:
@@ -113,7 +85,7 @@ class _Reader:
         exact = tuple(name for name in self.names if name == path)
         return exact or tuple(name for name in self.names if "*" in path and fnmatch(name, path))
 
-    def extension(self, place: str, files: tuple[str, ...], given: Mapping[str, ast.expr]) -> ExtensionBuild:
+    def extension(self, place: str, files: tuple[str, ...], given: Mapping[str, ast.expr]) -> Build:
         arguments = given.get("extra_compile_args")
         while isinstance(arguments, ast.Name) and self.values.get(arguments.id):
             arguments = self.values[arguments.id][-1]
@@ -129,13 +101,10 @@ class _Reader:
         unread = () if arguments is None or flags else (f"its flags, which {place} computes",)
         if lost:
             unread = (*unread, f"the C++ compiler's own flags of {place} are left out: {' '.join(lost)}")
-        nvcc = tuple(
-            one for one in (*flags.get("nvcc", ()), *self._flags_of(given, "extra_cuda_cflags")) if one not in both
-        )
-        return ExtensionBuild(place, files, both, nvcc, unread)
-
-    def _flags_of(self, given: Mapping[str, ast.expr], name: str) -> tuple[str, ...]:
-        return self._flags(given[name]) if name in given else ()
+        loaded = self._flags(given["extra_cuda_cflags"]) if "extra_cuda_cflags" in given else ()
+        named = {"flags": both, "nvcc_flags": [one for one in (*flags.get("nvcc", ()), *loaded) if one not in both]}
+        lists = [f"{name}=[{', '.join(map(quoted, flags))}]" for name, flags in named.items() if flags]
+        return Build(f"Extension({', '.join([*map(quoted, files), *lists])})", files, unread)
 
     def _flags(self, node: ast.expr) -> tuple[str, ...]:
         return tuple(one for one in dict.fromkeys(self.words(node)) if one.startswith("-") and not OURS.fullmatch(one))

@@ -161,9 +161,7 @@ def arguments(function: Function) -> tuple[Argument, ...]:
     handed = {one.id for _, words in _calls(function) for one in words if isinstance(one, ast.Name)}
     tensors = asked | {name for name in handed if SHORT.fullmatch(name)}
     pairs = zip(named, defaults, strict=True)
-    return tuple(
-        Argument(one.arg, _kind(one, tensors), None if value is None else ast.unparse(value)) for one, value in pairs
-    )
+    return tuple(Argument(one.arg, _kind(one, tensors), ast.unparse(value) if value else None) for one, value in pairs)
 
 
 def _kind(one: ast.arg, tensors: set[str]) -> ArgumentKind:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
-from kernelgate.ci.adopt import bindings, setup_py, tasks, triton_kernels
-from kernelgate.ci.adopt.card_text import card_text
+from kernelgate.ci.adopt import bindings, card_text, setup_py, tasks, triton_kernels
 from kernelgate.ci.adopt.found import Finding, FoundKernel, Skipped
 
 CALLER = Path(__file__).parent / "caller"
@@ -75,7 +74,7 @@ def files(repo: Repository, kernels: Sequence[FoundKernel]) -> dict[str, str]:
     """All that a repository with these kernels needs, by path."""
     if not kernels:
         return {}
-    made = {card_of(one): card_text(one) for one in kernels}
+    made = {card_of(one): "\n".join(card_text.lines(one)) + "\n" for one in kernels}
     tops = sorted({pattern for one in kernels for name in one.build.sources for pattern in _pattern(name, repo)})
     for path in sorted(CALLER.glob("*.yml")):
         made[f"{WORKFLOWS}/{path.name}"] = _workflow(path.read_text(encoding="utf-8"), repo, tops)
@@ -103,9 +102,9 @@ def _workflow(text: str, repo: Repository, tops: Sequence[str]) -> str:
 
 def missing(repo: Repository, wanted: Mapping[str, str]) -> dict[str, str]:
     """Of these files those that are not there; .gitignore with a line more."""
-    made = {name: text for name, text in wanted.items() if not (repo.root / name).exists()}
     if not wanted:
         return {}
+    made = {name: text for name, text in wanted.items() if not (repo.root / name).exists()}
     ignored = repo.read(IGNORE)
     if RESULTS not in (line.strip().lstrip("/") for line in ignored.splitlines()):
         made[IGNORE] = f"{ignored}{'' if ignored.endswith(chr(10)) or not ignored else chr(10)}{RESULTS}\n"
@@ -122,7 +121,8 @@ def open_points(texts: Mapping[str, str]) -> Iterator[str]:
 
 def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mapping[str, str]) -> Iterator[str]:
     """What a later `kernelgate init` would write otherwise, and what the cards no longer fit."""
-    cards = {name: repo.read(name) for name in _cards(repo)}
+    paths = sorted((repo.root / CARDS).glob("[!_]*.py"))
+    cards = {name: repo.read(name) for name in (f"{CARDS}/{path.name}" for path in paths)}
     called = " ".join(cards.values())
     for one in kernels:
         if not re.search(rf"\.{re.escape(one.called.removeprefix('ops.'))}\(", called):
@@ -138,10 +138,6 @@ def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mappin
             yield f"{name}:{line}: differs from what this version writes; delete it, and kernelgate init writes it anew"
 
 
-def _cards(repo: Repository) -> list[str]:
-    return [f"{CARDS}/{path.name}" for path in sorted((repo.root / CARDS).glob("[!_]*.py"))]
-
-
 def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
     """The sources of an Extension that are gone."""
     try:
@@ -149,11 +145,10 @@ def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in nodes:
-        if isinstance(node.func, ast.Name) and node.func.id == "Extension":
-            patterns = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            for pattern in patterns:
-                if not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
-                    yield f"{name}:{node.lineno}: there is no {pattern} any more"
+        sources = node.args if isinstance(node.func, ast.Name) and node.func.id == "Extension" else []
+        for pattern in (one.value for one in sources if isinstance(one, ast.Constant)):
+            if isinstance(pattern, str) and not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
+                yield f"{name}:{node.lineno}: there is no {pattern} any more"
 
 
 def _first_difference(old: str, new: str) -> int | None:
