@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
@@ -41,14 +40,13 @@ Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
 
 ExpectedByLabel = Mapping[str, Expected]
-NO_PLAN: ExpectedByLabel = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Trusted:
     """What the default branch says of the measurement, which no record and no pull request can change."""
 
-    expected: ExpectedByLabel = field(default_factory=lambda: NO_PLAN)
+    expected: ExpectedByLabel = field(default_factory=dict)
     """What the plan asks of each GPU, by its label in the policy."""
     past: Past = no_past
     page: str | None = None
@@ -92,9 +90,8 @@ class Posting:
         """Whether anything was found out about the change itself."""
         verdicts = [gpu.verdict for gpu in self.gpus if gpu.verdict and gpu.verdict.refused is None]
         # The times of a head without a base say nothing of the change.
-        judged = any(case.status is not Status.ALONE for verdict in verdicts for case in verdict.cases)
-        decided = self.decision.conclusion in ("success", "failure")
-        return judged or any(not verdict.cases for verdict in verdicts) or decided
+        told = any(not one.cases or any(case.status is not Status.ALONE for case in one.cases) for one in verdicts)
+        return told or self.decision.conclusion in ("success", "failure")
 
     @property
     def topic(self) -> str:
@@ -119,21 +116,15 @@ def assemble(
         return _not_measured(info, policy)
     pull = info.pull if task == "bench" else None
     described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
-    asked = _Asked(info, policy, described, task, trusted, trusted.expected if task == "bench" else NO_PLAN)
+    asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
     if described is not None:
         described = _with_measured(described, results, info)
         asked = replace(asked, description=described)
-    hold = policy.gates.doubt == "hold" and task == "bench"
-    decision = gate.decide(
-        [result.evidence for result in results],
-        described.blocking if described else (),
-        [(why,) for why in info.refused],
-        policy.template.claims == "block",
-        info.acceptances,
-        hold,
-        info.attempts < ATTEMPTS,
-    )
+    hold, claims_block = policy.gates.doubt == "hold" and task == "bench", policy.template.claims == "block"
+    evidence, refused = [result.evidence for result in results], [(why,) for why in info.refused]
+    blocking, again = described.blocking if described else (), info.attempts < ATTEMPTS
+    decision = gate.decide(evidence, blocking, refused, claims_block, info.acceptances, hold, again)
     try:
         return _posting(results, decision, asked)
     except Exception as error:
@@ -153,8 +144,11 @@ class _Asked:
     description: Description | None
     task: Task
     trusted: Trusted
-    plan: ExpectedByLabel
-    """Of a measurement alone."""
+
+    @property
+    def plan(self) -> ExpectedByLabel:
+        """Of a measurement alone."""
+        return self.trusted.expected if self.task == "bench" else {}
 
 
 def places(info: RunInfo, page: str | None = None) -> Links:
@@ -267,7 +261,7 @@ def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
     known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
     cases = tuple(known.get(case.key, case).model_copy(update={"card": case.card}) for case in measured.cases)
     measured = measured.model_copy(update={"cases": cases})
-    if not (info.run.event or "").startswith("pull_request"):
+    if not info.by_pull:
         # A command or a person asked, who may ask for fewer cases or others.
         planned = {case.key for case in plan.cases}
         others = (case for case in measured.cases if case.key not in planned)
@@ -343,12 +337,11 @@ def _with_measured(described: Description, results: Sequence[GpuResult], info: R
     if any(one.evidence.fault in (Fault.BUILD, Fault.OUTPUT) for one in results):
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
-    by_pull = (info.run.event or "").startswith("pull_request")
     open_: dict[str, str] = {}
     for evidence, report in ((one.evidence, one.report) for one in results):
         judged = report.verdict is not None and report.verdict.refused is None and evidence.label not in stopped
         whole = report.record if judged and evidence.fault is None else None
-        held = completeness.supplied(whole, by_pull) if whole is not None else frozenset()
+        held = completeness.supplied(whole, info.by_pull) if whole is not None else frozenset()
         supplied &= held
         if report.record is None:
             open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
@@ -364,17 +357,18 @@ _NO_PROFILE = "no profile was made; ncu on the runner fills it in, or numbers fr
 # What is not judged ---------------------------------------------------------------------------------------------------
 
 
+def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: bool = True) -> Posting:
+    headline = with_consequence(Mark.UNKNOWN, (said,), decision)
+    return Posting(Report(headline=headline, summary=(summary,), now=(NOW, *now)), decision, quiet=quiet)
+
+
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
-    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
     why = "not judged: this pull request changes the workflows that measure it"
     by = " somebody with write access can have it measured by the default branch's workflow: "
-    report = Report(
-        headline=with_consequence(Mark.UNKNOWN, (why,), decision),
-        summary=("Its records prove nothing, since its own workflow wrote them.",),
-        now=(NOW, by, Code("/kernelgate bench")),
-    )
-    return Posting(report, decision, quiet=not touches_kernel)
+    proves = "Its records prove nothing, since its own workflow wrote them."
+    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
+    return _unjudged(decision, why, proves, (by, Code("/kernelgate bench")), quiet=not touches_kernel)
 
 
 def _not_measured(info: RunInfo, policy: Policy) -> Posting:
@@ -382,26 +376,15 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     why = skipped(pull.names, pull.labels, policy.measure, pull.draft) if pull else None
     if why == DRAFT:
         # Nothing may pass: GitHub merges by itself what is marked ready before its measurement has begun.
-        report = Report(
-            headline=with_consequence(Mark.UNKNOWN, ("not measured yet: this is a draft",), UNTRUSTED),
-            summary=("It is measured once it is marked ready for review.",),
-            now=(
-                NOW,
-                " mark it ready, or have somebody with write access measure it before: ",
-                Code("/kernelgate bench"),
-            ),
-        )
-        return Posting(report, UNTRUSTED, quiet=True)
+        by: Line = (" mark it ready, or have somebody with write access measure it before: ", Code("/kernelgate bench"))
+        ready = "It is measured once it is marked ready for review."
+        return _unjudged(UNTRUSTED, "not measured yet: this is a draft", ready, by)
     said = f"Not measured: {why or 'nothing in this change asks for it'}"
-    by: Line = (" nothing to do; somebody with write access can have it measured: ", Code("/kernelgate bench"))
+    by = (" nothing to do; somebody with write access can have it measured: ", Code("/kernelgate bench"))
     if why == NO_CARD:
         by = (" describe the kernel in ", docs("a card", "cards.md"), "; ", Code("kernelgate cards"), " checks it.")
-    report = Report(
-        headline=with_consequence(Mark.UNKNOWN, (said,), NOT_MEASURED),
-        summary=("Nothing of it was built or timed.",),
-        now=(NOW, *by),
-    )
-    return Posting(report, NOT_MEASURED, quiet=True, missed=pull is not None and why is None)
+    posting = _unjudged(NOT_MEASURED, said, "Nothing of it was built or timed.", by)
+    return replace(posting, missed=pull is not None and why is None)
 
 
 # The description ------------------------------------------------------------------------------------------------------
@@ -411,9 +394,9 @@ def _description_lines(description: Description) -> Iterator[Line]:
     """What the description lacks, what of that was measured, and what in it was not understood."""
     for one in description.missing:
         if one.blocks:
-            head: Line = (Mark.SLOWER, " this blocks: in the description ")
             unfilled = ", and was not measured in full" if one.part.key in completeness.SUPPLIES else ""
-            yield (*head, Code(one.part.heading), f" {one.why}{unfilled}; {one.part.how}")
+            said = f" {one.why}{unfilled}; {one.part.how}"
+            yield (Mark.SLOWER, " this blocks: in the description ", Code(one.part.heading), said)
     for why in dict.fromkeys(one.unmeasured for one in description.missing if one.unmeasured):
         parts_ = ", ".join(one.part.heading.lstrip("# ") for one in description.missing if one.unmeasured == why)
         yield (Mark.SLIGHT, f" the description lacks: {parts_}: {why}")

@@ -135,6 +135,11 @@ class RunInfo(Model):
     def pull_request(self) -> int | None:
         return self.run.pull_request
 
+    @property
+    def by_pull(self) -> bool:
+        """Whether a pull request started the run, not a command or a person."""
+        return (self.run.event or "").startswith("pull_request")
+
 
 def write_run_info(info: RunInfo, folder: Path) -> None:
     files.write(folder / FILE, info.model_dump_json(by_alias=True, indent=2, exclude_none=True) + "\n")
@@ -161,14 +166,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     into.mkdir(parents=True, exist_ok=True)
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
-        known = Run(head_sha=run.head_sha, pull_request=pull.number if pull else None)
-        info = RunInfo(
-            run=_identity(bot, run, known),
-            run_url=run.html_url,
-            conclusion=run.conclusion,
-            under_way=True,
-            begun=True,
-        )
+        known = _identity(bot, run, Run(head_sha=run.head_sha, pull_request=pull.number if pull else None))
+        info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True)
     else:
         info = _ended(bot, run, pull, into, asked)
     fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
@@ -319,14 +318,12 @@ def read_run(bot: Bot, number: int) -> WorkflowRun:
 def _told(bot: Bot, number: int) -> WorkflowRun | None:
     """The run as GitHub's own event has it, where the event is its end in this repository: nothing needs to be asked
     then."""
-    if not bot.step.environment.get("GITHUB_EVENT_PATH"):
+    run = bot.step.event().workflow_run if bot.step.environment.get("GITHUB_EVENT_PATH") else None
+    if not isinstance(run, dict) or lack(run, RUN):
         return None
-    run = bot.step.event().workflow_run
-    if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
-        return None
-    if run["repository"]["full_name"] != bot.step.repository:
-        return None
-    return WorkflowRun(bot.repository.requester, {}, run)
+    told = run["id"], run["status"], run["repository"]["full_name"]
+    asked = number, "completed", bot.step.repository
+    return WorkflowRun(bot.repository.requester, {}, run) if told == asked else None
 
 
 def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
