@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
-from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
+from kernelgate.ci.document.model import Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
 from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently, request
 from kernelgate.ci.github.upsert import WantedIssue
-from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
+from kernelgate.ci.history.facts import Culprit, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
@@ -73,6 +73,10 @@ def _pull_of(bot: Bot, commit: str) -> int | None:
 
 
 MAX_ROWS = 20
+CLOSES = (
+    " by itself once a comparison confirms that the time came back, or once it is accepted that it is slower, and "
+    "opens again if that was not so. Close it yourself, and it stays closed. The label is how it is found again."
+)
 
 
 def title(culprit: Culprit) -> str:
@@ -89,44 +93,30 @@ def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> st
     bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
     each = "each case" if len(culprit.cases) > 1 else "it"
     sure = f"both commits were timed beside each other in the same processes; {each} has its 95% interval."
-    parts = [
-        render.blocks(
-            (
-                Paragraph(_what(culprit, pull, Links(step.repository_url))),
-                _table(culprit),
-                Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue.")),
-            )
-        ),
-        f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else "",
-        render.blocks(
-            (
-                Paragraph((Strong("Repeat it"), " on such a GPU:")),
-                Verbatim((bench, "kernelgate compare out/run.json")),
-                Paragraph(
-                    (
-                        Strong("It closes"),
-                        " by itself once a comparison confirms that the time came back, or once it is accepted that it "
-                        "is slower, and opens again if that was not so. Close it yourself, and it stays closed. The "
-                        "label is how it is found again.",
-                    )
-                ),
-            )
-        ),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    what = Paragraph(_what(culprit, pull, Links(step.repository_url)))
+    how_sure = Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue."))
+    repeat = Paragraph((Strong("Repeat it"), " on such a GPU:")), Verbatim((bench, "kernelgate compare out/run.json"))
+    folded = f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else ""
+    last = render.blocks((*repeat, Paragraph((Strong("It closes"), CLOSES))))
+    return "\n\n".join(filter(None, (render.blocks((what, _table(culprit), how_sure)), folded, last)))
 
 
 def news(culprit: Culprit, step: Step) -> str:
-    on_github = Links(step.repository_url)
+    """What is said where its state changes: what is slower again; else who fixed and who accepted what."""
+
+    def named(state: str, by: str | None = None) -> Line:
+        cases = [case for case in culprit.worst_first if case.state == state and by in (None, case.by)]
+        return formatting.separated((Code(case.named),) for case in cases[:MAX_ROWS])
+
     if culprit.is_slower:
-        slower = [case for case in culprit.worst_first if case.state == "slower"]
-        return render.blocks((Paragraph(("Open again: slower as before are ", *_names(slower), ".")),))
-    blocks: list[Block] = []
-    for state in ("fixed", "accepted"):
-        for by in dict.fromkeys(case.by for case in culprit.cases if case.state == state):
-            cases = [case for case in culprit.worst_first if (case.state, case.by) == (state, by)]
-            blocks.append(Paragraph(_over(state, by, cases, on_github)))
-    return render.blocks(tuple(blocks))
+        return render.blocks((Paragraph(("Open again: slower as before are ", *named("slower"), ".")),))
+    lines: list[Line] = []
+    for by in dict.fromkeys(case.by for case in culprit.cases if case.state == "fixed"):
+        fix = links.commit(by, by, Links(step.repository_url))
+        lines.append((Strong("Fixed"), " by ", *fix, ", as a comparison confirmed: ", *named("fixed", by), "."))
+    for by in dict.fromkeys(case.by for case in culprit.cases if case.state == "accepted"):
+        lines.append((Strong("Accepted"), f" {by}: ", *named("accepted", by), "."))
+    return render.blocks(tuple(map(Paragraph, lines)))
 
 
 def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
@@ -151,15 +141,8 @@ def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
     elif pull is not None:
         brought = (f", which came with pull request {pull}",)
     if culprit.commits == 1:
-        return (
-            Strong("Commit"),
-            " ",
-            *commit,
-            *brought,
-            f", made {cases} slower. The commit before it is ",
-            *previous,
-            ".",
-        )
+        made = f", made {cases} slower. The commit before it is "
+        return (Strong("Commit"), " ", *commit, *brought, made, *previous, ".")
     if culprit.kind == "drift":
         made = f", made {cases} slower little by little. None of them made most of it, so that none is searched for."
         return (Strong("Drift"), f": {culprit.commits} commits, after ", *previous, " up to ", *commit, made)
@@ -177,20 +160,3 @@ def _table(culprit: Culprit) -> Table:
     if (left := len(culprit.cases) - len(rows)) > 0:
         rows.append((("",), (f"and {left} more",), ("",), ("",)))
     return Table(columns, tuple(rows))
-
-
-def _names(cases: list[CulpritCase]) -> Line:
-    return formatting.separated((Code(case.named),) for case in cases[:MAX_ROWS])
-
-
-def _over(state: str, by: str, cases: list[CulpritCase], on_github: Links) -> Line:
-    if state == "accepted":
-        return (Strong("Accepted"), f" {by}: ", *_names(cases), ".")
-    return (
-        Strong("Fixed"),
-        " by ",
-        *links.commit(by, by, on_github),
-        ", as a comparison confirmed: ",
-        *_names(cases),
-        ".",
-    )
