@@ -82,10 +82,7 @@ def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
 
 
 def same_text(old: str | None, new: str) -> bool:
-    """Equal as far as GitHub keeps what it is given: it may change line ends and the space around.
-
-    The page that an earlier attempt uploaded is as good as the one of this attempt.
-    """
+    """Equal but for line ends and space around, which GitHub may change, and for which attempt uploaded the page."""
     old, new = (_UPLOADED.sub("", text.replace("\r\n", "\n").strip()) for text in (old or "", new))
     return old == new
 
@@ -93,11 +90,8 @@ def same_text(old: str | None, new: str) -> bool:
 def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
     """Those of the bot with such a last line, the oldest first, each with its match."""
     mine = [each for each in every if each.user is not None and each.user.login == bot.login]
-    found = [
-        (each, match)
-        for each in mine
-        if (match := last.fullmatch((each.body or "").rstrip().rsplit("\n", 1)[-1].strip()))
-    ]
+    lines = [(each, (each.body or "").rstrip().rsplit("\n", 1)[-1].strip()) for each in mine]
+    found = [(each, match) for each, line in lines if (match := last.fullmatch(line))]
     return sorted(found, key=lambda pair: pair[0].id)
 
 
@@ -120,9 +114,8 @@ def _state(topic: str) -> re.Pattern[str]:
 
 def state_line(topic: str, stamp: Stamp) -> str:
     """The hidden last line that finds a comment on a run's result again and says whose result it holds."""
-    line = (
-        f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} run={stamp.run_id} attempt={stamp.run_attempt} -->"
-    )
+    run = f"run={stamp.run_id} attempt={stamp.run_attempt}"
+    line = f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} {run} -->"
     if not _TOPIC.fullmatch(topic) or not _state(topic).fullmatch(line):
         raise UsageError(f"not a comment's topic, commit and run: {visible(line)}")
     return line
@@ -349,8 +342,8 @@ def put_labels(
 def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
     """The block in the description holds `text`, unless its author wrote there, or the result is of an older commit.
 
-    Read anew right before each write, since authors edit descriptions; and afterwards, so that a write that was lost
-    is repeated. What is there already is not written again: an edit may start workflows, which must come to an end.
+    Read anew right before each write, since authors edit descriptions. What is there already is not written again: an
+    edit may start workflows, which must come to an end.
     """
     outcome = "unchanged"
 
@@ -359,11 +352,10 @@ def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
         pull = bot.repository.get_pull(number)
         if (late := outdated(pull, stamp)) is not None:
             return late
-        body = pull.body or ""
-        made = filled(body, text)
+        made = filled(pull.body or "", text)
         if made is None:
             return Posted("left alone: it has no place for results, or somebody else's words in it", left=True)
-        if made == body:
+        if made == pull.body:
             return Posted(outcome)
         outcome = "results filled in"
         pull.edit(body=made)
