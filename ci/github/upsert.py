@@ -1,4 +1,4 @@
-"""What the bot keeps on a pull request or issue: comments, issues, labels and a block of the description.
+"""What the bot keeps on a pull request or issue: comments, labels and a block of the description.
 
 Each is found again by its author and its hidden last line, then edited in place; anybody can copy a last line.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from github import GithubException
@@ -24,7 +24,6 @@ from kernelgate.ci.github.description import filled
 from kernelgate.ci.judge.gate import Label
 
 COMMENT_LIMIT = 65_536
-MAX_TITLE = 200
 LABELS = {
     Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
     Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
@@ -87,7 +86,7 @@ def same_text(old: str | None, new: str) -> bool:
     return old == new
 
 
-def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
+def own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
     """Those of the bot with such a last line, the oldest first, each with its match."""
     mine = [each for each in every if each.user is not None and each.user.login == bot.login]
     lines = [(each, (each.body or "").rstrip().rsplit("\n", 1)[-1].strip()) for each in mine]
@@ -95,7 +94,7 @@ def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tupl
     return sorted(found, key=lambda pair: pair[0].id)
 
 
-def _of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
+def of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
     """Why what was just created would not be found again, so that each run would add another."""
     if created.user.login == bot.login:
         return None
@@ -127,8 +126,8 @@ def _stamp(found: re.Match[str]) -> Stamp:
 
 def shown_stamp(bot: Bot, number: int) -> Stamp | None:
     """Whose result the bot's comment on the pull request holds; None where it has none."""
-    own = _own(bot, bot.repository.get_issue(number).get_comments(), _state("verdict"))
-    return max((_stamp(found) for _, found in own), key=lambda stamp: stamp.order, default=None)
+    found = own(bot, bot.repository.get_issue(number).get_comments(), _state("verdict"))
+    return max((_stamp(match) for _, match in found), key=lambda stamp: stamp.order, default=None)
 
 
 def put_comment(
@@ -174,7 +173,7 @@ def _put_comment(
                 return late
             comments = pull.comments + 1
         issue = bot.repository.get_issue(number)
-        found = _own(bot, issue.get_comments(), like)
+        found = own(bot, issue.get_comments(), like)
         others = [_stamp(match) for _, match in found] if stamp is not None else []
         if stamp and any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
             return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
@@ -184,7 +183,7 @@ def _put_comment(
             if not found:
                 outcome = "created"
                 created = issue.create_comment(bodies[0])
-                if (why := _of_another_author(bot, created)) is not None:
+                if (why := of_another_author(bot, created)) is not None:
                     created.delete()
                     raise GitHubError(f"comment: {why}")
                 # Somebody else may have begun one at the same time: another look removes the later one.
@@ -220,81 +219,6 @@ def say(bot: Bot, number: int, text: str, last: str) -> None:
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
-
-
-# Issues --------------------------------------------------------------------------------------------------------------
-
-
-IssueState = Literal["open", "closed"]
-
-
-@dataclass(frozen=True)
-class WantedIssue:
-    label: str
-    subject: str
-    """Finds it again, such as "culprit commit=…"; of the bot's own making, never untrusted text."""
-    title: str
-    body: str
-    state: IssueState = "open"
-    reason: str = "reopened"
-    news: str = ""
-    """What is said where its state changes."""
-
-
-def issue_line(subject: str, state: IssueState) -> str:
-    return f"<!-- kernelgate-{subject} state={state} -->"
-
-
-def put_issue(bot: Bot, wanted: WantedIssue) -> Posted:
-    """There is one issue on the subject, as it is wanted. None is begun for what is over, and nobody is assigned.
-
-    It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
-    what the bot did last: where the issue is in another state, a person decided, and it is left alone.
-    """
-    body = f"{wanted.body}\n{issue_line(wanted.subject, wanted.state)}"
-    last = re.compile(rf"<!-- kernelgate-{re.escape(wanted.subject)} state=(open|closed) -->")
-    begun = False
-
-    def step() -> Posted | None:
-        nonlocal begun
-        found = _own(bot, bot.repository.get_issues(state="all", labels=[wanted.label]), last)
-        if not found:
-            if wanted.state == "closed":
-                return Posted("nobody was told of it, and it is over")
-            _create_issue(bot, wanted, body)
-            begun = True
-            return None
-        issue, was = found[0][0], found[0][1][1]
-        number = issue.number
-        if len(found) > 1:
-            # Two runs began one at the same time. Without its last line it is nobody's any more.
-            found[-1][0].edit(body=f"The same as #{number}.", state="closed", state_reason="not_planned")
-            return None
-        if issue.state != was:
-            return Posted(f"issue {number} is left alone: a person has {issue.state} it", left=True)
-        if was == wanted.state and same_text(issue.body, body):
-            return Posted(f"issue {number} {'created' if begun else 'is as it was'}")
-        if was != wanted.state:
-            # Unless it is the last thing that the bot said: a step may be repeated.
-            own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
-            if not own or not same_text(own[-1], wanted.news):
-                issue.create_comment(wanted.news)
-        issue.edit(body=body, state=wanted.state, state_reason=wanted.reason)
-        return None
-
-    return until_done("issue", step, bot)
-
-
-def _create_issue(bot: Bot, wanted: WantedIssue, body: str) -> None:
-    title = visible(wanted.title, MAX_TITLE)
-    created = bot.repository.create_issue(title=title, body=body, labels=[wanted.label])
-    why = _of_another_author(bot, created)
-    if why is None and wanted.label not in {label.name for label in created.labels}:
-        # GitHub drops the labels of those who may not set them.
-        why = f"the token may not set the label {wanted.label!r}, by which the issue is found again"
-    if why is not None:
-        created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
-        raise GitHubError(f"issue: {why}")
 
 
 # Labels and the description ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.workflows.project import DESCRIPTION, Project, break_kernel, touch_kernel
+from tests.workflows.project import DESCRIPTION, Project, touch_kernel
 
 CLAIM = "- s512_b32_h8_d64_fp16: 10% faster"
 pytestmark = pytest.mark.nightly
@@ -36,23 +36,3 @@ def test_who_may_not_write_starts_nothing(project: Project, author: str) -> None
     assert project.server.checks == {}
     assert pull.labels == []
     assert not [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
-
-
-def test_a_maintainer_searches_for_the_commit_that_broke_the_build(project: Project) -> None:
-    pull, _, _ = project.pull(break_kernel)
-    project.server.collaborators["maintainer"] = "write"
-    run = project.comment(pull, f"/kernelgate bisect {pull.base_sha} --build", "maintainer")
-    assert run.conclusion == "success", run.log
-    said = project.server.bodies(pull.number)[-1]
-    assert said.startswith("**Does not compile since** ["), run.log
-    assert f"/commit/{pull.head_sha})" in said
-
-
-def test_a_pull_request_is_profiled_by_hand(project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    run = project.dispatch("profile.yml", **{"pull-request": str(pull.number)})
-    assert run.conclusion == "success", run.log
-    assert set(run.jobs) == {"plan / plan", "build / build", "measure (l4) / measure", "report / report"}
-    [comment] = project.server.bodies(pull.number)
-    assert comment.startswith("### ✅ Profiled: `s512_b32_h8_d64_fp16`")
-    assert project.server.checks == {}, "a profile speaks of no merge"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.project import DESCRIPTION, HEADER, Project, break_kernel, edit_docs, touch_kernel
+from tests.workflows.project import DESCRIPTION, Project, edit_docs, touch_kernel
 from tests.workflows.runner import WorkflowRun
 from tests.workflows.test_end_to_end import STRANGER, Approvals
 
@@ -55,34 +55,6 @@ def test_it_does_not_block(project: Project, factor: str, claim: str, said: str,
     assert (conclusion, labels) == ("success", [label])
 
 
-@pytest.mark.parametrize(
-    ("gpu", "fails", "said", "conclusion"),
-    [("wrong", "fuzz", "wrong result", "failure"), ("lost", "doctor", "not your fault", "action_required")],
-)
-def test_wrong_or_lost(project: Project, gpu: str, fails: str, said: str, conclusion: str) -> None:
-    project.platform.machine["GPU_IS"] = gpu
-    run = project.measure(project.pull(touch_kernel))
-    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
-    assert steps[fails] == "failure", run.log
-    assert "bench" not in steps, "after a failure"
-    assert project.report(run).conclusion == "success"
-    headline, ended, _ = verdict(project)
-    assert said in headline
-    assert ended == conclusion
-    assert project.server.reruns == ([run.id] if gpu == "lost" else []), "what the runner lost is measured again"
-
-
-def test_does_not_compile(project: Project) -> None:
-    run = project.measure(project.pull(break_kernel))
-    assert run.jobs["build / build"].conclusion == "failure"
-    assert MEASURE not in run.jobs
-    assert project.report(run).conclusion == "success"
-    headline, conclusion, _ = verdict(project)
-    assert "does not compile" in headline
-    assert conclusion == "failure"
-    assert HEADER in project.server.bodies(1)[0]
-
-
 def test_fork_waits_for_its_approval(project: Project) -> None:
     opened = project.pull(touch_kernel, STRANGER)
     held = project.measure(opened)
@@ -94,15 +66,6 @@ def test_fork_waits_for_its_approval(project: Project) -> None:
     assert run.conclusion == "success", run.log
     assert project.report(run).conclusion == "success"
     assert verdict(project)[1:] == ("failure", ["performance: regressed"])
-
-
-def test_fork_that_nobody_approved_is_not_admitted(project: Project) -> None:
-    """GitHub makes a missing environment on first use, without reviewers: its jobs start at once."""
-    project.platform.protected.clear()
-    run = project.measure(project.pull(touch_kernel, STRANGER))
-    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
-    assert steps["admit"] == "failure", run.log
-    assert not {"fetch the libraries", "doctor", "fuzz", "bench"} & set(steps)
 
 
 def test_documentation_is_not_measured_while_github_has_a_bad_day(project: Project) -> None:
