@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from tests.engine.prepared import FILLED, SUBSTITUTIONS, Substitution, all_steps, prepare
-from tests.workflows.actions import UnknownInputError
+from tests.engine.prepared import SUBSTITUTIONS, Substitution, all_steps, prepare
 from tests.workflows.documents import actions, workflows
 
 DOCUMENTS = [*workflows().values(), *actions().values()]
@@ -19,11 +18,6 @@ def test_each_substitution_is_needed(substitution: Substitution) -> None:
     changed = [each.path for each in DOCUMENTS if substitution.change(copy.deepcopy(each.content))]
     assert changed, f"no workflow has {substitution.name} any more"
     assert len(substitution.reason) > 20
-
-
-@pytest.mark.parametrize("name", FILLED)
-def test_each_property_that_is_filled_in_is_needed(name: str) -> None:
-    assert any(f"${{{{ {name} }}}}" in each.text for each in DOCUMENTS)
 
 
 def test_what_is_left_is_what_the_files_say() -> None:
@@ -40,15 +34,3 @@ def test_no_property_that_act_lacks_is_left() -> None:
     for document in DOCUMENTS:
         left = str(prepare(document.content, "kernelgate/kernelgate", "f" * 40))
         assert re.findall(r"runner\.environment|job\.workflow_\w+|\$/\.github|'queue'|'deployment'", left) == []
-
-
-@pytest.mark.parametrize("action", ["checkout", "upload-artifact", "download-artifact"])
-def test_an_input_that_a_stand_in_does_not_know_is_refused(action: str) -> None:
-    document = next(
-        each for each in DOCUMENTS if any(f"actions/{action}@" in str(step) for step in all_steps(each.content))
-    )
-    planted = copy.deepcopy(document.content)
-    step = next(step for step in all_steps(planted) if f"actions/{action}@" in step.get("uses", ""))
-    step["with"]["overwite"] = True
-    with pytest.raises(UnknownInputError, match="overwite"):
-        prepare(planted, "kernelgate/kernelgate", "f" * 40)
