@@ -23,7 +23,7 @@ from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.doubt import INCOMPLETE, Cause, Doubt
+from kernelgate.ci.judge.doubt import INCOMPLETE, Doubt
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
@@ -193,13 +193,13 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
         job = stopped.get(one.evidence.label)
         if job is not None and one.report.record is not None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
+            evidence, whose = one.evidence, blame(job)[0]
             how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
             lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
-            evidence = replace(one.evidence, missing=(lacks, *one.evidence.missing))
-            fault = Fault.DISPUTED if blame(job)[0] is Fault.OUTPUT else evidence.fault
-            cause: Cause = "machine" if blame(job)[0] is Fault.RUNNER else "head"
-            doubts = (*evidence.doubts, Doubt(INCOMPLETE, one.evidence.label, cause=cause))
-            one = replace(one, evidence=replace(evidence, fault=fault, doubts=doubts))
+            fault = Fault.DISPUTED if whose is Fault.OUTPUT else evidence.fault
+            doubt = Doubt(INCOMPLETE, evidence.label, cause="machine" if whose is Fault.RUNNER else "head")
+            missing, doubts = (lacks, *evidence.missing), (*evidence.doubts, doubt)
+            one = replace(one, evidence=replace(evidence, missing=missing, fault=fault, doubts=doubts))
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
         fault = Fault.DISPUTED if info.refused else Fault.OURS
@@ -213,9 +213,9 @@ def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
     try:
         found = _of_folder(label, folder, asked)
         render.comment(build([found.report], gate.decide([found.evidence]), asked.policy))
+        return found
     except Exception as error:
         return _broken(label, error, asked.info)
-    return found
 
 
 def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
@@ -245,8 +245,8 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
-    job = next((job for job in info.failed if (job.gpu or BUILD) == label), None)
-    claimed, (found, where) = Fault(failure.fault), blame(job) if job else (None, "")
+    blamed = (blame(job) for job in info.failed if (job.gpu or BUILD) == label)
+    claimed, (found, where) = Fault(failure.fault), next(blamed, (None, ""))
     if found not in AUTHOR_STEPS.values() or claimed in AUTHOR_STEPS.values():
         return _failed(label, info, claimed, failure.message, failure)
     # A file cannot excuse what GitHub says failed: a step that tries the author's code.
@@ -264,7 +264,7 @@ def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
     if not info.by_pull:
         # A command or a person asked, who may ask for fewer cases or others.
         planned = {case.key for case in plan.cases}
-        others = (case for case in measured.cases if case.key not in planned)
+        others = (case for case in cases if case.key not in planned)
         plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
     return measured.model_copy(update={"cards": _with_own_cards(measured, plan), "expected": plan})
 

@@ -1,7 +1,7 @@
 """Offers a new baseline: a pull request with the file, and the record's own report as its evidence.
 
 Nothing reaches the default branch by itself; which cases move, `ci/judge/ratchet.py` says. The file is a run record
-that holds the head's samples alone, with its numbers in short, so that people can read the difference.
+with the head's samples alone and its numbers in short.
 """
 
 from __future__ import annotations
@@ -80,10 +80,9 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     """Opens or refreshes the pull request where the record moves the stored baseline, or what is held beside it; its
     number, or None.
 
-    The baseline improves case by case, and worsens where what is slower was accepted in the pull request that made it
-    so. `force`: all of it is replaced, also where it cannot be compared. Of a tag, the release alone is. Raises
-    UsageError for a label that the policy does not have, RefusedError for a record that is not of this run's commit,
-    and KernelgateError where the measurement did not come to its end.
+    The baseline improves case by case, and worsens where what is slower was accepted. `force`: all of it is replaced.
+    Of a tag, the release alone is. Raises UsageError for a label that the policy does not have, RefusedError for a
+    record of another commit than this run's, and KernelgateError where the measurement did not come to its end.
     """
     gpu = one_gpu(rules.measure, label)
     new = _taken_in(bot.step, measured, label)
@@ -226,10 +225,7 @@ def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
 
 
 def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
-    """The record with the head's samples alone, and a summary that keeps the `stored` baseline's days.
-
-    Raises UsageError where the record has no samples of a head.
-    """
+    """The head's samples alone, and a summary that keeps the days of `stored`. Raises UsageError without samples."""
     processes = tuple(
         process.model_copy(update={"role": "block", "loaded": ("head",), "timings": timings})
         for process in new.processes
@@ -244,10 +240,8 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
         run=new.run, environments=new.environments, cards=new.cards, cases=cases, processes=processes, notes=new.notes
     )
     short = formatting.ids(case.key for case in kept.cases)
-    summary = Summary(
-        source=f"commit {new.run.head_sha}, measured {when[:10]}",
-        cases={short[case.key].text: _with_days(_summary(case), case.key, new, stored) for case in timed_cases(kept)},
-    )
+    each = {short[case.key].text: _with_days(_summary(case), case.key, new, stored) for case in timed_cases(kept)}
+    summary = Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
     return kept.model_copy(update={"summary": summary})
 
 
@@ -285,11 +279,9 @@ def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: R
     build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
     code = (build and (build.key or build.library_sha256)) or new.run.head_sha
     day = new.run.created_at[:10] if new.run.created_at else None
-    summary = summary.model_copy(update={"measured": day, "commit": new.run.head_sha})
-    if new.run.created_at is None or code is None:
-        return summary.model_copy(update={"days": earlier})
-    today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
-    return summary.model_copy(update={"days": prior.with_today(earlier, today)})
+    if day is not None and code is not None:
+        earlier = prior.with_today(earlier, BaselineDay(measured=day, code=code, median_us=summary.median_us))
+    return summary.model_copy(update={"measured": day, "commit": new.run.head_sha, "days": earlier})
 
 
 def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tuple[AcceptedMerge, ...]:

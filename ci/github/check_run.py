@@ -1,9 +1,8 @@
 """The check runs of a commit: its verdict, with a remark beside each changed line that it is about, and what was
-accepted of it, which nobody but the bot can write there.
+accepted of it.
 
-Whoever could forge an acceptance could forge the verdict itself. GitHub ties a check run to its commit, so that nothing
-is left of it after the next push. The comment that asked for it must still stand as it was: deleting or editing it
-takes it back.
+Nobody but the bot can write there. GitHub ties a check run to its commit, so that nothing is left of it after the next
+push. The comment that asked for it must still stand as it was: deleting or editing it takes an acceptance back.
 """
 
 from __future__ import annotations
@@ -206,8 +205,8 @@ def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
 def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
     """Takes one check run away that stands for nothing any more: whether there was one.
 
-    Of two of one run, which two reports made at once, the last stays, since it is the one that GitHub shows. GitHub
-    deletes no check run: another name takes it out of the way. One that waits for a run that a newer one replaced ends.
+    Of two of one run, which two reports made at once, the last stays, which GitHub shows; another name takes the other
+    out of the way. One that waits for a run that a newer one replaced ends.
     """
     for number, one in enumerate(shown):
         if one.told in [later.told for later in shown[number + 1 :]]:
@@ -249,9 +248,8 @@ def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) 
     """The latest verdict among these check runs, where it is one that `check` may not hide: a failure, or a doubt where
     `check` says nothing of the change and holds nothing itself.
 
-    What has no verdict took none back: neither a run that is under way, nor one that waits for somebody. A measurement
-    can always be made to end without a verdict: by closing and opening the pull request again, by another base, by a
-    kernel that hangs the second time.
+    What has no verdict took none back: a measurement can always be made to end without one, by closing and opening the
+    pull request again, by another base, by a kernel that hangs the second time.
     """
     verdicts = {"success", "accepted", "failure"} | (set() if check.judged or check.held else {"held"})
     latest = {one.judged: one for one in shown if one.said is not None}

@@ -1,10 +1,9 @@
 """`/kernelgate bench|profile|fuzz [case…]` and `accept` in a comment on a pull request: who may, and of which commit;
 `/kernelgate bisect` there or in an issue.
 
-Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
-looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded in
-a job that may change the check run: there the last measurement is judged once more, so that nothing can be accepted but
-what blocks by its speed, and what was shown when they asked.
+Only people with write access may use the runner. What is measured is the commit that was head when they asked. What
+they accept is recorded in a job that may change the check run: there the last measurement is judged once more, so that
+nothing can be accepted but what blocks by its speed, and what was shown when they asked.
 """
 
 from __future__ import annotations
@@ -220,9 +219,8 @@ def may_write(bot: Bot, login: str) -> bool:
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
     """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's.
 
-    Shown by the repository that it comes from having had no push since. In our own, where others push all the time and
-    everybody who does may write, an older workflow run of the commit shows it too. A fork's owner could have pushed the
-    commit before, put a harmless one in its place, and put it back once somebody has asked.
+    Shown by the repository that it comes from having had no push since. In our own an older workflow run of the commit
+    shows it too; a fork's owner could have pushed it before, and put it back once somebody has asked.
     """
     repository = pull.head.repo
     if repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at:
@@ -353,10 +351,8 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
         named = sorted((key for key in measured if word in (key.id, f"{key.card}/{key.id}")), key=lambda key: key.card)
         which = [key for key in named if key in blocking]
         if len(named) > 1 and len(which) != 1:
-            raise NotDoneError(
-                f"{word} is a case of several cards; write "
-                + " or ".join(f"{key.card}/{key.id}" for key in which or named)
-            )
+            written = " or ".join(f"{key.card}/{key.id}" for key in which or named)
+            raise NotDoneError(f"{word} is a case of several cards; write {written}")
         if not which:
             why = "was measured and does not block" if named else "is no case that was measured"
             listed = render.plain_line(remarks.listed(blocking, {}))
@@ -369,12 +365,10 @@ def _words_on(kept: KeptAcceptance, posting: Posting) -> Line:
     """What was accepted, until when, and what blocks all the same."""
     several = len(posting.gpus) > 1
     head = posting.gpus[0].run.head_sha or ""
-    line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), " on every GPU: " if several else ": ")
-    line = (*line, *remarks.listed(kept.cases, {}), ". This ends with the next push, or with another base. ")
+    where, until = " on every GPU: " if several else ": ", ". This ends with the next push, or with another base. "
+    line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), where, *remarks.listed(kept.cases, {}), until)
     left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
     others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
     if left:
         line = (*line, "Not accepted, so this blocks: ", *remarks.listed(left, {}), ". ")
-    if others:
-        line = (*line, "It is still blocked by ", *cause(others[0], several), ".")
-    return line
+    return (*line, "It is still blocked by ", *cause(others[0], several), ".") if others else line
