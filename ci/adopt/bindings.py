@@ -41,7 +41,9 @@ Signature = tuple[tuple[Argument, ...], tuple[str, ...]]
 
 def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) -> Iterator[Finding]:
     """`torch`: the version for which sources of the classic ABI are compiled."""
-    texts = {name: without_comments(read(name)) for name in sources(names, *SOURCES)}
+    found_sources = ((name, read(name)) for name in sources(names, *SOURCES))
+    # Without comments, each line where it was.
+    texts = {name: COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text) for name, text in found_sources}
     for file, text in texts.items():
         for how, line, name, function, schema in _bound(text):
             place = f"{file}:{line}"
@@ -69,11 +71,6 @@ def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) 
 
 def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
-
-
-def without_comments(text: str) -> str:
-    """Each line where it was."""
-    return COMMENT.sub(lambda one: one[1] or "\n" * one[0].count("\n"), text)
 
 
 def _bound(text: str) -> Iterator[tuple[str, int, str, str, str]]:

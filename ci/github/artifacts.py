@@ -215,14 +215,21 @@ def fetch_index(bot: Bot, into: Path) -> bool:
 
 
 def _trusted(bot: Bot, name: str, most: int, base_sha: str | None = None) -> Iterator[Artifact]:
-    """The newest artifact of this name of each trusted run: first those of `base_sha`, then the newest runs."""
+    """The newest artifact of this name of each trusted run: first those of `base_sha`, then the newest runs.
+
+    All code that ran in such a run is the default branch's. A tag may have the branch's name, and a fork's branch, so
+    the commit must be one of the default branch.
+    """
     default = default_branch(bot)
     own = _newest(bot, {"head_sha": base_sha}, most) if base_sha else []
     others = [run for event in EVENTS for run in _newest(bot, {"branch": default, "event": event}, most)]
     ordered = [*own, *sorted(others, key=lambda run: -run.id)]
     for run in {run.id: run for run in ordered}.values():
+        source = run.head_repository.full_name if run.head_repository is not None else None
+        if (source, run.head_branch) != (bot.repository.full_name, default) or run.event not in EVENTS:
+            continue
         left = [one for one in listed_of(bot, run) if one.name == name and not one.expired]
-        if left and is_trusted(bot, run, default):
+        if left and merge_base(bot, default, run.head_sha) == run.head_sha:
             yield max(left, key=lambda one: one.id)
 
 
@@ -235,16 +242,6 @@ def _newest(bot: Bot, query: dict[str, str], most: int) -> list[WorkflowRun]:
         return list(islice(pages, most))
 
     return patiently("runs", step, bot)
-
-
-def is_trusted(bot: Bot, run: WorkflowRun, default: str) -> bool:
-    """Whether all code that ran in it is the default branch's. A tag may have the branch's name, and a fork's branch,
-    so the commit must be one of the default branch."""
-    source = run.head_repository
-    own = source is not None and source.full_name == bot.repository.full_name
-    if run.event not in EVENTS or run.head_branch != default or not own:
-        return False
-    return merge_base(bot, default, run.head_sha) == run.head_sha
 
 
 def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:

@@ -240,7 +240,7 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
         run=new.run, environments=new.environments, cards=new.cards, cases=cases, processes=processes, notes=new.notes
     )
     short = formatting.ids(case.key for case in kept.cases)
-    each = {short[case.key].text: _with_days(_summary(case), case.key, new, stored) for case in timed_cases(kept)}
+    each = {short[case.key].text: _summary(case, new, stored) for case in timed_cases(kept)}
     summary = Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
     return kept.model_copy(update={"summary": summary})
 
@@ -259,29 +259,29 @@ def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
     )
 
 
-def _summary(case: TimedCase) -> BaselineSummary:
+def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
+    """With the day's median beside those of earlier days on the same kind of device."""
     processes = [np.array(process.samples_us["head"]) for process in case.processes]
     interval = bootstrap(processes, processes, False, SUMMARY_LEVEL).head
     middle = rates.typical_us(process.samples_us["head"] for process in case.processes) or 0.0
+    median = round(middle, 4)
+    alike = stored is not None and stored.environment.device.name == new.environment.device.name
+    days = prior.stored_days(stored, case.key) if stored and alike else ()
+    build = next((one for one in new.builds if one.side == "head" and one.card == case.key.card), None)
+    code = (build and (build.key or build.library_sha256)) or new.run.head_sha
+    day = new.run.created_at[:10] if new.run.created_at else None
+    if day is not None and code is not None:
+        days = prior.with_today(days, BaselineDay(measured=day, code=code, median_us=median))
     return BaselineSummary(
-        median_us=round(middle, 4),
+        median_us=median,
         interval_us=(round(interval[0], 4), round(interval[1], 4)),
         gflops=rates.gflops(case.case, middle),
         samples=sum(map(len, processes)),
         processes=len(processes),
+        measured=day,
+        commit=new.run.head_sha,
+        days=days,
     )
-
-
-def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
-    """With the day's median beside those of earlier days on the same kind of device."""
-    alike = stored is not None and stored.environment.device.name == new.environment.device.name
-    earlier = prior.stored_days(stored, key) if stored and alike else ()
-    build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
-    code = (build and (build.key or build.library_sha256)) or new.run.head_sha
-    day = new.run.created_at[:10] if new.run.created_at else None
-    if day is not None and code is not None:
-        earlier = prior.with_today(earlier, BaselineDay(measured=day, code=code, median_us=summary.median_us))
-    return summary.model_copy(update={"measured": day, "commit": new.run.head_sha, "days": earlier})
 
 
 def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tuple[AcceptedMerge, ...]:

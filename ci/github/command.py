@@ -75,9 +75,12 @@ class Requester:
 
 def parse(body: str) -> Command | None:
     """The command on the first line of a comment; None where the comment is none."""
-    line = _after_kernelgate(body)
-    if line is None:
+    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
+    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
+    found = _COMMAND.fullmatch(first.strip(" \t"))
+    if found is None:
         return None
+    line = found["words"] or ""
     words = _words(line)
     verb = words[0].casefold() if words else ""
     if verb not in VERBS:
@@ -90,13 +93,6 @@ def parse(body: str) -> Command | None:
     named, *given = _BECAUSE.split(line, maxsplit=1) if verb == ACCEPT else [line]
     cases, reason = _words(named)[1:], "".join(given).strip(" \t")
     return Command(verb, tuple(dict.fromkeys(cases)), reason, fault=_fault(verb, cases, reason))
-
-
-def _after_kernelgate(body: str) -> str | None:
-    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
-    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
-    found = _COMMAND.fullmatch(first.strip(" \t"))
-    return (found["words"] or "") if found else None
 
 
 def _words(line: str) -> list[str]:
@@ -175,7 +171,8 @@ def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullR
 
     Permission is checked first: without it nothing else is answered.
     """
-    if not may_write(bot, asked.login):
+    role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(asked.login), bot)
+    if role not in ("admin", "maintain", "write"):
         accepts = "only people with write access accept a regression; one of them can do it for you"
         runs = "the GPU is for people with write access; one of them can ask for you"
         raise NotDoneError(accepts if wanted.verb == ACCEPT else runs)
@@ -208,12 +205,6 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
     between = f"after {escape.code(good[:12])} up to {escape.code(bad[:12])}"
     put_search(bot, asked.number, f"{_this_run(step)} searches the commits {between}. The answer comes here.")
     step.log(f"bisect {good} {bad} for {asked.login}")
-
-
-def may_write(bot: Bot, login: str) -> bool:
-    """Whether somebody has write access to the repository; a stranger has not."""
-    role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(login), bot)
-    return role in ("admin", "maintain", "write")
 
 
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:

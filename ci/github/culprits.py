@@ -113,8 +113,7 @@ def _create(bot: Bot, culprit: Culprit, wanted: str) -> None:
 def _pull_of(bot: Bot, commit: str) -> int | None:
     # PyGithub would ask for the commit first.
     pulls = request(bot, "GET", f"{bot.repository.url}/commits/{commit}/pulls")
-    merged = [one["number"] for one in pulls if one.get("merged_at")]
-    return merged[0] if merged else None
+    return next((one["number"] for one in pulls if one.get("merged_at")), None)
 
 
 MAX_ROWS = 20
