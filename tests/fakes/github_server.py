@@ -539,14 +539,10 @@ def _repository(github: FakeGitHub, _: Request) -> Any:
 def _list_pulls(github: FakeGitHub, request: Request) -> Any:
     wanted, (owner, _, ref) = request.query.get("state", "open"), request.query.get("head", "").partition(":")
     base = request.query.get("base")
-    found = [
-        github.show_pull(pull, whole=False)
-        for pull in reversed(github.pulls.values())
-        if wanted in ("all", pull.state)
-        and (not ref or (pull.head_ref, (pull.head_repository or "").split("/")[0]) == (ref, owner))
-        and base in (None, pull.base_ref)
-    ]
-    return github._page(request, found)
+    every = (pull for pull in reversed(github.pulls.values()) if wanted in ("all", pull.state))
+    every = (pull for pull in every if base in (None, pull.base_ref) and ref in ("", pull.head_ref))
+    of_owner = (pull for pull in every if not ref or (pull.head_repository or "").split("/")[0] == owner)
+    return github._page(request, [github.show_pull(pull, whole=False) for pull in of_owner])
 
 
 @route("POST", "/pulls", "pull-requests: write")
@@ -554,15 +550,9 @@ def _create_pull(github: FakeGitHub, request: Request) -> Any:
     said = request.body
     if any(pull.head_ref == said["head"] and pull.state == "open" for pull in github.pulls.values()):
         return _invalid(resource="PullRequest", code="custom", message="A pull request already exists")
-    pull = github.open_pull(
-        head_ref=said["head"],
-        base_ref=said["base"],
-        title=said["title"],
-        body=said.get("body"),
-        head_sha=github.refs[f"heads/{said['head']}"],
-        author=github.login,
-        author_type="Bot",
-    )
+    refs = {"head_ref": said["head"], "base_ref": said["base"], "head_sha": github.refs[f"heads/{said['head']}"]}
+    words = {"title": said["title"], "body": said.get("body"), "author": github.login, "author_type": "Bot"}
+    pull = github.open_pull(**refs, **words)
     return Answer(201, github.show_pull(pull, whole=True))
 
 
@@ -611,12 +601,8 @@ def _react(github: FakeGitHub, request: Request, comment_id: int) -> Any:
 def _list_issues(github: FakeGitHub, request: Request) -> Any:
     state = request.query.get("state", "open")
     asked = {name for name in request.query.get("labels", "").split(",") if name}
-    found = [
-        one
-        for one in github.issues.values()
-        if state in ("all", one["state"]) and asked <= {label["name"] for label in one["labels"]}
-    ]
-    return github._page(request, sorted(found, key=lambda one: -one["number"]))
+    every = [one for _, one in sorted(github.issues.items(), reverse=True) if state in ("all", one["state"])]
+    return github._page(request, [one for one in every if asked <= {label["name"] for label in one["labels"]}])
 
 
 @route("POST", "/issues", "issues: write")
@@ -726,10 +712,8 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Any:
 def _list_approvals(github: FakeGitHub, _: Request, run_id: int) -> Any:
     [review] = example("environment-approvals-items")
     [environment] = review["environments"]
-    given = github.approvals.get(run_id, {}).items()
-    return [
-        review | {"user": github._user(login), "environments": [environment | {"name": name}]} for name, login in given
-    ]
+    given = [(github._user(login), name) for name, login in github.approvals.get(run_id, {}).items()]
+    return [review | {"user": user, "environments": [environment | {"name": name}]} for user, name in given]
 
 
 @route("POST", "/actions/runs/{run_id}/rerun", "actions: write")
@@ -858,8 +842,7 @@ class _Wire(BaseHTTPRequestHandler):
         github = self.server.github
         request = self._read()
         github.requests.append(request)
-        fault = self._fault(request)
-        if fault is None:
+        if (fault := self._fault(request)) is None:
             self._send(github.answer(request))
             return
         if fault.before:
@@ -869,11 +852,9 @@ class _Wire(BaseHTTPRequestHandler):
         if fault.drop == "before":
             self._hang_up()
             return
-        if fault.body is not None:
-            self._send(Answer(fault.status or 200, fault.body.encode(), fault.headers))
-            return
-        if fault.status is not None:
-            self._send(Answer(fault.status, {"message": fault.message}, fault.headers))
+        if fault.body is not None or fault.status is not None:
+            body = {"message": fault.message} if fault.body is None else fault.body.encode()
+            self._send(Answer(fault.status or 200, body, fault.headers))
             return
         answer = github.answer(request)
         answer.headers |= fault.headers
