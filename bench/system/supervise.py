@@ -126,6 +126,7 @@ def side_by_side(calls: Sequence[Callable[[], T]], most: int) -> list[T]:
             return [future.result() for future in made]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            while wait(made, POLL_S).not_done:
+            while not all(future.done() for future in made):  # `wait` never counts what was cancelled as done
                 orphans.end_new_children(before)
+                wait(made, POLL_S)
             raise

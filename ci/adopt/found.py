@@ -14,21 +14,8 @@ Read = Callable[[str], str]
 ArgumentKind = Literal["tensor", "tensors", "optional", "number"]
 ONE_ROW = re.compile(r"(?i)(?:.*_)?(?:weight|bias|gamma|beta|w|b|scale|norm_weight)s?")
 """How arguments with one row are called."""
-LEFT_OUT = frozenset(
-    {
-        "3rdparty",
-        "benchmark",
-        "benchmarks",
-        "build",
-        "docs",
-        "example",
-        "examples",
-        "external",
-        "test",
-        "testing",
-        "tests",
-    }
-    | {"third_party", "thirdparty", "tools", "tutorials", "vendor"}
+LEFT_OUT = re.compile(
+    r"\..*|3rdparty|benchmarks?|build|docs|examples?|external|test(s|ing)?|third_?party|tools|tutorials|vendor"
 )
 """Folders whose kernels are not this repository's, or are there to try others."""
 
@@ -97,16 +84,8 @@ Finding = FoundKernel | Skipped
 def sources(names: Iterable[str], *ends: str) -> Iterator[str]:
     for name in names:
         *folders, last = name.split("/")
-        if (
-            last.endswith(ends)
-            and not LEFT_OUT.intersection(folders)
-            and not any(one.startswith(".") for one in folders)
-        ):
+        if last.endswith(ends) and not any(map(LEFT_OUT.fullmatch, folders)):
             yield name
-
-
-def line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def quoted(text: str) -> str:

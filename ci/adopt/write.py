@@ -7,13 +7,14 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from pathlib import Path
 
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
-from kernelgate.ci.adopt import bindings, setup_py, tasks, triton_kernels
-from kernelgate.ci.adopt.card_text import card_text
-from kernelgate.ci.adopt.found import Finding, FoundKernel, Skipped
+from kernelgate.ci.adopt import bindings, python_kernels
+from kernelgate.ci.adopt.bindings import split
+from kernelgate.ci.adopt.found import ONE_ROW, Argument, Finding, FoundKernel, Skipped
 
 CALLER = Path(__file__).parent / "caller"
 """In a checkout a link to docs/caller: the workflows and the policy of a repository that starts."""
@@ -47,14 +48,14 @@ class Repository:
 
 def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     """Every kernel, each under a name of its own."""
-    builds = setup_py.extensions(repo.names, repo.read)
+    builds = bindings.extensions(repo.names, repo.read)
     every: list[Finding] = [*bindings.find(repo.names, repo.read, builds, torch)]
-    solved = tuple(f"{folder}/" for folder in tasks.folders(repo.names))  # whose solutions are not the task
-    modules = [one for one in triton_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
-    operators = [one for one in modules if tasks.is_operator(one)]
-    every += triton_kernels.find([one for one in modules if one not in operators], repo.names)
-    every += (kernel for one in operators for kernel in tasks.operator(one, repo.names))
-    every += tasks.find(repo.names, repo.read)
+    solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
+    modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
+    operators = [one for one in modules if python_kernels.is_operator(one)]
+    every += python_kernels.find([one for one in modules if one not in operators], repo.names)
+    every += (kernel for one in operators for kernel in python_kernels.operator(one, repo.names))
+    every += python_kernels.tasks(repo.names, repo.read)
     every.sort(key=lambda one: (isinstance(one, Skipped), one.place.count("/")))  # what lies deep is often a variant
     return tuple(_renamed(every))
 
@@ -75,7 +76,7 @@ def files(repo: Repository, kernels: Sequence[FoundKernel]) -> dict[str, str]:
     """All that a repository with these kernels needs, by path."""
     if not kernels:
         return {}
-    made = {card_of(one): card_text(one) for one in kernels}
+    made = {card_of(one): "\n".join(card_lines(one)) + "\n" for one in kernels}
     tops = sorted({pattern for one in kernels for name in one.build.sources for pattern in _pattern(name, repo)})
     for path in sorted(CALLER.glob("*.yml")):
         made[f"{WORKFLOWS}/{path.name}"] = _workflow(path.read_text(encoding="utf-8"), repo, tops)
@@ -103,9 +104,9 @@ def _workflow(text: str, repo: Repository, tops: Sequence[str]) -> str:
 
 def missing(repo: Repository, wanted: Mapping[str, str]) -> dict[str, str]:
     """Of these files those that are not there; .gitignore with a line more."""
-    made = {name: text for name, text in wanted.items() if not (repo.root / name).exists()}
     if not wanted:
         return {}
+    made = {name: text for name, text in wanted.items() if not (repo.root / name).exists()}
     ignored = repo.read(IGNORE)
     if RESULTS not in (line.strip().lstrip("/") for line in ignored.splitlines()):
         made[IGNORE] = f"{ignored}{'' if ignored.endswith(chr(10)) or not ignored else chr(10)}{RESULTS}\n"
@@ -122,7 +123,8 @@ def open_points(texts: Mapping[str, str]) -> Iterator[str]:
 
 def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mapping[str, str]) -> Iterator[str]:
     """What a later `kernelgate init` would write otherwise, and what the cards no longer fit."""
-    cards = {name: repo.read(name) for name in _cards(repo)}
+    paths = sorted((repo.root / CARDS).glob("[!_]*.py"))
+    cards = {name: repo.read(name) for name in (f"{CARDS}/{path.name}" for path in paths)}
     called = " ".join(cards.values())
     for one in kernels:
         if not re.search(rf"\.{re.escape(one.called.removeprefix('ops.'))}\(", called):
@@ -138,10 +140,6 @@ def out_of_date(repo: Repository, kernels: Sequence[FoundKernel], wanted: Mappin
             yield f"{name}:{line}: differs from what this version writes; delete it, and kernelgate init writes it anew"
 
 
-def _cards(repo: Repository) -> list[str]:
-    return [f"{CARDS}/{path.name}" for path in sorted((repo.root / CARDS).glob("[!_]*.py"))]
-
-
 def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
     """The sources of an Extension that are gone."""
     try:
@@ -149,13 +147,125 @@ def _stale(name: str, text: str, repo: Repository) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in nodes:
-        if isinstance(node.func, ast.Name) and node.func.id == "Extension":
-            patterns = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            for pattern in patterns:
-                if not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
-                    yield f"{name}:{node.lineno}: there is no {pattern} any more"
+        sources = node.args if isinstance(node.func, ast.Name) and node.func.id == "Extension" else []
+        for pattern in (one.value for one in sources if isinstance(one, ast.Constant)):
+            if isinstance(pattern, str) and not Path(pattern).is_absolute() and not any(repo.root.glob(pattern)):
+                yield f"{name}:{node.lineno}: there is no {pattern} any more"
 
 
 def _first_difference(old: str, new: str) -> int | None:
     matches = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False).get_matching_blocks()
     return None if old == new else matches[0].size + 1 if matches[0].a == matches[0].b == 0 else 1
+
+
+# The text of a card, where a guess stands below a line "# OPEN: …" ----------------------------------------------------
+
+
+WIDTH = 110
+WHOLE = re.compile(
+    r"(?:.*_)?(?:ind(?:ex|ices)|idx|ids?|targets?|labels?|positions?|lens?|lengths?|seqlens?|indptr|table|offsets?)",
+    re.IGNORECASE,
+)
+"""How arguments of whole numbers are called."""
+TAKEN = frozenset({"case", "draw", "ops", "self"})
+
+
+def card_lines(kernel: FoundKernel) -> Iterator[str]:
+    tensors = [one for one in kernel.arguments if one.kind in ("tensor", "tensors") and not one.written]
+    written = [one for one in kernel.arguments if one.kind == "tensor" and one.written]
+    outputs = [_name(one) for one in written] or list(kernel.results) or ["out"]
+    named = re.findall(r"(\w+)=\d", kernel.cases[0]) if kernel.cases else ["M", "N"]
+    rows, columns = f"case.{named[0]}", f"case.{named[min(1, len(named) - 1)]}"
+    fresh = [name if name not in map(_name, tensors) else f"{name}_result" for name in outputs]
+    inputs = ", ".join(map(_name, tensors))
+    kind = kernel.build.text.partition("(")[0]
+    yield f'"""{kernel.name}: {kernel.how}, {kernel.place}."""'
+    yield ""
+    yield f"from kernelgate import {', '.join(sorted({kind, 'Kernel', 'Output'}))}"
+    yield ""
+    yield ""
+    yield f"class {kernel.name.title().replace('_', '') or 'Found'}(Kernel):"
+    for text in kernel.build.open:
+        yield f"    # {OPEN} {text}"
+    yield from _wrapped("    build = ", kernel.build.text)
+    yield from _cases(kernel)
+    yield ""
+    yield "    def inputs(self, case, draw):"
+    yield f"        # {OPEN} the shapes of {inputs or 'its inputs'}, as the kernel takes them"
+    drawn = (f"{_name(one)}={_drawn(one, rows, columns)}" for one in tensors)
+    yield from _wrapped("        return ", f"dict({', '.join(drawn)})")
+    yield ""
+    yield f"    def outputs(self, case{', ' if inputs else ''}{inputs}):"
+    yield f"        # {OPEN} shapes and dtypes of {', '.join(fresh)}"
+    shaped = (f"{name}=Output({rows}, {columns})" for name in fresh)
+    yield from _wrapped("        return ", f"dict({', '.join(shaped)})")
+    yield ""
+    yield from _call(kernel, [_name(one) for one in written], inputs)
+    yield ""
+    yield f"    def oracle(self, case{', ' if inputs else ''}{inputs}):"
+    where = f", from {kernel.oracle}" if kernel.oracle else ""
+    yield f"        # {OPEN} the right result in torch{where}; its inputs are float64"
+    yield f'        raise NotImplementedError("the oracle of {kernel.name} is not written yet")'
+
+
+def _wrapped(begin: str, call: str) -> Iterator[str]:
+    """A call, with an argument on each line where it is long."""
+    indent = " " * (len(begin) - len(begin.lstrip()))
+    name, _, inner = call.removesuffix(")").partition("(")
+    if len(begin) + len(call) <= WIDTH:
+        yield f"{begin}{call}"
+        return
+    yield f"{begin}{name}("
+    for part in split(inner):
+        listed, bracket, items = part.partition("=[")
+        if not bracket or len(part) < WIDTH - len(indent) - 5:
+            yield f"{indent}    {part},"
+        else:
+            yield f"{indent}    {listed}=["
+            yield from (f"{indent}        {one}," for one in split(items.removesuffix("]")))
+            yield f"{indent}    ],"
+    yield f"{indent})"
+
+
+def _cases(kernel: FoundKernel) -> Iterator[str]:
+    dtype = "bf16" if "bf16" in kernel.dtypes else kernel.dtypes[0]
+    yield f"    # {OPEN} which shapes are timed; the first is the target{', and its dtype' if kernel.cases else ''}"
+    listed = kernel.cases or ("M=4096, N=4096",)
+    yield "    cases = ["
+    yield from (f'        dict({axes}, dtype="{dtype}"),' for axes in listed)
+    yield "    ]"
+    if not kernel.cases:
+        dtypes = ", ".join(f'"{one}"' for one in kernel.dtypes) + ("," if len(kernel.dtypes) == 1 else "")
+        yield f"    fuzz = dict(M=range(1, 300), N=range(1, 5000), dtype=({dtypes}))"
+
+
+def _call(kernel: FoundKernel, written: list[str], inputs: str) -> Iterator[str]:
+    names = ", ".join(filter(None, ["self", "ops", "case", *written, inputs]))
+    yield f"    def call({names}):"
+    for text in kernel.open:
+        yield f"        # {OPEN} {text}"
+    for one in kernel.arguments:
+        if one.kind == "number" and one.default is None:
+            yield f"        # {OPEN} the value of {one.name}"
+    given = ", ".join(map(_value, kernel.arguments))
+    given = f"({given},)" if kernel.as_tuple else given
+    yield f"        {'' if written else 'return '}{kernel.called}({given})"
+
+
+def _value(one: Argument) -> str:
+    if one.kind in ("tensor", "tensors"):
+        return _name(one)
+    return one.default or ("None" if one.kind == "optional" else "1e-6" if "eps" in one.name else "1")
+
+
+def _drawn(one: Argument, rows: str, columns: str) -> str:
+    if one.kind == "tensors":
+        return f"[draw({rows}, {columns})]"
+    if WHOLE.fullmatch(one.name):
+        return f"draw.integers(0, {columns}, {rows})"
+    return f"draw({columns})" if ONE_ROW.fullmatch(one.name) else f"draw({rows}, {columns})"
+
+
+def _name(one: Argument) -> str:
+    """As a parameter of the card's methods."""
+    return f"{one.name}_" if iskeyword(one.name) or one.name in TAKEN else one.name

@@ -140,13 +140,11 @@ class Step:
         try:
             if path.stat().st_size > MAX_EVENT:
                 raise UsageError(f"{path}: the event is larger than {MAX_EVENT} bytes")
-            payload = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise UsageError(f"{path}: the event cannot be read: {error}") from None
-        try:
-            return Event.model_validate(payload)
+            return Event.model_validate(json.loads(path.read_text(encoding="utf-8")))
         except ValidationError as error:
             raise UsageError(f"{path}: the event is not one of GitHub's: {faults(error)}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"{path}: the event cannot be read: {error}") from None
 
     def output(self, **values: str) -> None:
         """Hands values to later steps. One line each: a line break would start an output of its own."""

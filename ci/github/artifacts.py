@@ -1,9 +1,8 @@
 """Takes in what runs left behind: of a measurement its records and failure notes, each checked and written anew; of the
 default branch's own runs compiled libraries and the history's index.
 
-For the second a workflow's cache would not do: a pull request's runs restore, first of all, what earlier runs of the
-same pull request saved, and its author decides what those save. An artifact belongs to its run, and GitHub says of a
-run what started it. Those that a push to the default branch or a schedule started have run nothing but its code.
+A workflow's cache would not do for these: the author of a pull request decides what its runs save there. Of an artifact
+GitHub says which run left it and what started that: a push to the default branch or a schedule runs its code alone.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -179,7 +178,7 @@ def fetch_libraries(bot: Bot, base_sha: str | None, folder: Path) -> list[Path]:
     `base_sha`: whose run comes first. Raises GitHubError where the API cannot be used.
     """
     unpacked: list[Path] = []
-    for artifact in islice(_libraries(bot, base_sha), MAX_TAKEN):
+    for artifact in islice(_trusted(bot, LIBRARIES, LIBRARY_RUNS, base_sha), MAX_TAKEN):
         into = folder / str(artifact.id)
         try:
             _unpack(download(bot, artifact, LIBRARIES_PACKED), into, MAX_FILES, LIBRARIES_UNPACKED)
@@ -189,28 +188,14 @@ def fetch_libraries(bot: Bot, base_sha: str | None, folder: Path) -> list[Path]:
     return unpacked
 
 
-def _libraries(bot: Bot, base_sha: str | None) -> Iterator[Artifact]:
-    default = default_branch(bot)
-    seen: set[int] = set()
-    for query in (*([{"head_sha": base_sha}] if base_sha else []), *_of_branch(default)):
-        for run in _newest(bot, query, LIBRARY_RUNS):
-            if run.id not in seen and is_trusted(bot, run, default):
-                seen.add(run.id)
-                if (artifact := _artifact(bot, run, LIBRARIES)) is not None:
-                    yield artifact
-
-
 def fetch_index(bot: Bot, into: Path) -> bool:
     """Puts the history's index into the file `into`; False where there is none that can be used, which is said.
 
     Of the newest trusted runs that left one: it holds what is in those before it, though its run may have begun
     earlier. Raises GitHubError where the API cannot be used.
     """
-    default = default_branch(bot)
-    runs = [run for query in _of_branch(default) for run in _newest(bot, query, INDEX_RUNS)]
-    left = ((run, _artifact(bot, run, INDEX)) for run in sorted(runs, key=lambda run: -run.id))
-    trusted = (artifact for run, artifact in left if artifact is not None and is_trusted(bot, run, default))
-    found = max(islice(trusted, NEIGHBOURS), key=lambda artifact: artifact.id, default=None)
+    left = islice(_trusted(bot, INDEX, INDEX_RUNS), NEIGHBOURS)
+    found = max(left, key=lambda artifact: artifact.id, default=None)
     if found is None:
         bot.step.log("no run of the default branch has left an index of the history")
         return False
@@ -229,35 +214,34 @@ def fetch_index(bot: Bot, into: Path) -> bool:
     return True
 
 
-def _of_branch(default: str) -> Iterator[dict[str, str]]:
-    return ({"branch": default, "event": event} for event in EVENTS)
+def _trusted(bot: Bot, name: str, most: int, base_sha: str | None = None) -> Iterator[Artifact]:
+    """The newest artifact of this name of each trusted run: first those of `base_sha`, then the newest runs.
+
+    All code that ran in such a run is the default branch's. A tag may have the branch's name, and a fork's branch, so
+    the commit must be one of the default branch.
+    """
+    default = default_branch(bot)
+    own = _newest(bot, {"head_sha": base_sha}, most) if base_sha else []
+    others = [run for event in EVENTS for run in _newest(bot, {"branch": default, "event": event}, most)]
+    ordered = [*own, *sorted(others, key=lambda run: -run.id)]
+    for run in {run.id: run for run in ordered}.values():
+        source = run.head_repository.full_name if run.head_repository is not None else None
+        if (source, run.head_branch) != (bot.repository.full_name, default) or run.event not in EVENTS:
+            continue
+        left = [one for one in listed_of(bot, run) if one.name == name and not one.expired]
+        if left and merge_base(bot, default, run.head_sha) == run.head_sha:
+            yield max(left, key=lambda one: one.id)
 
 
-def _newest(bot: Bot, query: Mapping[str, str], most: int) -> list[WorkflowRun]:
+def _newest(bot: Bot, query: dict[str, str], most: int) -> list[WorkflowRun]:
     """The runs that GitHub finds, the newest first. Nothing says yet that they can be trusted."""
 
     def step() -> list[WorkflowRun]:
         address = f"{bot.repository.url}/actions/runs"
-        pages = PaginatedList(WorkflowRun, bot.repository.requester, address, dict(query), list_item="workflow_runs")
+        pages = PaginatedList(WorkflowRun, bot.repository.requester, address, query, list_item="workflow_runs")
         return list(islice(pages, most))
 
     return patiently("runs", step, bot)
-
-
-def is_trusted(bot: Bot, run: WorkflowRun, default: str) -> bool:
-    """Whether all code that ran in it is the default branch's. A tag may have the branch's name, and a fork's branch,
-    so the commit must be one of the default branch."""
-    source = run.head_repository
-    own = source is not None and source.full_name == bot.repository.full_name
-    if run.event not in EVENTS or run.head_branch != default or not own:
-        return False
-    return merge_base(bot, default, run.head_sha) == run.head_sha
-
-
-def _artifact(bot: Bot, run: WorkflowRun, name: str) -> Artifact | None:
-    """The newest one of this name that the run left; None where there is none any more."""
-    mine = [artifact for artifact in listed_of(bot, run) if artifact.name == name and not artifact.expired]
-    return max(mine, key=lambda artifact: artifact.id, default=None)
 
 
 def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:

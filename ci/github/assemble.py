@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
@@ -24,7 +23,7 @@ from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
 from kernelgate.ci.judge import cards, completeness, correctness, gate
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
-from kernelgate.ci.judge.doubt import INCOMPLETE, Cause, Doubt
+from kernelgate.ci.judge.doubt import INCOMPLETE, Doubt
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import History, Past, no_past
 from kernelgate.ci.judge.verdict import judge
@@ -41,14 +40,13 @@ Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
 
 ExpectedByLabel = Mapping[str, Expected]
-NO_PLAN: ExpectedByLabel = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Trusted:
     """What the default branch says of the measurement, which no record and no pull request can change."""
 
-    expected: ExpectedByLabel = field(default_factory=lambda: NO_PLAN)
+    expected: ExpectedByLabel = field(default_factory=dict)
     """What the plan asks of each GPU, by its label in the policy."""
     past: Past = no_past
     page: str | None = None
@@ -94,9 +92,8 @@ class Posting:
         """Whether anything was found out about the change itself."""
         verdicts = [gpu.verdict for gpu in self.gpus if gpu.verdict and gpu.verdict.refused is None]
         # The times of a head without a base say nothing of the change.
-        judged = any(case.status is not Status.ALONE for verdict in verdicts for case in verdict.cases)
-        decided = self.decision.conclusion in ("success", "failure")
-        return judged or any(not verdict.cases for verdict in verdicts) or decided
+        told = any(not one.cases or any(case.status is not Status.ALONE for case in one.cases) for one in verdicts)
+        return told or self.decision.conclusion in ("success", "failure")
 
     @property
     def topic(self) -> str:
@@ -121,21 +118,15 @@ def assemble(
         return _not_measured(info, policy)
     pull = info.pull if task == "bench" else None
     described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
-    asked = _Asked(info, policy, described, task, trusted, trusted.expected if task == "bench" else NO_PLAN)
+    asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
     if described is not None:
         described = _with_measured(described, results, info)
         asked = replace(asked, description=described)
-    hold = policy.gates.doubt == "hold" and task == "bench"
-    decision = gate.decide(
-        [result.evidence for result in results],
-        described.blocking if described else (),
-        [(why,) for why in info.refused],
-        policy.template.claims == "block",
-        info.acceptances,
-        hold,
-        info.attempts < ATTEMPTS,
-    )
+    hold, claims_block = policy.gates.doubt == "hold" and task == "bench", policy.template.claims == "block"
+    evidence, refused = [result.evidence for result in results], [(why,) for why in info.refused]
+    blocking, again = described.blocking if described else (), info.attempts < ATTEMPTS
+    decision = gate.decide(evidence, blocking, refused, claims_block, info.acceptances, hold, again)
     try:
         return _posting(results, decision, asked)
     except Exception as error:
@@ -155,8 +146,11 @@ class _Asked:
     description: Description | None
     task: Task
     trusted: Trusted
-    plan: ExpectedByLabel
-    """Of a measurement alone."""
+
+    @property
+    def plan(self) -> ExpectedByLabel:
+        """Of a measurement alone."""
+        return self.trusted.expected if self.task == "bench" else {}
 
 
 def places(info: RunInfo, page: str | None = None) -> Links:
@@ -201,13 +195,13 @@ def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
         job = stopped.get(one.evidence.label)
         if job is not None and one.report.record is not None and one.evidence.fault is not Fault.OUTPUT:
             # A record whose job did not come to its end may lack cases.
+            evidence, whose = one.evidence, blame(job)[0]
             how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
             lacks: Line = ("not everything was measured, since the job ", Code(job.name, most=120), how)
-            evidence = replace(one.evidence, missing=(lacks, *one.evidence.missing))
-            fault = Fault.DISPUTED if blame(job)[0] is Fault.OUTPUT else evidence.fault
-            cause: Cause = "machine" if blame(job)[0] is Fault.RUNNER else "head"
-            doubts = (*evidence.doubts, Doubt(INCOMPLETE, one.evidence.label, cause=cause))
-            one = replace(one, evidence=replace(evidence, fault=fault, doubts=doubts))
+            fault = Fault.DISPUTED if whose is Fault.OUTPUT else evidence.fault
+            doubt = Doubt(INCOMPLETE, evidence.label, cause="machine" if whose is Fault.RUNNER else "head")
+            missing, doubts = (lacks, *evidence.missing), (*evidence.doubts, doubt)
+            one = replace(one, evidence=replace(evidence, missing=missing, fault=fault, doubts=doubts))
         results.append(one)
     for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
         fault = Fault.DISPUTED if info.refused else Fault.OURS
@@ -221,9 +215,9 @@ def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
     try:
         found = _of_folder(label, folder, asked)
         render.comment(build([found.report], gate.decide([found.evidence]), asked.policy))
+        return found
     except Exception as error:
         return _broken(label, error, asked.info)
-    return found
 
 
 def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
@@ -253,8 +247,8 @@ def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
-    job = next((job for job in info.failed if (job.gpu or BUILD) == label), None)
-    claimed, (found, where) = Fault(failure.fault), blame(job) if job else (None, "")
+    blamed = (blame(job) for job in info.failed if (job.gpu or BUILD) == label)
+    claimed, (found, where) = Fault(failure.fault), next(blamed, (None, ""))
     if found not in AUTHOR_STEPS.values() or claimed in AUTHOR_STEPS.values():
         return _failed(label, info, claimed, failure.message, failure)
     # A file cannot excuse what GitHub says failed: a step that tries the author's code.
@@ -269,10 +263,10 @@ def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
     known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
     cases = tuple(known.get(case.key, case).model_copy(update={"card": case.card}) for case in measured.cases)
     measured = measured.model_copy(update={"cases": cases})
-    if not (info.run.event or "").startswith("pull_request"):
+    if not info.by_pull:
         # A command or a person asked, who may ask for fewer cases or others.
         planned = {case.key for case in plan.cases}
-        others = (case for case in measured.cases if case.key not in planned)
+        others = (case for case in cases if case.key not in planned)
         plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
     return measured.model_copy(update={"cards": _with_own_cards(measured, plan), "expected": plan})
 
@@ -345,12 +339,11 @@ def _with_measured(described: Description, results: Sequence[GpuResult], info: R
     if any(one.evidence.fault in (Fault.BUILD, Fault.OUTPUT) for one in results):
         return replace(described.filled_by(completeness.SUPPLIES), filled=())
     stopped, supplied = {job.gpu for job in info.failed}, set(completeness.SUPPLIES)
-    by_pull = (info.run.event or "").startswith("pull_request")
     open_: dict[str, str] = {}
     for evidence, report in ((one.evidence, one.report) for one in results):
         judged = report.verdict is not None and report.verdict.refused is None and evidence.label not in stopped
         whole = report.record if judged and evidence.fault is None else None
-        held = completeness.supplied(whole, by_pull) if whole is not None else frozenset()
+        held = completeness.supplied(whole, info.by_pull) if whole is not None else frozenset()
         supplied &= held
         if report.record is None:
             open_ |= dict.fromkeys(completeness.SUPPLIES, _LOST)
@@ -366,17 +359,18 @@ _NO_PROFILE = "no profile was made; ncu on the runner fills it in, or numbers fr
 # What is not judged ---------------------------------------------------------------------------------------------------
 
 
+def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: bool = True) -> Posting:
+    headline = with_consequence(Mark.UNKNOWN, (said,), decision)
+    return Posting(Report(headline=headline, summary=(summary,), now=(NOW, *now)), decision, quiet=quiet)
+
+
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
-    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
     why = "not judged: this pull request changes the workflows that measure it"
     by = " somebody with write access can have it measured by the default branch's workflow: "
-    report = Report(
-        headline=with_consequence(Mark.UNKNOWN, (why,), decision),
-        summary=("Its records prove nothing, since its own workflow wrote them.",),
-        now=(NOW, by, Code("/kernelgate bench")),
-    )
-    return Posting(report, decision, quiet=not touches_kernel)
+    proves = "Its records prove nothing, since its own workflow wrote them."
+    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
+    return _unjudged(decision, why, proves, (by, Code("/kernelgate bench")), quiet=not touches_kernel)
 
 
 def _not_measured(info: RunInfo, policy: Policy) -> Posting:
@@ -384,26 +378,15 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
     why = skipped(pull.names, pull.labels, policy.measure, pull.draft) if pull else None
     if why == DRAFT:
         # Nothing may pass: GitHub merges by itself what is marked ready before its measurement has begun.
-        report = Report(
-            headline=with_consequence(Mark.UNKNOWN, ("not measured yet: this is a draft",), UNTRUSTED),
-            summary=("It is measured once it is marked ready for review.",),
-            now=(
-                NOW,
-                " mark it ready, or have somebody with write access measure it before: ",
-                Code("/kernelgate bench"),
-            ),
-        )
-        return Posting(report, UNTRUSTED, quiet=True)
+        by: Line = (" mark it ready, or have somebody with write access measure it before: ", Code("/kernelgate bench"))
+        ready = "It is measured once it is marked ready for review."
+        return _unjudged(UNTRUSTED, "not measured yet: this is a draft", ready, by)
     said = f"Not measured: {why or 'nothing in this change asks for it'}"
-    by: Line = (" nothing to do; somebody with write access can have it measured: ", Code("/kernelgate bench"))
+    by = (" nothing to do; somebody with write access can have it measured: ", Code("/kernelgate bench"))
     if why == NO_CARD:
         by = (" describe the kernel in ", docs("a card", "cards.md"), "; ", Code("kernelgate cards"), " checks it.")
-    report = Report(
-        headline=with_consequence(Mark.UNKNOWN, (said,), NOT_MEASURED),
-        summary=("Nothing of it was built or timed.",),
-        now=(NOW, *by),
-    )
-    return Posting(report, NOT_MEASURED, quiet=True, missed=pull is not None and why is None)
+    posting = _unjudged(NOT_MEASURED, said, "Nothing of it was built or timed.", by)
+    return replace(posting, missed=pull is not None and why is None)
 
 
 # The description ------------------------------------------------------------------------------------------------------
@@ -413,9 +396,9 @@ def _description_lines(description: Description) -> Iterator[Line]:
     """What the description lacks, what of that was measured, and what in it was not understood."""
     for one in description.missing:
         if one.blocks:
-            head: Line = (Mark.SLOWER, " this blocks: in the description ")
             unfilled = ", and was not measured in full" if one.part.key in completeness.SUPPLIES else ""
-            yield (*head, Code(one.part.heading), f" {one.why}{unfilled}; {one.part.how}")
+            said = f" {one.why}{unfilled}; {one.part.how}"
+            yield (Mark.SLOWER, " this blocks: in the description ", Code(one.part.heading), said)
     for why in dict.fromkeys(one.unmeasured for one in description.missing if one.unmeasured):
         parts_ = ", ".join(one.part.heading.lstrip("# ") for one in description.missing if one.unmeasured == why)
         yield (Mark.SLIGHT, f" the description lacks: {parts_}: {why}")

@@ -1,11 +1,12 @@
 """Offers a new baseline: a pull request with the file, and the record's own report as its evidence.
 
 Nothing reaches the default branch by itself; which cases move, `ci/judge/ratchet.py` says. The file is a run record
-that holds the head's samples alone, with its numbers in short, so that people can read the difference.
+with the head's samples alone and its numbers in short.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+from github import UnknownObjectException
 from github.PullRequest import PullRequest
 
 from kernelgate.bench import record
@@ -36,9 +38,8 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link
 from kernelgate.ci.github import check_run, untrusted_artifact
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, merge_base, patiently
+from kernelgate.ci.github.client import Bot, GitHubError, default_branch, merge_base, patiently, until_done
 from kernelgate.ci.github.plan import SHA, one_gpu
-from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import apart, prior, ratchet
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, Status
@@ -58,10 +59,8 @@ MAX_PULLS = 100
 _NOT_SLOWER = (Status.UNCHANGED, Status.FASTER, Status.IMPROVED)
 
 
-@dataclass(frozen=True)
-class AcceptedMerge:
-    cases: tuple[CaseKey, ...]
-    line: Line
+AcceptedMerge = tuple[tuple[CaseKey, ...], Line]
+"""The cases that were accepted to be slower, and a line on who did it, where and why."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,9 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     """Opens or refreshes the pull request where the record moves the stored baseline, or what is held beside it; its
     number, or None.
 
-    The baseline improves case by case, and worsens where what is slower was accepted in the pull request that made it
-    so. `force`: all of it is replaced, also where it cannot be compared. Of a tag, the release alone is. Raises
-    UsageError for a label that the policy does not have, RefusedError for a record that is not of this run's commit,
-    and KernelgateError where the measurement did not come to its end.
+    The baseline improves case by case, and worsens where what is slower was accepted. `force`: all of it is replaced.
+    Of a tag, the release alone is. Raises UsageError for a label that the policy does not have, RefusedError for a
+    record of another commit than this run's, and KernelgateError where the measurement did not come to its end.
     """
     gpu = one_gpu(rules.measure, label)
     new = _taken_in(bot.step, measured, label)
@@ -105,10 +103,10 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     number = put(bot, made) if made is not None else None
     bot.step.output(pull_request=str(number or ""))
     if stored and verdict and number is None:
-        why = verdict.reason
-        if other := apart.changed(new.environment, stored.environment):
-            moved = f"it is of another machine ({apart.named(other)})"
-            why = f"{moved}, so that no change is the code's alone; --force renews it"
+        other = apart.changed(new.environment, stored.environment)
+        moved = f"it is of another machine ({apart.named(other)})"
+        renew = "so that no change is the code's alone; --force renews it"
+        why = f"{moved}, {renew}" if other else verdict.reason
         bot.step.log(f"the baseline of {label} is unchanged: {why}")
     return number
 
@@ -121,8 +119,7 @@ def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: 
     """The cases that the stored baseline takes over. Of another machine none: what changed is not the code alone."""
     if before.stored is None or apart.changed(new.environment, before.stored.environment):
         return frozenset()
-    accepted = {key for one in before.accepted for key in one.cases}
-    keys = ratchet.faster(verdict, rules.processes) | accepted
+    keys = ratchet.faster(verdict, rules.processes) | {key for cases, _ in before.accepted for key in cases}
     known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}
     fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
     return frozenset(keys | fresh) if keys else frozenset()
@@ -136,11 +133,8 @@ def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Of
     name, run = visible(tag, 60), f" by [this run]({run_url})." if run_url else "."
     files = (_file(ratchet.beside(baseline_path(gpu), "release"), named),)
     body = f"Release {render.markdown_line((name,))} was measured on `{gpu.label}`{run}\n"
-    return _offer(new, f"kernelgate/release-{gpu.label}", files, f"Hold {gpu.label} against release {name}", body)
-
-
-def _offer(new: RunRecord, branch: str, files: tuple[tuple[str, bytes], ...], title: str, body: str) -> Offer:
-    return Offer(branch, files, title, body, _commit_of(new), f"Measured at {_commit_of(new)}.")
+    title = f"Hold {gpu.label} against release {name}"
+    return Offer(f"kernelgate/release-{gpu.label}", files, title, body, _commit_of(new))
 
 
 def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
@@ -205,18 +199,17 @@ def offer(
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))
     measured = f"The default branch at {_commit_of(new)} was measured on `{gpu.label}`"
     lines = [
-        f"{measured} by [this run]({run_url})." if run_url else f"{measured}.",
-        "",
-        render.markdown_line((comparison + ".",)),
-        "",
-        *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
+        f"{measured} by [this run]({run_url}).\n" if run_url else f"{measured}.\n",
+        render.markdown_line((comparison + ".",)) + "\n",
+        *(f"- {render.markdown_line(line)}" for _, line in before.accepted),
         "",
         "" if rules.measure.pinned else render.markdown_line((*unpinned, " makes it this one.")),
         "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
     body = "\n".join(lines).rstrip() + "\n"
-    return _offer(new, f"kernelgate/baseline-{gpu.label}", files, f"Refresh the baseline of {gpu.label}", body)
+    title = f"Refresh the baseline of {gpu.label}"
+    return Offer(f"kernelgate/baseline-{gpu.label}", files, title, body, _commit_of(new))
 
 
 def _commit_of(new: RunRecord) -> str:
@@ -232,10 +225,7 @@ def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
 
 
 def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
-    """The record with the head's samples alone, and a summary that keeps the `stored` baseline's days.
-
-    Raises UsageError where the record has no samples of a head.
-    """
+    """The head's samples alone, and a summary that keeps the days of `stored`. Raises UsageError without samples."""
     processes = tuple(
         process.model_copy(update={"role": "block", "loaded": ("head",), "timings": timings})
         for process in new.processes
@@ -250,10 +240,8 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
         run=new.run, environments=new.environments, cards=new.cards, cases=cases, processes=processes, notes=new.notes
     )
     short = formatting.ids(case.key for case in kept.cases)
-    summary = Summary(
-        source=f"commit {new.run.head_sha}, measured {when[:10]}",
-        cases={short[case.key].text: _with_days(_summary(case), case.key, new, stored) for case in timed_cases(kept)},
-    )
+    each = {short[case.key].text: _summary(case, new, stored) for case in timed_cases(kept)}
+    summary = Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
     return kept.model_copy(update={"summary": summary})
 
 
@@ -271,31 +259,29 @@ def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
     )
 
 
-def _summary(case: TimedCase) -> BaselineSummary:
+def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
+    """With the day's median beside those of earlier days on the same kind of device."""
     processes = [np.array(process.samples_us["head"]) for process in case.processes]
     interval = bootstrap(processes, processes, False, SUMMARY_LEVEL).head
     middle = rates.typical_us(process.samples_us["head"] for process in case.processes) or 0.0
+    median = round(middle, 4)
+    alike = stored is not None and stored.environment.device.name == new.environment.device.name
+    days = prior.stored_days(stored, case.key) if stored and alike else ()
+    build = next((one for one in new.builds if one.side == "head" and one.card == case.key.card), None)
+    code = (build and (build.key or build.library_sha256)) or new.run.head_sha
+    day = new.run.created_at[:10] if new.run.created_at else None
+    if day is not None and code is not None:
+        days = prior.with_today(days, BaselineDay(measured=day, code=code, median_us=median))
     return BaselineSummary(
-        median_us=round(middle, 4),
+        median_us=median,
         interval_us=(round(interval[0], 4), round(interval[1], 4)),
         gflops=rates.gflops(case.case, middle),
         samples=sum(map(len, processes)),
         processes=len(processes),
+        measured=day,
+        commit=new.run.head_sha,
+        days=days,
     )
-
-
-def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
-    """With the day's median beside those of earlier days on the same kind of device."""
-    alike = stored is not None and stored.environment.device.name == new.environment.device.name
-    earlier = prior.stored_days(stored, key) if stored and alike else ()
-    build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
-    code = (build and (build.key or build.library_sha256)) or new.run.head_sha
-    day = new.run.created_at[:10] if new.run.created_at else None
-    summary = summary.model_copy(update={"measured": day, "commit": new.run.head_sha})
-    if new.run.created_at is None or code is None:
-        return summary.model_copy(update={"days": earlier})
-    today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
-    return summary.model_copy(update={"days": prior.with_today(earlier, today)})
 
 
 def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tuple[AcceptedMerge, ...]:
@@ -314,7 +300,7 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
         return [pull for pull in merged if Label.ACCEPTED in (label.name for label in pull.labels)]
 
     try:
-        found = []
+        found: list[AcceptedMerge] = []
         for pull in patiently("closed pull requests", closed, bot):
             sha = pull.merge_commit_sha
             # The default branch got it after the one commit, and by the other.
@@ -323,7 +309,7 @@ def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdic
     except GitHubError as error:
         bot.step.warn(f"what was accepted since the baseline is not known, so it counts as not accepted: {error}")
         return ()
-    taken = {case for one in found for case in one.cases}
+    taken = {case for cases, _ in found for case in cases}
     left = [case.key for case in slower if case.status.is_slower and case.key not in taken]
     # What was accepted makes the mean of its card slower, too.
     together = {mean.card for mean in verdict.means if mean.status.is_slower} - {case.card for case in taken}
@@ -334,12 +320,83 @@ def _of(bot: Bot, pull: PullRequest, slower: Iterable[CaseVerdict]) -> list[Acce
     by_words: dict[tuple[str, str], set[CaseKey]] = {}
     for kept in check_run.standing(bot, pull.number, pull.head.sha):
         by_words.setdefault((kept.by, kept.reason), set()).update(kept.cases)
-    found = []
+    found: list[AcceptedMerge] = []
     for (by, reason), named in by_words.items():
         cards = {case.card for case in named if not case.id}
         cases = tuple(case.key for case in slower if case.key in named or case.card in cards)
         where: Line = (": accepted in ", Link(f"pull request {pull.number}", pull.html_url), " by ", Code(f"@{by}"))
         if cases:
-            line = (*remarks.listed(cases, {}), *where, ". Reason: ", visible(reason))
-            found.append(AcceptedMerge(cases, line))
+            found.append((cases, (*remarks.listed(cases, {}), *where, ". Reason: ", visible(reason))))
     return found
+
+
+# The pull request ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offer:
+    branch: str
+    files: tuple[tuple[str, bytes], ...]
+    title: str
+    body: str
+    commit: str
+    """The commit of the default branch that was measured: the branch starts there."""
+
+
+def put(bot: Bot, new: Offer) -> int:
+    """There is one open pull request for the branch, with these files, title and body; its number.
+
+    The branch is the bot's own; where no pull request is open for it, it starts anew. Each step may be repeated.
+    """
+    default = default_branch(bot)
+    owner = bot.repository.full_name.split("/")[0]
+    begun = False
+
+    def step() -> int | None:
+        nonlocal begun
+        try:
+            ref = bot.repository.get_git_ref(f"heads/{new.branch}")
+            # Read first: the address to change it at is only known from GitHub's answer.
+            there = ref.object.sha
+        except UnknownObjectException:
+            bot.repository.create_git_ref(f"refs/heads/{new.branch}", new.commit)
+            return None
+        pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
+        pull = next((pull for pull in pulls if pull.head.ref == new.branch), None)
+        known = {path: file_sha(bot, path, new.branch) for path, _ in new.files}
+        wrong = [(path, content) for path, content in new.files if known[path] != blob_sha(content)]
+        # A run that stopped before its pull request goes on where the branch has these very files.
+        begun = begun or pull is not None or not wrong or there == new.commit
+        if not begun:
+            ref.edit(new.commit, force=True)
+        elif wrong:
+            (path, content), message = wrong[0], f"{new.title}\n\nMeasured at {new.commit}."
+            if (sha := known[path]) is None:
+                bot.repository.create_file(path, message, content, branch=new.branch)
+            else:
+                bot.repository.update_file(path, message, content, sha, branch=new.branch)
+        elif pull is None:
+            bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
+        elif (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) != (new.title, new.body.strip()):
+            pull.edit(title=new.title, body=new.body)
+        else:
+            return int(pull.number)
+        return None
+
+    number = until_done("pull request", step, bot)
+    bot.step.log(f"pull request: {number}")
+    return number
+
+
+def file_sha(bot: Bot, path: str, ref: str) -> str | None:
+    """Git's name for what a branch or a commit has there; None where it has no such file, or there is no such ref."""
+    try:
+        found = bot.repository.get_contents(path, ref=ref)
+    except UnknownObjectException:
+        return None
+    return None if isinstance(found, list) else found.sha
+
+
+def blob_sha(content: bytes) -> str:
+    """Git's name for the content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

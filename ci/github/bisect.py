@@ -16,14 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.bisect import answers
-from kernelgate.ci.bisect.answers import (
-    BisectAnswer,
-    CompiledAnswer,
-    FailingAnswer,
-    Found,
-    NothingFails,
-    TimedAnswer,
-)
+from kernelgate.ci.bisect.answers import BisectAnswer, CompiledAnswer, FailingAnswer, Found, NothingFails, TimedAnswer
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Block, Paragraph, Strong, Verbatim
@@ -103,16 +96,15 @@ def wrong(asked: BisectRequest) -> str | None:
 def ends(bot: Bot, asked: BisectRequest, number: int | None, rules: Measure) -> tuple[str, str, RunnerGpu]:
     """The commits that are meant, in full, and where they may be searched.
 
-    `number`: of the issue or pull request where it was asked, if any. Raises UsageError where
-    they are not to be searched, with the reason.
+    `number`: of the issue or pull request where it was asked, if any. Raises UsageError with the reason where they are
+    not to be searched.
     """
     if (fault := wrong(asked)) is not None:
         raise UsageError(fault)
-    gpu = plan.one_gpu(rules, asked.gpu)
-    head = None
-    issue = patiently("issue", lambda: bot.repository.get_issue(number).raw_data, bot) if number is not None else {}
-    if number is not None and "pull_request" in issue:
-        head = read_pull(bot, number).head.sha
+    gpu, head = plan.one_gpu(rules, asked.gpu), None
+    if number is not None:
+        issue = patiently("issue", lambda: bot.repository.get_issue(number).raw_data, bot)
+        head = read_pull(bot, number).head.sha if "pull_request" in issue else None
     default = plan.commit(bot, "HEAD")
     good = plan.commit(bot, asked.good)
     bad = plan.commit(bot, asked.bad) if asked.bad else head or default
@@ -168,24 +160,16 @@ def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
             found: BisectAnswer = _FORMS[kind].validate_json(data)
         except ValidationError as error:
             raise RefusedError(f"the answer is refused: it does not fit its schema: {visible(faults(error))}") from None
-        if len(levels(found)) > MAX_DEPTH:
+        if depth(found) > MAX_DEPTH:
             raise RefusedError(f"the answer is refused: submodules lie more than {MAX_DEPTH - 1} deep in it")
         return found
     note = untrusted_artifact.read_file(folder / FAILURE, MAX_BYTES)
     return untrusted_artifact.checked_failure(note, "the search's note") if note is not None else None
 
 
-def levels(found: BisectAnswer) -> list[BisectAnswer]:
-    every: list[BisectAnswer] = [found]
-    while isinstance(inner := getattr(every[-1], "inside", None), TimedAnswer | FailingAnswer | CompiledAnswer):
-        every.append(inner)
-    return every
-
-
-def shown(found: BisectAnswer) -> list[str]:
-    several = [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
-    last = [found.last_that_compiles] if isinstance(found, CompiledAnswer) else []
-    return list(dict.fromkeys([*found.culprits[:MAX_SHOWN], *several, *last]))
+def depth(found: BisectAnswer) -> int:
+    inner = getattr(found, "inside", None)
+    return 1 + (depth(inner) if isinstance(inner, TimedAnswer | FailingAnswer | CompiledAnswer) else 0)
 
 
 def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> None:
@@ -196,11 +180,16 @@ def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> Non
     if getattr(found, "found", "") == "found" and not getattr(found, "culprits", ()):
         raise RefusedError("the answer is refused: it names no commit that was found")
     good, bad = ends
-    for sha in shown(found):
-        if isinstance(found, CompiledAnswer) and sha == found.last_that_compiles == good:
-            continue
+    shown = [*found.culprits[:MAX_SHOWN], *_several(found)]
+    if isinstance(found, CompiledAnswer) and found.last_that_compiles != good:
+        shown.append(found.last_that_compiles)
+    for sha in dict.fromkeys(shown):
         if sha == good or not plan.is_of(bot, sha, bad) or merge_base(bot, good, sha) != good:
             raise RefusedError(f"the answer is refused: {sha[:12]} is no commit after {good[:12]} up to {bad[:12]}")
+
+
+def _several(found: BisectAnswer) -> list[str]:
+    return [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
 
 
 _TITLES = {
@@ -214,16 +203,15 @@ _TITLES = {
 def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str:
     """Markdown: the commits, and below them the answer in its own words, as a block of text that they cannot end."""
     title = "Does not compile since" if isinstance(found, CompiledAnswer) else _TITLES[found.found]
-    several = [one.commit for one in found.several] if isinstance(found, TimedAnswer) else []
-    named = formatting.separated(links.commit(sha, "", on_github) for sha in several or found.culprits[:MAX_SHOWN])
+    commits = _several(found) or found.culprits[:MAX_SHOWN]
+    named = formatting.separated(links.commit(sha, "", on_github) for sha in commits)
     said = found.why if isinstance(found, NothingFails) else answers.text(_bounded(found, _command(found, asked)))
     lines = [escape.verbatim(line[:MAX_LINE]) for line in said.split("\n")]
     left = [f"and {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
     own = Verbatim((*lines[:MAX_LINES], *left), "text")
     likeliest = " Likeliest: " if title == _TITLES["open"] else " "
-    return render.blocks(
-        (Paragraph((Strong(title), *((likeliest, *named) if named else ()))), own, *_repeat(found, asked))
-    )
+    first = Paragraph((Strong(title), *((likeliest, *named) if named else ())))
+    return render.blocks((first, own, *_repeat(found, asked)))
 
 
 def _bounded(found: Found, command: str) -> Found:
@@ -248,7 +236,7 @@ def _repeat(found: BisectAnswer | None, asked: BisectRequest) -> list[Block]:
 def _command(found: BisectAnswer | None, asked: BisectRequest) -> str:
     # What the answer says of its case and seed is held to its form; no other word of it becomes a command.
     words = ["kernelgate", "bisect", asked.good, asked.bad]
-    words += ["--build"] if asked.kind == "build" else ["--fuzz"] if asked.kind == "fuzz" else []
+    words += [f"--{asked.kind}"] if asked.kind != "time" else []
     case = getattr(found, "case", "") or asked.case
     words += ["--case", case] if case else []
     words += ["--seed", str(found.seed)] if isinstance(found, FailingAnswer) else []

@@ -1,9 +1,8 @@
 """The check runs of a commit: its verdict, with a remark beside each changed line that it is about, and what was
-accepted of it, which nobody but the bot can write there.
+accepted of it.
 
-Whoever could forge an acceptance could forge the verdict itself. GitHub ties a check run to its commit, so that nothing
-is left of it after the next push. The comment that asked for it must still stand as it was: deleting or editing it
-takes it back.
+Nobody but the bot can write there. GitHub ties a check run to its commit, so that nothing is left of it after the next
+push. The comment that asked for it must still stand as it was: deleting or editing it takes an acceptance back.
 """
 
 from __future__ import annotations
@@ -120,29 +119,24 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
-            outcome = "created"
-            bot.repository.create_check_run(
-                CHECK_NAME,
-                stamp.head_sha,
-                external_id=_external(of, stamp.order, check.state),
-                status="completed",
-                conclusion=check.conclusion,
-                output=_output(check) | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
-                details_url=check.details_url or NotSet,
-            )
+            outcome, ended = "created", _ended(check)
+            ended["output"]["annotations"] = notes[:ANNOTATIONS_A_REQUEST]
+            place: dict[str, Any] = {
+                "external_id": _external(of, stamp.order, check.state),
+                "details_url": check.details_url or NotSet,
+            }
+            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **place, **ended)
             return None
-        wanted = check
+        wanted, still = check, ""
         if stands:
             # The latest such verdict once more, in the words that it has.
-            last = stands.run.output
-            conclusion: Conclusion = "action_required" if stands.said == "held" else "failure"
-            wanted = replace(check, conclusion=conclusion, title=last.title or "", summary=last.summary or "")
-            wanted = replace(wanted, held=stands.said == "held")
+            held, last = stands.said == "held", stands.run.output
+            words: dict[str, Any] = {"title": last.title or "", "summary": last.summary or ""}
+            wanted = replace(check, conclusion="action_required" if held else "failure", held=held, **words)
+            still = ": what an earlier run found blocks still"
         for _ in range(ROUNDS):
             if (change := _change(own.run, wanted, [] if stands else notes)) is None:
-                return Posted(
-                    f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=bool(stands)
-                )
+                return Posted(outcome + still, left=bool(stands))
             outcome = outcome if outcome == "created" else "edited"
             own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.state))
         return None
@@ -163,14 +157,8 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str, awaited: tuple[str, st
             return None
         if any(one.told >= stamp.order for one in shown):
             return None if _is_cleared(bot, shown, stamp.order) else Posted("there")
-        bot.repository.create_check_run(
-            CHECK_NAME,
-            stamp.head_sha,
-            external_id=_external(stamp.order, stamp.order),
-            status="in_progress",
-            output=output,
-            details_url=details_url,
-        )
+        place: dict[str, Any] = {"external_id": _external(stamp.order, stamp.order), "details_url": details_url}
+        bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **place, status="in_progress", output=output)
         return None
 
     return until_done("check run", step, bot)
@@ -179,9 +167,7 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str, awaited: tuple[str, st
 def end_check(bot: Bot, check: CheckRun | None, stamp: Stamp, told: Order) -> Posted:
     """The check run that waits for the run `told` says `check`; None: that run ended without anything to say, and it
     waits for the run of the stamp."""
-    change: dict[str, Any] = {"external_id": _external(stamp.order, stamp.order)}
-    if check is not None:
-        change = {"status": "completed", "conclusion": check.conclusion, "output": _output(check)}
+    change = _ended(check) if check is not None else {"external_id": _external(stamp.order, stamp.order)}
 
     def step() -> Posted:
         waiting = [one.run for one in _shown(bot, stamp) if one.told == told and one.waits]
@@ -219,8 +205,8 @@ def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
 def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
     """Takes one check run away that stands for nothing any more: whether there was one.
 
-    Of two of one run, which two reports made at once, the last stays, since it is the one that GitHub shows. GitHub
-    deletes no check run: another name takes it out of the way. One that waits for a run that a newer one replaced ends.
+    Of two of one run, which two reports made at once, the last stays, which GitHub shows; another name takes the other
+    out of the way. One that waits for a run that a newer one replaced ends.
     """
     for number, one in enumerate(shown):
         if one.told in [later.told for later in shown[number + 1 :]]:
@@ -238,39 +224,37 @@ def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int
 
     Annotations are added to those that are there: how many GitHub has says where to go on.
     """
-    sent, output = own.output.annotations_count, _output(wanted)
-    more = list(notes[sent : sent + ANNOTATIONS_A_REQUEST])
+    sent, change = own.output.annotations_count, _ended(wanted)
+    more, output = list(notes[sent : sent + ANNOTATIONS_A_REQUEST]), change["output"]
     has = (own.status, own.conclusion, own.output.title)
     same = has == ("completed", wanted.conclusion, output["title"])
-    if same and same_text(own.output.summary, output["summary"]) and not more:
-        return None
-    full = output | ({"annotations": more} if more else {})
-    return {"status": "completed", "conclusion": wanted.conclusion, "output": full}
+    if more:
+        output["annotations"] = more
+    return None if same and same_text(own.output.summary, output["summary"]) and not more else change
 
 
-def _output(check: CheckRun) -> dict[str, Any]:
+def _ended(check: CheckRun) -> dict[str, Any]:
+    """What GitHub is sent of it, without annotations."""
     summary = check.summary if len(check.summary) <= CHECK_LIMIT else check.summary[: CHECK_LIMIT - 1] + "…"
-    return {"title": visible(check.title, 200), "summary": summary}
+    output = {"title": visible(check.title, 200), "summary": summary}
+    return {"status": "completed", "conclusion": check.conclusion, "output": output}
 
 
 def _external(told: Order, judged: Order, state: str = "") -> str:
-    known = f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}")
-    return known + state
+    return f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}") + state
 
 
 def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> OwnCheck | None:
     """The latest verdict among these check runs, where it is one that `check` may not hide: a failure, or a doubt where
     `check` says nothing of the change and holds nothing itself.
 
-    What has no verdict took none back: neither a run that is under way, nor one that waits for somebody. A measurement
-    can always be made to end without a verdict: by closing and opening the pull request again, by another base, by a
-    kernel that hangs the second time.
+    What has no verdict took none back: a measurement can always be made to end without one, by closing and opening the
+    pull request again, by another base, by a kernel that hangs the second time.
     """
     verdicts = {"success", "accepted", "failure"} | (set() if check.judged or check.held else {"held"})
     latest = {one.judged: one for one in shown if one.said is not None}
-    earlier = [order for order in latest if order < stamp.order or not check.judged]
-    found = [order for order in earlier if latest[order].said in verdicts]
-    last = latest[max(found)] if found else None
+    earlier = (one for order, one in latest.items() if order < stamp.order or not check.judged)
+    last = max((one for one in earlier if one.said in verdicts), key=lambda one: one.judged, default=None)
     return last if last is not None and last.said in ("failure", "held") else None
 
 
@@ -307,14 +291,9 @@ def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
     def step() -> Posted | None:
         if any(run.external_id == mark for run in _ours(bot, head_sha, ACCEPTED_NAME)):
             return Posted("there")
-        bot.repository.create_check_run(
-            ACCEPTED_NAME,
-            head_sha,
-            external_id=mark,
-            status="completed",
-            conclusion="neutral",
-            output={"title": title, "summary": summary, "text": f"```json\n{readable}\n```"},
-        )
+        output = {"title": title, "summary": summary, "text": f"```json\n{readable}\n```"}
+        ended: dict[str, Any] = {"status": "completed", "conclusion": "neutral", "output": output}
+        bot.repository.create_check_run(ACCEPTED_NAME, head_sha, external_id=mark, **ended)
         return None
 
     bot.step.log(f"acceptance: {until_done('acceptance', step, bot).outcome}")

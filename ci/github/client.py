@@ -1,13 +1,9 @@
 """The GitHub API with retries, and what its answers must hold for us to read them.
 
 Every use is a *step*: a function that reads the current state, makes its changes, and says whether it is done. A step
-that fails for a temporary reason (rate limits, 5xx, timeouts, lost connections, what is no answer of the API at all) is
-repeated from its read after a wait. So steps are idempotent: a request whose answer was lost is found done, nothing is
-written twice, and a second run changes nothing. PyGithub's own retries are off: they would repeat a POST without
-reading first.
-
-A gateway, a proxy or a bad day answers 200 with HTML, half of the JSON, `null` or `{}`. None of it reaches the code
-that asked: it is a NoAnswerError, taken for a passing fault.
+that fails for a temporary reason is repeated from its read after a wait, and is idempotent: a request whose answer was
+lost is found done. PyGithub's own retries are off: they would repeat a POST without reading first. What is no answer of
+the API, such as 200 with HTML or `{}` from a gateway, is a NoAnswerError, which passes, too.
 """
 
 from __future__ import annotations
@@ -110,10 +106,10 @@ def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
             return step()
         except (GithubException, NoAnswerError, requests.RequestException) as error:
             wait, said = _wait_s(error, attempt), _described(error)
+            status = error.status if isinstance(error, GithubException) else 0
+            if wait is None and status == 403:
+                raise DeniedError(f"{what}: GitHub refused: {said}") from None
             if wait is None:
-                status = error.status if isinstance(error, GithubException) else 0
-                if status == 403:
-                    raise DeniedError(f"{what}: GitHub refused: {said}") from None
                 expired = "the token is expired or not valid (HTTP 401)"
                 raise GitHubError(f"{what}: {expired if status == 401 else said}") from None
             if attempt == TRIES - 1 or waited + wait > MAX_WAIT_S:
@@ -195,13 +191,13 @@ def merge_base(bot: Bot, base: str, head: str) -> str:
 
 
 def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> tuple[str, ...] | None:
-    """Every path that the change touches, a renamed file's old one too; None where `files`, as GitHub lists them,
-    are not all: it lists 3,000 at most, and anything may be behind them."""
+    """Every path that the change touches; None where GitHub does not list them all: it lists 3,000 files at most."""
     files = list(pull.get_files()) if files is None else files
     return None if pull.changed_files > len(files) else names_of(files)
 
 
 def names_of(files: Sequence[File]) -> tuple[str, ...]:
+    """With the old path of a renamed file."""
     return tuple(name for file in files for name in (file.filename, file.previous_filename) if name)
 
 

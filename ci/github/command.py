@@ -1,19 +1,17 @@
 """`/kernelgate bench|profile|fuzz [case…]` and `accept` in a comment on a pull request: who may, and of which commit;
 `/kernelgate bisect` there or in an issue.
 
-Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
-looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded in
-a job that may change the check run: there the last measurement is judged once more, so that nothing can be accepted but
-what blocks by its speed, and what was shown when they asked.
+Only people with write access may use the runner. What is measured is the commit that was head when they asked. What
+they accept is recorded in a job that may change the check run: there the last measurement is judged once more, so that
+nothing can be accepted but what blocks by its speed, and what was shown when they asked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from github.PullRequest import PullRequest
@@ -61,10 +59,6 @@ class Command:
     fault: str = ""
     """Why it is none that can be done; empty where it can."""
 
-    @property
-    def done(self) -> str:
-        return {ACCEPT: "accepted", BISECT: "searched"}.get(self.verb, "run")
-
 
 @dataclass(frozen=True)
 class Requester:
@@ -81,9 +75,12 @@ class Requester:
 
 def parse(body: str) -> Command | None:
     """The command on the first line of a comment; None where the comment is none."""
-    line = _after_kernelgate(body)
-    if line is None:
+    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
+    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
+    found = _COMMAND.fullmatch(first.strip(" \t"))
+    if found is None:
         return None
+    line = found["words"] or ""
     words = _words(line)
     verb = words[0].casefold() if words else ""
     if verb not in VERBS:
@@ -93,19 +90,9 @@ def parse(body: str) -> Command | None:
     if verb == BISECT:
         asked = bisect.parsed(words[1:])
         return Command(verb, fault=asked) if isinstance(asked, str) else Command(verb, bisect=asked)
-    reason = ""
-    if verb == ACCEPT:
-        named, *given = _BECAUSE.split(line, maxsplit=1)
-        words, reason = _words(named), "".join(given).strip(" \t")
-    cases = tuple(words[1:])
+    named, *given = _BECAUSE.split(line, maxsplit=1) if verb == ACCEPT else [line]
+    cases, reason = _words(named)[1:], "".join(given).strip(" \t")
     return Command(verb, tuple(dict.fromkeys(cases)), reason, fault=_fault(verb, cases, reason))
-
-
-def _after_kernelgate(body: str) -> str | None:
-    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
-    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
-    found = _COMMAND.fullmatch(first.strip(" \t"))
-    return (found["words"] or "") if found else None
 
 
 def _words(line: str) -> list[str]:
@@ -137,9 +124,9 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
             # What they looked at, whatever is pushed while this goes on.
             bad = wanted.bisect.bad or (pull.head.sha if pull else "")
             _search(bot, asked, replace(wanted.bisect, bad=bad), rules)
-    except NotDoneError as error:
+    except (NotDoneError, UsageError) as error:
         step.output(run="false")
-        refuse(bot, asked, str(error), wanted.done)
+        refuse(bot, asked, str(error), wanted)
         return
     if pull is None or wanted.bisect is not None:
         return
@@ -184,10 +171,11 @@ def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullR
 
     Permission is checked first: without it nothing else is answered.
     """
-    if not may_write(bot, asked.login):
-        if wanted.verb == ACCEPT:
-            raise NotDoneError("only people with write access accept a regression; one of them can do it for you")
-        raise NotDoneError("the GPU is for people with write access; one of them can ask for you")
+    role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(asked.login), bot)
+    if role not in ("admin", "maintain", "write"):
+        accepts = "only people with write access accept a regression; one of them can do it for you"
+        runs = "the GPU is for people with write access; one of them can ask for you"
+        raise NotDoneError(accepts if wanted.verb == ACCEPT else runs)
     if wanted.fault:
         raise NotDoneError(wanted.fault)
     if not asked.in_pull:
@@ -205,11 +193,11 @@ def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullR
 
 
 def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -> None:
-    """Hands on which commits are searched, as GitHub names them; nothing of the comment but a case id and a label."""
-    try:
-        good, bad, gpu = bisect.ends(bot, wanted, asked.number, rules)
-    except UsageError as error:
-        raise NotDoneError(str(error)) from None
+    """Hands on which commits are searched, as GitHub names them; nothing of the comment but a case id and a label.
+
+    Raises UsageError where they are not to be searched.
+    """
+    good, bad, gpu = bisect.ends(bot, wanted, asked.number, rules)
     step = bot.step
     step.output(run="false", bisect="true", number=str(asked.number), good=good, bad=bad)
     step.output(case=wanted.case, kind=wanted.kind, gpu=gpu.label)
@@ -219,18 +207,11 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
     step.log(f"bisect {good} {bad} for {asked.login}")
 
 
-def may_write(bot: Bot, login: str) -> bool:
-    """Whether somebody has write access to the repository; a stranger has not."""
-    role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(login), bot)
-    return role in ("admin", "maintain", "write")
-
-
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
     """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's.
 
-    Shown by the repository that it comes from having had no push since. In our own, where others push all the time and
-    everybody who does may write, an older workflow run of the commit shows it too. A fork's owner could have pushed the
-    commit before, put a harmless one in its place, and put it back once somebody has asked.
+    Shown by the repository that it comes from having had no push since. In our own an older workflow run of the commit
+    shows it too; a fork's owner could have pushed it before, and put it back once somebody has asked.
     """
     repository = pull.head.repo
     if repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at:
@@ -244,15 +225,12 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def refuse(bot: Bot, asked: Requester, why: str, done: str) -> None:
+def refuse(bot: Bot, asked: Requester, why: str, wanted: Command) -> None:
     """Says in one sentence what was not done, and why."""
+    done = {ACCEPT: "accepted", BISECT: "searched"}.get(wanted.verb, "run")
     react(bot, asked, "confused")
-    reply(bot, asked, refusal(asked, why, done))
+    reply(bot, asked, f"{escape.code(asked.login)}, this was not {done}: {escape.prose(why)}.")
     bot.step.log(f"refused: {why}")
-
-
-def refusal(asked: Requester, why: str, done: str) -> str:
-    return f"{escape.code(asked.login)}, this was not {done}: {escape.prose(why)}."
 
 
 def react(bot: Bot, asked: Requester, content: str) -> None:
@@ -296,12 +274,20 @@ def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) 
     wanted = parse(asked.body) if asked and asked.in_pull else None
     if asked is None or wanted is None or wanted.verb != ACCEPT:
         raise UsageError("the event is not a comment that accepts a regression")
-    judge = partial(assemble, into, policy=rules, trusted=trusted)
     try:
-        kept, info = _accepted(bot, asked, wanted, subject, into, judge)
+        body, info = _verdict_they_saw(bot, asked, wanted, subject, into)
+        cases = chosen(wanted, assemble(into, info, rules, trusted=trusted))
     except NotDoneError as error:
-        refuse(bot, asked, str(error), wanted.done)
+        refuse(bot, asked, str(error), wanted)
         return False
+    kept = KeptAcceptance(
+        comment=asked.comment_id,
+        digest=check_run.digest(body),
+        by=asked.login,
+        reason=visible(wanted.reason),
+        base_sha=subject.base_sha or "",
+        cases=tuple(cases),
+    )
     check_run.keep(bot, kept, info.head_sha)
     standing = check_run.standing(bot, asked.number, info.head_sha)
     info = info.model_copy(update={"accepted": standing})
@@ -309,13 +295,12 @@ def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) 
     # Later reports ask GitHub what was accepted where this label stands.
     put_labels(bot, asked.number, {Label.ACCEPTED}, Stamp.of(info.run), among=(Label.ACCEPTED,))
     react(bot, asked, "rocket")
-    reply(bot, asked, render.markdown_line(_words_on(kept, judge(info))))
+    reply(bot, asked, render.markdown_line(_words_on(kept, assemble(into, info, rules, trusted=trusted))))
     return True
 
 
-def _accepted(
-    bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judge: Callable[[RunInfo], Posting]
-) -> tuple[KeptAcceptance, RunInfo]:
+def _verdict_they_saw(bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path) -> tuple[str, RunInfo]:
+    """The comment as it still stands, and the run whose verdict they saw, fetched. Raises NotDoneError."""
     head, base = subject.head_sha or "", subject.base_sha or ""
     body = check_run.comment_body(bot, asked.number, asked.comment_id, asked.login)
     if body is None or parse(body) != wanted:
@@ -332,16 +317,7 @@ def _accepted(
     if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
         anew = f"{head[:7]} is being measured anew; look at that and write this again"
         raise NotDoneError(info.no_pull_request or anew)
-    cases, reason = tuple(chosen(wanted, judge(info))), visible(wanted.reason)
-    kept = KeptAcceptance(
-        comment=asked.comment_id,
-        digest=check_run.digest(body),
-        by=asked.login,
-        reason=reason,
-        base_sha=base,
-        cases=cases,
-    )
-    return kept, info
+    return body, info
 
 
 _GONE = "what was measured is gone, or cannot be used; /kernelgate bench measures it again, then write this again"
@@ -366,10 +342,8 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey]:
         named = sorted((key for key in measured if word in (key.id, f"{key.card}/{key.id}")), key=lambda key: key.card)
         which = [key for key in named if key in blocking]
         if len(named) > 1 and len(which) != 1:
-            raise NotDoneError(
-                f"{word} is a case of several cards; write "
-                + " or ".join(f"{key.card}/{key.id}" for key in which or named)
-            )
+            written = " or ".join(f"{key.card}/{key.id}" for key in which or named)
+            raise NotDoneError(f"{word} is a case of several cards; write {written}")
         if not which:
             why = "was measured and does not block" if named else "is no case that was measured"
             listed = render.plain_line(remarks.listed(blocking, {}))
@@ -382,12 +356,10 @@ def _words_on(kept: KeptAcceptance, posting: Posting) -> Line:
     """What was accepted, until when, and what blocks all the same."""
     several = len(posting.gpus) > 1
     head = posting.gpus[0].run.head_sha or ""
-    line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), " on every GPU: " if several else ": ")
-    line = (*line, *remarks.listed(kept.cases, {}), ". This ends with the next push, or with another base. ")
+    where, until = " on every GPU: " if several else ": ", ". This ends with the next push, or with another base. "
+    line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), where, *remarks.listed(kept.cases, {}), until)
     left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
     others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
     if left:
         line = (*line, "Not accepted, so this blocks: ", *remarks.listed(left, {}), ". ")
-    if others:
-        line = (*line, "It is still blocked by ", *cause(others[0], several), ".")
-    return line
+    return (*line, "It is still blocked by ", *cause(others[0], several), ".") if others else line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,12 +10,12 @@ from pydantic import ValidationError
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
-from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
-from kernelgate.ci.github import upsert
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, patiently, request
-from kernelgate.ci.github.upsert import WantedIssue
-from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
+from kernelgate.ci.github.client import Bot, GitHubError, patiently, request, until_done
+from kernelgate.ci.github.upsert import of_another_author, own, same_text
+from kernelgate.ci.history.facts import Culprit, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
@@ -24,6 +25,7 @@ from kernelgate.ci.report.links import Links
 LABEL = "kernelgate: culprit"
 LABELS = {"commit": LABEL, "drift": "kernelgate: drift"}
 FILE = "culprits.json"
+MAX_TITLE = 200
 
 
 def read(folder: Path) -> tuple[Culprit, ...]:
@@ -40,39 +42,85 @@ def read(folder: Path) -> tuple[Culprit, ...]:
 def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
     """Each culprit of this repository has one issue, which is open while a case of it is slower; what was done, by
     commit. Nothing is begun for what is over already, and nobody is assigned."""
-    own = bot.step.repository or ""
-    mine = [culprit for culprit in read(folder) if culprit.repository in ("", own)]
+    mine = [culprit for culprit in read(folder) if culprit.repository in ("", bot.step.repository or "")]
     done = {culprit.commit: _put(bot, culprit, comparison(culprit, folder, rules)) for culprit in mine}
     for commit, what in done.items():
         bot.step.log(f"{commit[:12]}: {what}")
     return done
 
 
+def issue_line(subject: str, state: str) -> str:
+    return f"<!-- kernelgate-{subject} state={state} -->"
+
+
 def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
+    """There is one issue on the culprit, as it is wanted. None is begun for what is over, and nobody is assigned.
+
+    It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
+    what the bot did last: where the issue is in another state, a person decided, and it is left alone.
+    """
     alone = culprit.kind == "commit"
     pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot) if alone else None
-    fixed = any(case.state == "fixed" for case in culprit.cases)
-    reason = "reopened" if culprit.is_slower else "completed" if fixed else "not_planned"
-    wanted = WantedIssue(
-        LABELS[culprit.kind],
-        f"{'culprit' if alone else 'drift'} commit={culprit.commit}",
-        title(culprit),
-        body(culprit, pull, comparison, bot.step),
-        "open" if culprit.is_slower else "closed",
-        reason,
-        news(culprit, bot.step),
-    )
-    return upsert.put_issue(bot, wanted).outcome
+    subject = f"{'culprit' if alone else 'drift'} commit={culprit.commit}"
+    state = "open" if culprit.is_slower else "closed"
+    wanted = f"{body(culprit, pull, comparison, bot.step)}\n{issue_line(subject, state)}"
+    last = re.compile(issue_line(re.escape(subject), "(open|closed)"))
+    begun = False
+
+    def step() -> str | None:
+        nonlocal begun
+        found = own(bot, bot.repository.get_issues(state="all", labels=[LABELS[culprit.kind]]), last)
+        if not found:
+            if state == "closed":
+                return "nobody was told of it, and it is over"
+            _create(bot, culprit, wanted)
+            begun = True
+            return None
+        issue, was = found[0][0], found[0][1][1]
+        if len(found) > 1:
+            # Two runs began one at the same time. Without its last line it is nobody's any more.
+            found[-1][0].edit(body=f"The same as #{issue.number}.", state="closed", state_reason="not_planned")
+            return None
+        if issue.state != was:
+            return f"issue {issue.number} is left alone: a person has {issue.state} it"
+        if was == state and same_text(issue.body, wanted):
+            return f"issue {issue.number} {'created' if begun else 'is as it was'}"
+        if was != state:
+            # Unless it is the last thing that the bot said: a step may be repeated.
+            said, change = own(bot, issue.get_comments(), re.compile(".*")), news(culprit, bot.step)
+            if not said or not same_text(said[-1][0].body, change):
+                issue.create_comment(change)
+        fixed = any(case.state == "fixed" for case in culprit.cases)
+        over = "completed" if fixed else "not_planned"
+        issue.edit(body=wanted, state=state, state_reason="reopened" if culprit.is_slower else over)
+        return None
+
+    return until_done("issue", step, bot)
+
+
+def _create(bot: Bot, culprit: Culprit, wanted: str) -> None:
+    label = LABELS[culprit.kind]
+    created = bot.repository.create_issue(title=visible(title(culprit), MAX_TITLE), body=wanted, labels=[label])
+    why = of_another_author(bot, created)
+    if why is None and label not in {known.name for known in created.labels}:
+        # GitHub drops the labels of those who may not set them.
+        why = f"the token may not set the label {label!r}, by which the issue is found again"
+    if why is not None:
+        created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
+        raise GitHubError(f"issue: {why}")
 
 
 def _pull_of(bot: Bot, commit: str) -> int | None:
     # PyGithub would ask for the commit first.
     pulls = request(bot, "GET", f"{bot.repository.url}/commits/{commit}/pulls")
-    merged = [one["number"] for one in pulls if one.get("merged_at")]
-    return merged[0] if merged else None
+    return next((one["number"] for one in pulls if one.get("merged_at")), None)
 
 
 MAX_ROWS = 20
+CLOSES = (
+    " by itself once a comparison confirms that the time came back, or once it is accepted that it is slower, and "
+    "opens again if that was not so. Close it yourself, and it stays closed. The label is how it is found again."
+)
 
 
 def title(culprit: Culprit) -> str:
@@ -89,44 +137,30 @@ def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> st
     bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
     each = "each case" if len(culprit.cases) > 1 else "it"
     sure = f"both commits were timed beside each other in the same processes; {each} has its 95% interval."
-    parts = [
-        render.blocks(
-            (
-                Paragraph(_what(culprit, pull, Links(step.repository_url))),
-                _table(culprit),
-                Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue.")),
-            )
-        ),
-        f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else "",
-        render.blocks(
-            (
-                Paragraph((Strong("Repeat it"), " on such a GPU:")),
-                Verbatim((bench, "kernelgate compare out/run.json")),
-                Paragraph(
-                    (
-                        Strong("It closes"),
-                        " by itself once a comparison confirms that the time came back, or once it is accepted that it "
-                        "is slower, and opens again if that was not so. Close it yourself, and it stays closed. The "
-                        "label is how it is found again.",
-                    )
-                ),
-            )
-        ),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    what = Paragraph(_what(culprit, pull, Links(step.repository_url)))
+    how_sure = Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue."))
+    repeat = Paragraph((Strong("Repeat it"), " on such a GPU:")), Verbatim((bench, "kernelgate compare out/run.json"))
+    folded = f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else ""
+    last = render.blocks((*repeat, Paragraph((Strong("It closes"), CLOSES))))
+    return "\n\n".join(filter(None, (render.blocks((what, _table(culprit), how_sure)), folded, last)))
 
 
 def news(culprit: Culprit, step: Step) -> str:
-    on_github = Links(step.repository_url)
+    """What is said where its state changes: what is slower again; else who fixed and who accepted what."""
+
+    def named(state: str, by: str | None = None) -> Line:
+        cases = [case for case in culprit.worst_first if case.state == state and by in (None, case.by)]
+        return formatting.separated((Code(case.named),) for case in cases[:MAX_ROWS])
+
     if culprit.is_slower:
-        slower = [case for case in culprit.worst_first if case.state == "slower"]
-        return render.blocks((Paragraph(("Open again: slower as before are ", *_names(slower), ".")),))
-    blocks: list[Block] = []
-    for state in ("fixed", "accepted"):
-        for by in dict.fromkeys(case.by for case in culprit.cases if case.state == state):
-            cases = [case for case in culprit.worst_first if (case.state, case.by) == (state, by)]
-            blocks.append(Paragraph(_over(state, by, cases, on_github)))
-    return render.blocks(tuple(blocks))
+        return render.blocks((Paragraph(("Open again: slower as before are ", *named("slower"), ".")),))
+    lines: list[Line] = []
+    for by in dict.fromkeys(case.by for case in culprit.cases if case.state == "fixed"):
+        fix = links.commit(by, by, Links(step.repository_url))
+        lines.append((Strong("Fixed"), " by ", *fix, ", as a comparison confirmed: ", *named("fixed", by), "."))
+    for by in dict.fromkeys(case.by for case in culprit.cases if case.state == "accepted"):
+        lines.append((Strong("Accepted"), f" {by}: ", *named("accepted", by), "."))
+    return render.blocks(tuple(map(Paragraph, lines)))
 
 
 def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
@@ -151,15 +185,8 @@ def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
     elif pull is not None:
         brought = (f", which came with pull request {pull}",)
     if culprit.commits == 1:
-        return (
-            Strong("Commit"),
-            " ",
-            *commit,
-            *brought,
-            f", made {cases} slower. The commit before it is ",
-            *previous,
-            ".",
-        )
+        made = f", made {cases} slower. The commit before it is "
+        return (Strong("Commit"), " ", *commit, *brought, made, *previous, ".")
     if culprit.kind == "drift":
         made = f", made {cases} slower little by little. None of them made most of it, so that none is searched for."
         return (Strong("Drift"), f": {culprit.commits} commits, after ", *previous, " up to ", *commit, made)
@@ -177,20 +204,3 @@ def _table(culprit: Culprit) -> Table:
     if (left := len(culprit.cases) - len(rows)) > 0:
         rows.append((("",), (f"and {left} more",), ("",), ("",)))
     return Table(columns, tuple(rows))
-
-
-def _names(cases: list[CulpritCase]) -> Line:
-    return formatting.separated((Code(case.named),) for case in cases[:MAX_ROWS])
-
-
-def _over(state: str, by: str, cases: list[CulpritCase], on_github: Links) -> Line:
-    if state == "accepted":
-        return (Strong("Accepted"), f" {by}: ", *_names(cases), ".")
-    return (
-        Strong("Fixed"),
-        " by ",
-        *links.commit(by, by, on_github),
-        ", as a comparison confirmed: ",
-        *_names(cases),
-        ".",
-    )

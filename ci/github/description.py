@@ -58,9 +58,8 @@ class Missing:
 
     @property
     def sentence(self) -> str:
-        return (
-            f"“{self.part.heading.lstrip('# ')}” {self.why}: under the heading “{self.part.heading}”, {self.part.how}."
-        )
+        heading = self.part.heading
+        return f"“{heading.lstrip('# ')}” {self.why}: under the heading “{heading}”, {self.part.how}."
 
 
 @dataclass(frozen=True)
@@ -169,11 +168,11 @@ def _part(heading: str) -> Part | None:
 
 
 def _is_empty(part: Part, text: str) -> bool:
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = text.split("\n")
     boxes = [box for line in lines if (box := BOX.match(line))]
     if part is Part.CORRECTNESS and boxes:
         return not any(box[1] in "xX" for box in boxes)
-    texts = [plain(BULLET.sub("", line)) for line in lines]
+    texts = (plain(BULLET.sub("", line)) for line in lines)
     return not any(words and not FILLER.fullmatch(words) for words in texts)
 
 
@@ -201,11 +200,11 @@ def as_text(described: Description) -> str:
 def review(step: Step, rules: Template, body: Path | None) -> int:
     """Says what is missing and what is claimed. 1 where something blocks, else 0."""
     described = of_file_or_event(step, rules, body)
-    text = as_text(described)
-    for line in text.splitlines():
+    lines = tuple(as_text(described).splitlines())
+    for line in lines:
         step.log(line)
     # The text quotes the author, so it goes into the summary as a block that it cannot end.
-    step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
+    step.summary("### The pull request's description\n\n" + escape.fence(lines, "text"))
     return int(bool(described.blocking))
 
 

@@ -48,8 +48,7 @@ class Job(Model):
     @property
     def gpu(self) -> str | None:
         """The label of the GPU that it measured."""
-        found = MEASURES.search(self.name)
-        return found[1] if found else None
+        return found[1] if (found := MEASURES.search(self.name)) else None
 
     @property
     def builds_or_measures(self) -> bool:
@@ -68,7 +67,7 @@ class SeenPull(Model):
     draft: bool = False
     labels: tuple[str, ...]
     names: tuple[str, ...] | None = None
-    """Every path that it touches, a renamed file's old one too; None where GitHub does not list them all."""
+    """Every path that it touches; None where GitHub does not list them all."""
     patches: tuple[tuple[str, str], ...]
     """Path and patch of each file that GitHub lists."""
 
@@ -82,8 +81,7 @@ class RunInfo(Model):
 
     schema_: Annotated[Literal["kernelgate.run-info/1"], Field(alias="schema")] = "kernelgate.run-info/1"
     run: Run
-    """The identity that every record of the run must have. `base_sha` is what the head is compared with, of a pull
-    request its merge base; none where the head was measured alone."""
+    """The identity that every record of it must have, with the commit that the head is compared with, if any."""
     run_url: str
     told: tuple[int, int] | None = None
     """Id and attempt of the run that began or ended. Where it was to measure nothing, `run` is the one before."""
@@ -101,15 +99,15 @@ class RunInfo(Model):
     gpus: tuple[str, ...] = ()
     """The labels that jobs measured, as the plan of the run has them; a job that was skipped did not."""
     measured: bool = True
-    """Whether a job that builds or measures was started at all."""
+    """A job that builds or measures was started."""
     planned: bool = True
-    """Whether the run decided what is to be measured: without a decision, missing records prove nothing."""
+    """The run decided what is to be measured: without a decision, missing records prove nothing."""
     under_way: bool = False
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
     begun: bool = False
-    """The run itself was requested, or waits to be approved, and nothing is known of it yet."""
+    """It was requested, or waits to be approved, and nothing more is known of it yet."""
     fork: bool = False
-    """The run is of a fork, so that somebody has to approve its measurement."""
+    """Of a fork: somebody has to approve its measurement."""
     accepted: tuple[KeptAcceptance, ...] = ()
     """What was accepted of the commit, the oldest first."""
 
@@ -127,13 +125,18 @@ class RunInfo(Model):
 
     @property
     def attempts(self) -> float:
-        """How often the run was made that measured; one that is not made again by itself counts as made often enough.
-        A fork's needs an approval each time, and who asked for one can ask again."""
+        """How often the run was made that measured. A fork's, which needs an approval each time, and one that somebody
+        asked for are not made again by themselves: infinity."""
         return (self.run.run_attempt or 1) if self.run.event == "pull_request" and not self.fork else math.inf
 
     @property
     def pull_request(self) -> int | None:
         return self.run.pull_request
+
+    @property
+    def by_pull(self) -> bool:
+        """Whether a pull request started the run, not a command or a person."""
+        return (self.run.event or "").startswith("pull_request")
 
 
 def write_run_info(info: RunInfo, folder: Path) -> None:
@@ -161,14 +164,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     into.mkdir(parents=True, exist_ok=True)
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
-        known = Run(head_sha=run.head_sha, pull_request=pull.number if pull else None)
-        info = RunInfo(
-            run=_identity(bot, run, known),
-            run_url=run.html_url,
-            conclusion=run.conclusion,
-            under_way=True,
-            begun=True,
-        )
+        known = _identity(bot, run, Run(head_sha=run.head_sha, pull_request=pull.number if pull else None))
+        info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True)
     else:
         info = _ended(bot, run, pull, into, asked)
     fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
@@ -199,8 +196,7 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
     # Only a label says that there may be something: a report has few calls to spare.
     if seen is not None and wanted.pull_request is not None and Label.ACCEPTED in seen.labels:
         accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
-    # A run that a command started is the default branch's, whatever the pull request changes. A change that is too
-    # large for GitHub to list may touch what measures it.
+    # A run that a command started is the default branch's, whatever the pull request changes.
     by_pull = pull is not None and run.event.startswith("pull_request")
     known = _identity(bot, run, wanted, event=run.event)
     gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
@@ -226,8 +222,8 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
 def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None, bool]:
     """The pull request of the run's head commit; else why there is none, and whether that is because there are several.
 
-    GitHub names none itself for a fork's run. So it is looked up by the branch that the run names, in the repository
-    that the run names: an open one whose head is the run's commit, else one whose head moved on or that was closed.
+    GitHub names none for a fork's run. So it is looked up by the run's branch in its repository: an open one whose
+    head is the run's commit, else one whose head moved on or that was closed.
     """
     if not run.event.startswith("pull_request"):
         return None, f"the run was started by {run.event}, not by a pull request", False
@@ -275,10 +271,8 @@ def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
 
 
 def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
-    """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it.
-
-    So an edited description is held against what was measured. That run may have been a command's: then the bot's
-    comment names it. It may also be under way.
+    """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it,
+    which may be under way. A command's is named by the bot's comment.
     """
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
@@ -317,16 +311,13 @@ def read_run(bot: Bot, number: int) -> WorkflowRun:
 
 
 def _told(bot: Bot, number: int) -> WorkflowRun | None:
-    """The run as GitHub's own event has it, where the event is its end in this repository: nothing needs to be asked
-    then."""
-    if not bot.step.environment.get("GITHUB_EVENT_PATH"):
+    """The run as GitHub's own event has it, where that is its end in this repository."""
+    run = bot.step.event().workflow_run if bot.step.environment.get("GITHUB_EVENT_PATH") else None
+    if not isinstance(run, dict) or lack(run, RUN):
         return None
-    run = bot.step.event().workflow_run
-    if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
-        return None
-    if run["repository"]["full_name"] != bot.step.repository:
-        return None
-    return WorkflowRun(bot.repository.requester, {}, run)
+    told = run["id"], run["status"], run["repository"]["full_name"]
+    asked = number, "completed", bot.step.repository
+    return WorkflowRun(bot.repository.requester, {}, run) if told == asked else None
 
 
 def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:

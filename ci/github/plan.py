@@ -147,10 +147,9 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
 
 
 def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
-    number, head = shown.number, shown.head.sha
-    pull = read_pull(bot, number)
+    head, pull = shown.head.sha, read_pull(bot, shown.number)
     files = patiently("changed files", lambda: changed_names(pull), bot)
-    run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number)
+    run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=shown.number)
     touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
     why_not = skipped(files, [label.name for label in pull.labels], rules, pull.draft)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):

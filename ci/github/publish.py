@@ -75,16 +75,8 @@ def post(
         return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
     notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
     decision = posting.decision
-    check = CheckRun(
-        decision.conclusion,
-        posting.title,
-        texts[0],
-        notes,
-        info.run_url,
-        posting.judged,
-        decision.settled,
-        bool(decision.held),
-    )
+    rest = {"judged": posting.judged, "settled": decision.settled, "held": bool(decision.held)}
+    check = CheckRun(decision.conclusion, posting.title, texts[0], notes, info.run_url, **rest)
     ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
     if decision.again and not (ended[-1].left or ended[-1].error):
         bot.step.output(again=str(stamp.run_id))
@@ -134,23 +126,20 @@ def _post_awaited(bot: Bot, info: RunInfo) -> list[Posted]:
         return [_one(bot, "check run", CHECKS, lambda: end_check(bot, None, stamp, told))]
     if not info.begun or number is None:
         return []
-    awaited = _approval(info) if info.fork else _again(stamp) if stamp.run_attempt > 1 else _AWAITED
-    ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url, awaited))]
+    ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url, _awaited(info)))]
     if not _exit_code(ended):
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
     return ended
 
 
-_AWAITED = ("Not judged yet", "What was found before holds no longer, or not for this base.")
-
-
-def _again(stamp: Stamp) -> tuple[str, str]:
-    title = f"Not judged yet: it is measured again, attempt {stamp.run_attempt}"
-    return title, f"By itself, at most {ATTEMPTS - 1} times: what is in doubt then is said."
-
-
-def _approval(info: RunInfo) -> tuple[str, str]:
-    """What a check says of a fork's run: who has to approve what, and where."""
+def _awaited(info: RunInfo) -> tuple[str, str]:
+    """What the waiting check says: title and summary. Of a fork's run, who has to approve what, and where."""
+    attempt = info.run.run_attempt or 1
+    if not info.fork and attempt == 1:
+        return "Not judged yet", "What was found before holds no longer, or not for this base."
+    if not info.fork:
+        again = f"By itself, at most {ATTEMPTS - 1} times: what is in doubt then is said."
+        return f"Not judged yet: it is measured again, attempt {attempt}", again
     gpu: Line = (
         "Before the GPU runs anything of it, a reviewer of the environment ",
         *(Code(FORK_ENVIRONMENT), " looks at the change and approves ", Link("the run", info.run_url)),
@@ -202,9 +191,11 @@ def line_notes(
     run of changed ones. A compiler's error and what compute-sanitizer found stand at their own lines.
     """
     changed = {path: patch for path, patch in files if path.startswith(tuple(kernel_paths))}
-    found = [note for one in posting.gpus for note in _of_compiler(one, list(changed), posting.title)]
+    found = [note for one in posting.gpus for note in _of_compiler(one, changed, posting.title)]
     found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))
-    found += _of_warnings(posting.gpus, {path for path, _ in files})
+    for said in remarks.compiler_warnings(posting.gpus)[:MAX_WARNINGS]:
+        if said.file in dict(files) and 0 < (line := said.line or 0) < MAX_LINE:
+            found.append(Annotation(said.file, line, line, "warning", "compiler warning", escape.visible(said.text)))
     runs = [(path, *run) for path, patch in changed.items() for run in changed_lines(patch)]
     if runs and (remark := _remark(posting)) is not None:
         path, start, end = min(runs, key=lambda run: run[1] - run[2])
@@ -245,43 +236,32 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if any(one.is_wrong for one in posting.gpus):
         message = "The kernel's output differs from the oracle's. The comment names the first case."
         return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
-    on = {one.label: f"{one.label}: " if len(posting.gpus) > 1 else "" for one in posting.gpus}
-    every = [(on[one.label], case) for one in posting.gpus for case in one.cases if case.case.verdict in _NEWS]
+    on = [(one, f"{one.label}: " if len(posting.gpus) > 1 else "") for one in posting.gpus]
+    every = [(gpu, case) for one, gpu in on for case in one.cases if case.case.verdict in _NEWS]
     every.sort(key=lambda found: severity(found[1].case))
     news = [f"{gpu}{render.plain_line((one.name,))}: {formatting.sentence(one.case.sentence)}" for gpu, one in every]
-    means = [(on[one.label], mean) for one in posting.gpus if one.verdict for mean in one.verdict.means]
-    news += [
-        f"{gpu}{mean.card}{': ' if mean.card else ''}{mean.sentence}" for gpu, mean in means if mean.verdict in _NEWS
-    ]
+    means = [(gpu, mean) for one, gpu in on if one.verdict for mean in one.verdict.means if mean.verdict in _NEWS]
+    news += [f"{gpu}{mean.card}{': ' if mean.card else ''}{mean.sentence}" for gpu, mean in means]
     if not news:
         return None
     more = f" And {len(news) - 5} more." if len(news) > 5 else ""
     return ("failure" if BlockCode.SLOWER in blocking else "notice"), "; ".join(news[:5]) + "." + more
 
 
-def _of_compiler(one: GpuReport, paths: Sequence[str], title: str) -> list[Annotation]:
-    if one.failure is None or one.failure.fault is not Fault.BUILD:
-        return []
-    found = _COMPILER.search(one.failure.message)
-    path = next((path for path in paths if found and path.endswith(found["path"].lstrip("./"))), None)
-    if found is None or path is None:
-        return []
-    line = int(found["line"])
-    return [Annotation(path, line, line, "failure", title, one.failure.message)]
-
-
-def _of_warnings(gpus: Sequence[GpuReport], paths: Collection[str]) -> Iterator[Annotation]:
-    for found in remarks.compiler_warnings(gpus)[:MAX_WARNINGS]:
-        line = found.line or 0
-        if found.file in paths and 0 < line < MAX_LINE:
-            yield Annotation(found.file, line, line, "warning", "compiler warning", escape.visible(found.text))
+def _of_compiler(one: GpuReport, paths: Collection[str], title: str) -> Iterator[Annotation]:
+    message = one.failure.message if one.failure is not None and one.failure.fault is Fault.BUILD else ""
+    if found := _COMPILER.search(message):
+        line, ending = int(found["line"]), found["path"].lstrip("./")
+        named = [path for path in paths if path.endswith(ending)]
+        yield from (Annotation(path, line, line, "failure", title, message) for path in named[:1])
 
 
 def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:
     """What compute-sanitizer found, where it names a line of a kernel's source: a record may name any file."""
     blocks = (BlockCode.SANITIZER, one.label) in [(found.code, found.gpu) for found in posting.decision.blockers]
     checks = correctness.checks(one.record, "sanitizer") if one.record is not None else ()
-    for found in [found for check in checks for found in correctness.sanitizer_findings(check)][:MAX_FINDINGS]:
+    every = [found for check in checks for found in correctness.sanitizer_findings(check)]
+    for found in every[:MAX_FINDINGS]:
         path, line = found.file or "", found.line or 0
         inside = _SOURCE.fullmatch(path) and ".." not in path.split("/") and path.startswith(kernel_paths)
         if inside and 0 < line < MAX_LINE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import stat
 import zipfile
@@ -21,16 +22,8 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import (
-    CannotCompileError,
-    CardError,
-    CompileError,
-    KernelgateError,
-    NoDeviceError,
-    NoKernelError,
-    faults,
-)
+from kernelgate.bench.core import errors, files
+from kernelgate.bench.core.errors import CompileError, KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
@@ -145,9 +138,8 @@ def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord
     for what, entries, most in _lists(found):
         if len(entries) > most:
             _refuse(name, f"it has {len(entries)} {what}, more than {most}")
-    samples = sum(
-        len(side) for process in found.processes for timing in process.timings for side in timing.samples_us.values()
-    )
+    timings = [timing for process in found.processes for timing in process.timings]
+    samples = sum(len(side) for timing in timings for side in timing.samples_us.values())
     if samples > MAX_SAMPLES:
         _refuse(name, f"it has {samples} samples, more than {MAX_SAMPLES}")
     _belongs(found, known, name)
@@ -187,6 +179,7 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
     run = found.run
     if run.head_sha is None:
         _refuse(name, "the record does not say which commit it measured")
+    commits = {"head": known.head_sha, "base": known.base_sha}
     facts: tuple[tuple[str, Any, Any], ...] = (
         ("commit", run.head_sha, known.head_sha),
         ("base commit", run.base_sha, known.base_sha),
@@ -194,14 +187,13 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
         ("repository", run.repository, known.repository),
         ("run", run.run_id, known.run_id),
         ("GPU", run.gpu, known.gpu),
-        *(("commit of the head's build", build.sha, known.head_sha) for build in found.builds if build.side == "head"),
-        *(("commit of the base's build", build.sha, known.base_sha) for build in found.builds if build.side == "base"),
+        *((f"commit of the {one.side}'s build", one.sha, commits.get(one.side)) for one in found.builds),
     )
     for what, stated, fact in facts:
         if stated is not None and fact is not None and stated != fact:
-            commits = formatting.is_commit(str(stated)) and formatting.is_commit(str(fact))
+            are_commits = formatting.is_commit(str(stated)) and formatting.is_commit(str(fact))
             # Two commits by as much as tells them apart.
-            short = 7 if commits and str(stated)[:7] != str(fact)[:7] else None
+            short = 7 if are_commits and str(stated)[:7] != str(fact)[:7] else None
             shown = visible(str(stated)[:short], 80)
             _refuse(name, f"the record is of another {what}: it says {shown}, GitHub says {str(fact)[:short]}")
     # Where failed jobs are run again, the others keep what they left in an earlier attempt.
@@ -221,8 +213,7 @@ def plain_json(data: bytes, name: str) -> None:
         _refuse(name, f"{text} is not a JSON number")
 
     def number(text: str) -> float:
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
+        if math.isinf(value := float(text)):
             _refuse(name, f"{text[:40]} is not finite")
         return value
 
@@ -258,9 +249,10 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
         return
     attempt = environment.get("GITHUB_RUN_ATTEMPT", "")
     compiling = error if isinstance(error, CompileError) else None
-    fault = "runner" if isinstance(error, NoDeviceError | CannotCompileError) else "ours"
+    fault = "runner" if isinstance(error, errors.NoDeviceError | errors.CannotCompileError) else "ours"
     # What compiles reads the card of the commit; what measures, that of the default branch.
-    if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
+    of_card = isinstance(error, errors.CardError) and verb == "build"
+    if of_card or isinstance(error, CompileError | errors.NoKernelError):
         fault = "build"
     text = FailureNote.model_validate(
         {

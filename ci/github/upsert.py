@@ -1,4 +1,4 @@
-"""What the bot keeps on a pull request or issue: comments, issues, labels and a block of the description.
+"""What the bot keeps on a pull request or issue: comments, labels and a block of the description.
 
 Each is found again by its author and its hidden last line, then edited in place; anybody can copy a last line.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from github import GithubException
@@ -24,7 +24,6 @@ from kernelgate.ci.github.description import filled
 from kernelgate.ci.judge.gate import Label
 
 COMMENT_LIMIT = 65_536
-MAX_TITLE = 200
 LABELS = {
     Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
     Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
@@ -69,7 +68,6 @@ class Posted:
     """Why nothing was done."""
     comments: int | None = None
     """Of the pull request. Where this step began one, so many if nobody else began one at the same time."""
-    issue: int | None = None
 
 
 def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
@@ -83,26 +81,20 @@ def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
 
 
 def same_text(old: str | None, new: str) -> bool:
-    """Equal as far as GitHub keeps what it is given: it may change line ends and the space around.
-
-    The page that an earlier attempt uploaded is as good as the one of this attempt.
-    """
+    """Equal but for line ends and space around, which GitHub may change, and for which attempt uploaded the page."""
     old, new = (_UPLOADED.sub("", text.replace("\r\n", "\n").strip()) for text in (old or "", new))
     return old == new
 
 
-def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
+def own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
     """Those of the bot with such a last line, the oldest first, each with its match."""
     mine = [each for each in every if each.user is not None and each.user.login == bot.login]
-    found = [
-        (each, match)
-        for each in mine
-        if (match := last.fullmatch((each.body or "").rstrip().rsplit("\n", 1)[-1].strip()))
-    ]
+    lines = [(each, (each.body or "").rstrip().rsplit("\n", 1)[-1].strip()) for each in mine]
+    found = [(each, match) for each, line in lines if (match := last.fullmatch(line))]
     return sorted(found, key=lambda pair: pair[0].id)
 
 
-def _of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
+def of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
     """Why what was just created would not be found again, so that each run would add another."""
     if created.user.login == bot.login:
         return None
@@ -121,9 +113,8 @@ def _state(topic: str) -> re.Pattern[str]:
 
 def state_line(topic: str, stamp: Stamp) -> str:
     """The hidden last line that finds a comment on a run's result again and says whose result it holds."""
-    line = (
-        f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} run={stamp.run_id} attempt={stamp.run_attempt} -->"
-    )
+    run = f"run={stamp.run_id} attempt={stamp.run_attempt}"
+    line = f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} {run} -->"
     if not _TOPIC.fullmatch(topic) or not _state(topic).fullmatch(line):
         raise UsageError(f"not a comment's topic, commit and run: {visible(line)}")
     return line
@@ -133,11 +124,10 @@ def _stamp(found: re.Match[str]) -> Stamp:
     return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
 
 
-def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
+def shown_stamp(bot: Bot, number: int) -> Stamp | None:
     """Whose result the bot's comment on the pull request holds; None where it has none."""
-    own = _own(bot, bot.repository.get_issue(number).get_comments(), _state(topic))
-    stamps = [_stamp(found) for _, found in own]
-    return max(stamps, key=lambda stamp: stamp.order, default=None)
+    found = own(bot, bot.repository.get_issue(number).get_comments(), _state("verdict"))
+    return max((_stamp(match) for _, match in found), key=lambda stamp: stamp.order, default=None)
 
 
 def put_comment(
@@ -156,15 +146,6 @@ def put_comment(
     begun one at the same time; who does not let it look compares `comments` later, which saves two calls.
     """
     return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin, look_again)
-
-
-def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
-    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
-
-    Raises GitHubError.
-    """
-    done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
-    bot.step.log(f"comment: {done.outcome}")
 
 
 def _put_comment(
@@ -192,7 +173,7 @@ def _put_comment(
                 return late
             comments = pull.comments + 1
         issue = bot.repository.get_issue(number)
-        found = _own(bot, issue.get_comments(), like)
+        found = own(bot, issue.get_comments(), like)
         others = [_stamp(match) for _, match in found] if stamp is not None else []
         if stamp and any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
             return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
@@ -202,7 +183,7 @@ def _put_comment(
             if not found:
                 outcome = "created"
                 created = issue.create_comment(bodies[0])
-                if (why := _of_another_author(bot, created)) is not None:
+                if (why := of_another_author(bot, created)) is not None:
                     created.delete()
                     raise GitHubError(f"comment: {why}")
                 # Somebody else may have begun one at the same time: another look removes the later one.
@@ -228,87 +209,16 @@ def _put_comment(
 
 
 def say(bot: Bot, number: int, text: str, last: str) -> None:
-    """The same. Where the bot may not comment, the log says so; the summary has the text in any case."""
+    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
+
+    Where the bot may not comment, the log says so; the summary has the text in any case.
+    """
     try:
-        put_answer(bot, number, text, last)
+        done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
+        bot.step.log(f"comment: {done.outcome}")
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
-
-
-# Issues --------------------------------------------------------------------------------------------------------------
-
-
-IssueState = Literal["open", "closed"]
-
-
-@dataclass(frozen=True)
-class WantedIssue:
-    label: str
-    subject: str
-    """Finds it again, such as "culprit commit=…"; of the bot's own making, never untrusted text."""
-    title: str
-    body: str
-    state: IssueState = "open"
-    reason: str = "reopened"
-    news: str = ""
-    """What is said where its state changes."""
-
-
-def issue_line(subject: str, state: IssueState) -> str:
-    return f"<!-- kernelgate-{subject} state={state} -->"
-
-
-def put_issue(bot: Bot, wanted: WantedIssue) -> Posted:
-    """There is one issue on the subject, as it is wanted. None is begun for what is over, and nobody is assigned.
-
-    It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
-    what the bot did last: where the issue is in another state, a person decided, and it is left alone.
-    """
-    body = f"{wanted.body}\n{issue_line(wanted.subject, wanted.state)}"
-    last = re.compile(rf"<!-- kernelgate-{re.escape(wanted.subject)} state=(open|closed) -->")
-    begun = False
-
-    def step() -> Posted | None:
-        nonlocal begun
-        found = _own(bot, bot.repository.get_issues(state="all", labels=[wanted.label]), last)
-        if not found:
-            if wanted.state == "closed":
-                return Posted("nobody was told of it, and it is over")
-            _create_issue(bot, wanted, body)
-            begun = True
-            return None
-        issue, was = found[0][0], found[0][1][1]
-        number = issue.number
-        if len(found) > 1:
-            # Two runs began one at the same time. Without its last line it is nobody's any more.
-            found[-1][0].edit(body=f"The same as #{number}.", state="closed", state_reason="not_planned")
-            return None
-        if issue.state != was:
-            return Posted(f"issue {number} is left alone: a person has {issue.state} it", left=True, issue=number)
-        if was == wanted.state and same_text(issue.body, body):
-            return Posted(f"issue {number} {'created' if begun else 'is as it was'}", issue=number)
-        if was != wanted.state:
-            # Unless it is the last thing that the bot said: a step may be repeated.
-            own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
-            if not own or not same_text(own[-1], wanted.news):
-                issue.create_comment(wanted.news)
-        issue.edit(body=body, state=wanted.state, state_reason=wanted.reason)
-        return None
-
-    return until_done("issue", step, bot)
-
-
-def _create_issue(bot: Bot, wanted: WantedIssue, body: str) -> None:
-    title = visible(wanted.title, MAX_TITLE)
-    created = bot.repository.create_issue(title=title, body=body, labels=[wanted.label])
-    why = _of_another_author(bot, created)
-    if why is None and wanted.label not in {label.name for label in created.labels}:
-        # GitHub drops the labels of those who may not set them.
-        why = f"the token may not set the label {wanted.label!r}, by which the issue is found again"
-    if why is not None:
-        created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
-        raise GitHubError(f"issue: {why}")
 
 
 # Labels and the description ------------------------------------------------------------------------------------------
@@ -325,21 +235,21 @@ def put_labels(
         if (late := outdated(pull, stamp)) is not None:
             return late
         there = {found.name: found.color for found in pull.labels}
-        stale = next((other for other in among if other not in labels and other in there), None)
-        if stale is not None:
-            done.append(f"removed {stale.value!r}")
+        stale = [other for other in among if other not in labels and other in there]
+        if stale:
+            done.append(f"removed {stale[0].value!r}")
             try:
-                pull.remove_from_labels(stale.value)
+                pull.remove_from_labels(stale[0].value)
             except GithubException as error:
                 if error.status != 404:
                     raise
                 bot.step.log("label: it was removed in between; looking again")
             return None
-        new = [label for label in among if label in labels and label not in there]
+        new = [label.value for label in among if label in labels and label not in there]
         if new:
-            done.extend(f"added {label.value!r}" for label in new)
+            done.extend(f"added {label!r}" for label in new)
             # PyGithub sends a bare list here, which GitHub's description does not allow.
-            answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": [label.value for label in new]})
+            answer = request(bot, "POST", f"{pull.issue_url}/labels", {"labels": new})
             there = {found["name"]: found["color"] for found in answer}
         for label in labels:
             if there.get(label) == AUTOMATIC:
@@ -356,8 +266,8 @@ def put_labels(
 def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
     """The block in the description holds `text`, unless its author wrote there, or the result is of an older commit.
 
-    Read anew right before each write, since authors edit descriptions; and afterwards, so that a write that was lost
-    is repeated. What is there already is not written again: an edit may start workflows, which must come to an end.
+    Read anew right before each write, since authors edit descriptions. What is there already is not written again: an
+    edit may start workflows, which must come to an end.
     """
     outcome = "unchanged"
 
@@ -366,11 +276,10 @@ def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
         pull = bot.repository.get_pull(number)
         if (late := outdated(pull, stamp)) is not None:
             return late
-        body = pull.body or ""
-        made = filled(body, text)
+        made = filled(pull.body or "", text)
         if made is None:
             return Posted("left alone: it has no place for results, or somebody else's words in it", left=True)
-        if made == body:
+        if made == pull.body:
             return Posted(outcome)
         outcome = "results filled in"
         pull.edit(body=made)

@@ -120,7 +120,7 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
     """Of one case. Raises KernelgateError where the newest commit cannot be measured."""
     begun = time.monotonic()
     files.try_file(out / SURVEY)
-    how = bisect.measuring(asked.rounds, asked.seed, pause_when_capped=True)
+    how = bisect.measuring(asked.rounds, asked.seed)
 
     def left_until(share: float) -> bool:
         return time.monotonic() - begun < share * asked.budget_s

@@ -1,15 +1,8 @@
 """A GitHub that lives in this process: it keeps comments, checks, labels and pulls, and has bad days on request.
 
-    with FakeGitHub() as github:
-        pull = github.open_pull(head_sha="…")
-        github.fault("POST", "/issues/.*/comments", status=502, times=2)
-        …  # talk to github.url, as repository github.repository
-        assert github.comments == …
-
 Every request that is taken and its answer are held against GitHub's own OpenAPI description
-(`github_openapi.json.gz`, see `cut_descriptions.py`). What does not fit is collected in `github.problems`, and leaving
-the block with one raises. Answers start from GitHub's own examples in that description. A fault that answers for GitHub
-is not checked.
+(`github_openapi.json.gz`, see `cut_descriptions.py`), which answers start from. What does not fit is collected in
+`FakeGitHub.problems`, and leaving its block with one raises. A fault that answers for GitHub is not checked.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
@@ -45,13 +38,7 @@ MAX_COMMENT = 65_536
 """Characters of a comment; GitHub's description does not say it, GitHub refuses more."""
 MAX_COMPARED = 300
 """Files of a comparison."""
-ALL_PERMISSIONS = {
-    "actions": "read",
-    "checks": "write",
-    "contents": "write",
-    "issues": "write",
-    "pull-requests": "write",
-}
+ALL_PERMISSIONS = {"actions": "read"} | dict.fromkeys(("checks", "contents", "issues", "pull-requests"), "write")
 DENIED = {"message": "Resource not accessible by integration", "documentation_url": "https://docs.github.com/rest"}
 NOT_FOUND = {"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}
 
@@ -185,7 +172,7 @@ class FakeGitHub:
     def __init__(self, repository: str = "octo-org/kernels") -> None:
         self.repository = repository
         self.default_branch = "main"
-        self.login, self.login_type = BOT, "Bot"
+        self.login = BOT
         self.token = "ghs_" + "t0ken" * 8
         self.permissions = dict(ALL_PERMISSIONS)
         self.pulls: dict[int, Pull] = {}
@@ -197,8 +184,6 @@ class FakeGitHub:
         """By id; `annotations` holds those that were sent."""
         self.reactions: list[tuple[int, str]] = []
         self.repository_labels: dict[str, Json] = {}
-        self.drops_labels = False
-        """As of those who may open an issue and not label it."""
         self.collaborators: dict[str, str] = {}
         """Login to admin, write, read or none; triage and maintain are role names of read and write."""
         self.runs: dict[int, Json] = {}
@@ -209,8 +194,6 @@ class FakeGitHub:
         """The runs that were started again."""
         self.artifacts: dict[int, Json] = {}
         self.blobs: dict[int, bytes] = {}
-        self.unarchived: set[int] = set()
-        """Artifacts that are one file as it is, no zip file."""
         self.now = "2026-11-20T09:59:00Z"
         """When a check run ends that ends now."""
         self.refs: dict[str, str] = {"heads/main": "b" * 40}
@@ -291,10 +274,8 @@ class FakeGitHub:
         ]
         self.jobs[run["id"]].append(job)
 
-    def add_artifact(
-        self, run: Json, name: str, content: bytes | dict[str, bytes], archived: bool = True, **facts: Any
-    ) -> Json:
-        """An artifact of a run: a zip file's bytes, the members of a well-formed one, or a file, not `archived`."""
+    def add_artifact(self, run: Json, name: str, content: bytes | dict[str, bytes], **facts: Any) -> Json:
+        """An artifact of a run: its bytes, or the members of a well-formed zip file."""
         data = content if isinstance(content, bytes) else zipped(content)
         artifact = example("artifact-paginated")["artifacts"][0]
         artifact |= {"id": self.next_id(), "name": name, "size_in_bytes": len(data), "expired": False}
@@ -304,8 +285,6 @@ class FakeGitHub:
         artifact |= facts
         self.artifacts[artifact["id"]] = artifact
         self.blobs[artifact["id"]] = data
-        if not archived:
-            self.unarchived.add(artifact["id"])
         return artifact
 
     def fault(self, method: str, path: str, **what: Any) -> InjectedFault:
@@ -314,24 +293,20 @@ class FakeGitHub:
         self.faults.append(fault)
         return fault
 
-    def rate_limit(
-        self, method: str, path: str, secondary: bool = False, times: int = 1, wait_s: int = 7
-    ) -> InjectedFault:
-        if secondary:
-            message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-            return self.fault(
-                method, path, status=403, message=message, times=times, headers={"Retry-After": str(wait_s)}
-            )
+    def rate_limit(self, method: str, path: str, secondary: bool = False, wait_s: int = 7) -> InjectedFault:
         headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + wait_s)}
         message = "API rate limit exceeded for installation ID 1234."
-        return self.fault(method, path, status=403, message=message, times=times, headers=headers)
+        if secondary:
+            headers = {"Retry-After": str(wait_s)}
+            message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+        return self.fault(method, path, status=403, message=message, headers=headers)
 
     # What a test looks at ------------------------------------------------------------------------
 
     def comment(self, issue: int, body: str, author: str | None = None, author_type: str | None = None) -> Json:
         """A new comment, by the bot unless `author` says otherwise."""
         comment = example("issue-comment") | {"id": self.next_id(), "body": body, "issue_number": issue}
-        comment["user"] = self._user(author or self.login, author_type or (self.login_type if not author else "User"))
+        comment["user"] = self._user(author or self.login, author_type or ("User" if author else "Bot"))
         comment["html_url"] = f"https://github.com/{self.repository}/pull/{issue}#issuecomment-{comment['id']}"
         comment["url"] = f"{self.url}/repos/{self.repository}/issues/comments/{comment['id']}"
         self.comments[comment["id"]] = comment
@@ -358,9 +333,6 @@ class FakeGitHub:
             return self._blob(request)
         if request.headers.get("authorization") != f"token {self.token}":
             return Answer(401, {"message": "Bad credentials", "documentation_url": "https://docs.github.com/rest"})
-        if request.path == "/user":
-            # A token of a workflow belongs to no user. Not in the description that the others are held against.
-            return Answer(403, DENIED) if self.login_type == "Bot" else Answer(200, self._user(self.login))
         for method, path, pattern, needs, handler in ROUTES:
             found = pattern.fullmatch(request.path)
             if method != request.method or found is None:
@@ -383,13 +355,8 @@ class FakeGitHub:
         return Answer(404, NOT_FOUND)
 
     def _allowed(self, needs: str) -> bool:
-        levels = ("read", "write")
-        for need in needs.split("|"):
-            name, level = need.strip().split(": ")
-            held = self.permissions.get(name)
-            if held is not None and levels.index(held) >= levels.index(level):
-                return True
-        return False
+        asked = (need.strip().split(": ") for need in needs.split("|"))
+        return any(self.permissions.get(name) in (level, "write") for name, level in asked)
 
     def _check(self, request: Request, path: str, values: dict[str, str], answer: Answer) -> None:
         """Holds both against the description; a refusal says nothing of the request's form."""
@@ -406,20 +373,15 @@ class FakeGitHub:
     def _page(self, request: Request, items: list[Any], wrap: str | None = None) -> Answer:
         size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
         shown = items[(page - 1) * size : page * size]
-        headers = {}
+        query, headers = urlencode(request.query | {"page": page + 1}), {}
         if len(items) > page * size:
-            query = "&".join(
-                f"{key}={quote(value)}" for key, value in (request.query | {"page": str(page + 1)}).items()
-            )
             headers["Link"] = f'<{self.url}{request.path}?{query}>; rel="next"'
         return Answer(200, shown if wrap is None else {"total_count": len(items), wrap: shown}, headers)
 
     def _blob(self, request: Request) -> Answer:
         if "authorization" in request.headers:
             self.problems.append("the token was sent to the host that stores artifacts")
-        number = int(request.path.split("/")[2])
-        kind = "application/octet-stream" if number in self.unarchived else "application/zip"
-        return Answer(200, self.blobs[number], {"Content-Type": kind})
+        return Answer(200, self.blobs[int(request.path.split("/")[2])], {"Content-Type": "application/zip"})
 
     def _user(self, login: str, kind: str = "User") -> Json:
         user: Json = example("issue-comment")["user"]
@@ -577,14 +539,10 @@ def _repository(github: FakeGitHub, _: Request) -> Any:
 def _list_pulls(github: FakeGitHub, request: Request) -> Any:
     wanted, (owner, _, ref) = request.query.get("state", "open"), request.query.get("head", "").partition(":")
     base = request.query.get("base")
-    found = [
-        github.show_pull(pull, whole=False)
-        for pull in reversed(github.pulls.values())
-        if wanted in ("all", pull.state)
-        and (not ref or (pull.head_ref, (pull.head_repository or "").split("/")[0]) == (ref, owner))
-        and base in (None, pull.base_ref)
-    ]
-    return github._page(request, found)
+    every = (pull for pull in reversed(github.pulls.values()) if wanted in ("all", pull.state))
+    every = (pull for pull in every if base in (None, pull.base_ref) and ref in ("", pull.head_ref))
+    of_owner = (pull for pull in every if not ref or (pull.head_repository or "").split("/")[0] == owner)
+    return github._page(request, [github.show_pull(pull, whole=False) for pull in of_owner])
 
 
 @route("POST", "/pulls", "pull-requests: write")
@@ -592,15 +550,9 @@ def _create_pull(github: FakeGitHub, request: Request) -> Any:
     said = request.body
     if any(pull.head_ref == said["head"] and pull.state == "open" for pull in github.pulls.values()):
         return _invalid(resource="PullRequest", code="custom", message="A pull request already exists")
-    pull = github.open_pull(
-        head_ref=said["head"],
-        base_ref=said["base"],
-        title=said["title"],
-        body=said.get("body"),
-        head_sha=github.refs[f"heads/{said['head']}"],
-        author=github.login,
-        author_type=github.login_type,
-    )
+    refs = {"head_ref": said["head"], "base_ref": said["base"], "head_sha": github.refs[f"heads/{said['head']}"]}
+    words = {"title": said["title"], "body": said.get("body"), "author": github.login, "author_type": "Bot"}
+    pull = github.open_pull(**refs, **words)
     return Answer(201, github.show_pull(pull, whole=True))
 
 
@@ -629,10 +581,10 @@ def _delete_comment(github: FakeGitHub, _: Request, comment_id: int) -> Any:
 
 @route("PATCH", "/issues/comments/{comment_id}", TALK)
 def _edit_comment(github: FakeGitHub, request: Request, comment_id: int) -> Any:
-    if comment_id not in github.comments or (long := _too_long(request)):
-        return long if comment_id in github.comments else None
-    github.comments[comment_id]["body"] = request.body["body"]
-    return _bare(github.comments[comment_id])
+    if (comment := github.comments.get(comment_id)) is None or (long := _too_long(request)):
+        return comment and long
+    comment["body"] = request.body["body"]
+    return _bare(comment)
 
 
 @route("POST", "/issues/comments/{comment_id}/reactions", TALK)
@@ -649,12 +601,8 @@ def _react(github: FakeGitHub, request: Request, comment_id: int) -> Any:
 def _list_issues(github: FakeGitHub, request: Request) -> Any:
     state = request.query.get("state", "open")
     asked = {name for name in request.query.get("labels", "").split(",") if name}
-    found = [
-        one
-        for one in github.issues.values()
-        if state in ("all", one["state"]) and asked <= {label["name"] for label in one["labels"]}
-    ]
-    return github._page(request, sorted(found, key=lambda one: -one["number"]))
+    every = [one for _, one in sorted(github.issues.items(), reverse=True) if state in ("all", one["state"])]
+    return github._page(request, [one for one in every if asked <= {label["name"] for label in one["labels"]}])
 
 
 @route("POST", "/issues", "issues: write")
@@ -662,9 +610,8 @@ def _create_issue(github: FakeGitHub, request: Request) -> Any:
     number = 1 + max((*github.issues, *github.pulls), default=0)
     made = example("issue") | {"number": number, "id": github.next_id(), "state": "open", "state_reason": None}
     made |= {"title": request.body["title"], "body": request.body["body"], "assignee": None, "assignees": []}
-    labels = () if github.drops_labels else request.body.get("labels", ())
-    made |= {"labels": [github._label(name) for name in labels]}
-    made |= {"user": github._user(github.login, github.login_type), "closed_by": None}
+    made |= {"labels": [github._label(name) for name in request.body.get("labels", ())], "closed_by": None}
+    made["user"] = github._user(github.login, "Bot")
     made["url"] = f"{github.url}/repos/{github.repository}/issues/{number}"
     made["comments_url"] = f"{made['url']}/comments"
     del made["pull_request"]
@@ -765,10 +712,8 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Any:
 def _list_approvals(github: FakeGitHub, _: Request, run_id: int) -> Any:
     [review] = example("environment-approvals-items")
     [environment] = review["environments"]
-    given = github.approvals.get(run_id, {}).items()
-    return [
-        review | {"user": github._user(login), "environments": [environment | {"name": name}]} for name, login in given
-    ]
+    given = [(github._user(login), name) for name, login in github.approvals.get(run_id, {}).items()]
+    return [review | {"user": user, "environments": [environment | {"name": name}]} for user, name in given]
 
 
 @route("POST", "/actions/runs/{run_id}/rerun", "actions: write")
@@ -897,8 +842,7 @@ class _Wire(BaseHTTPRequestHandler):
         github = self.server.github
         request = self._read()
         github.requests.append(request)
-        fault = self._fault(request)
-        if fault is None:
+        if (fault := self._fault(request)) is None:
             self._send(github.answer(request))
             return
         if fault.before:
@@ -908,11 +852,9 @@ class _Wire(BaseHTTPRequestHandler):
         if fault.drop == "before":
             self._hang_up()
             return
-        if fault.body is not None:
-            self._send(Answer(fault.status or 200, fault.body.encode(), fault.headers))
-            return
-        if fault.status is not None:
-            self._send(Answer(fault.status, {"message": fault.message}, fault.headers))
+        if fault.body is not None or fault.status is not None:
+            body = {"message": fault.message} if fault.body is None else fault.body.encode()
+            self._send(Answer(fault.status or 200, body, fault.headers))
             return
         answer = github.answer(request)
         answer.headers |= fault.headers

@@ -15,11 +15,11 @@ from kernelgate.bench import record
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import command, plan
 from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.baseline_pr import Offer, put
 from kernelgate.ci.github.check_run import CheckRun, begin_check, put_check
 from kernelgate.ci.github.client import DeniedError, GitHubError, merge_base
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.plan import commit
-from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.policy.policy import Measure
@@ -56,9 +56,7 @@ def fetched(desk: Desk, folder: Path) -> object:
 
 
 def offered(desk: Desk, _: Path) -> object:
-    return put(
-        desk.bot, Offer("kernelgate/baseline-l4", (("b.json", b"{}"),), "Refresh", "Why.", HEAD_SHA, "Measured.")
-    )
+    return put(desk.bot, Offer("kernelgate/baseline-l4", (("b.json", b"{}"),), "Refresh", "Why.", HEAD_SHA))
 
 
 def admitted(desk: Desk, folder: Path) -> object:

@@ -1,10 +1,7 @@
 """Executes workflows as GitHub would: jobs in order, `if`s and expressions by GitHub's evaluator, `run`s for real.
 
-What is real: the repository (git, with refs/pull), every `run` step under bash with a runner's environment and files,
-composite actions, reusable workflows read at the ref that `uses:` names, the token's permissions (the fake server is
-told them job by job), artifacts as zip files that the server then serves. What stands in: the actions of GitHub itself
-(checkout, setup-python, upload, download), each reduced to what these workflows ask of it, and the environment that
-`make env` would install, which the tests run in already.
+What stands in: the actions of GitHub itself, each reduced to what these workflows ask of it (actions.py), the API
+(tests/fakes), which is told the token's permissions job by job, and the environment that `make env` would install.
 """
 
 from __future__ import annotations
@@ -135,7 +132,7 @@ class Platform:
         self,
         name: str,
         event: str,
-        payload: dict[str, Any],
+        payload: Json,
         *,
         sha: str,
         ref: str,
@@ -169,11 +166,11 @@ class Platform:
         return run
 
     def _new_run(self, event: str, head_sha: str, path: str, ref: str) -> Json:
-        pull = next((pull for pull in self.server.pulls.values() if pull.head_sha == head_sha), None)
         facts = {"event": event, "head_sha": head_sha, "path": path}
+        pull = next((pull for pull in self.server.pulls.values() if pull.head_sha == head_sha), None)
         if event != "pull_request":
-            facts["head_branch"] = ref.removeprefix("refs/heads/")
-        shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
+            pull, facts["head_branch"] = None, ref.removeprefix("refs/heads/")
+        shown = self.server.add_run(pull, **facts)
         self._artifacts[shown["id"]] = {}
         return shown
 
@@ -217,13 +214,7 @@ class Platform:
         return results
 
     def _job(
-        self,
-        run: WorkflowRun,
-        call: Call,
-        github: Contexts,
-        name: str,
-        job: dict[str, Any],
-        results: dict[str, JobResult],
+        self, run: WorkflowRun, call: Call, github: Contexts, name: str, job: Json, results: dict[str, JobResult]
     ) -> JobResult:
         if call.only is not None and name not in call.only:
             return JobResult(name, "success")
@@ -301,10 +292,7 @@ class Platform:
         return self._artifacts[run_id]
 
     def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
-        """A new artifact, as the server has it; None where the run has one of that name already.
-
-        Not to `archive` it: its one file as it is, instead of a zip file.
-        """
+        """A new artifact, as the server has it, a zip file or one file; None where the run has one of that name."""
         if name in self._artifacts[run.id]:
             return None
         folder = self.folder / "artifacts" / str(run.id) / name
@@ -312,8 +300,8 @@ class Platform:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         self._artifacts[run.id][name] = folder
-        content = files if archive else next(iter(files.values()))
-        return self.server.add_artifact(self.server.runs[run.id], name, content, archived=archive)
+        whole = files if archive else next(iter(files.values()))
+        return self.server.add_artifact(self.server.runs[run.id], name, whole)
 
 
 class WorkflowJob:
@@ -450,19 +438,8 @@ class WorkflowJob:
     def _machine(self) -> dict[str, str]:
         """A runner's variables: its own, and what GitHub tells of the run. None of those that the tests run under."""
         github = self.contexts["github"]
-        told = [
-            "repository",
-            "sha",
-            "ref",
-            "run_id",
-            "run_attempt",
-            "actor",
-            "api_url",
-            "server_url",
-            "event_name",
-            "event_path",
-            "workspace",
-        ]
+        told = ["repository", "sha", "ref", "run_id", "run_attempt", "actor", "api_url", "server_url"]
+        told += ["event_name", "event_path", "workspace"]
         return {
             "HOME": os.environ.get("HOME", "/"),
             "LANG": "C.UTF-8",

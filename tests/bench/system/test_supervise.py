@@ -135,3 +135,15 @@ def test_an_error_ends_what_the_other_calls_have_started(run: Callable[..., int]
     with pytest.raises(ValueError, match="the head does not compile"):
         supervise.side_by_side([lambda: run("echo $$ > begun; sleep 1000"), fails], 2)
     assert not alive(int((tmp_path / "begun").read_text()))
+
+
+@pytest.mark.timeout(30)
+def test_an_error_ends_the_wait_for_calls_that_have_not_begun() -> None:
+    begun: list[str] = []
+
+    def fails() -> None:
+        raise ValueError("the base is not there")
+
+    with pytest.raises(ValueError, match="the base is not there"):
+        supervise.side_by_side([fails, lambda: time.sleep(0.3), lambda: begun.append("third")], 1)
+    assert begun == []

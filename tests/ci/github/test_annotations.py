@@ -13,18 +13,8 @@ from kernelgate.ci.judge.case import Outcome, RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.github.test_publish import PATCH
 from tests.ci.report_examples import case, faster, slower
-
-PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
- a
--b
-+c
-+d
- e
-@@ -40,3 +41,2 @@
- x
--y
- z"""
 
 
 @pytest.mark.parametrize(
@@ -77,33 +67,24 @@ def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCod
 RACE = CheckFinding(text="Race reported at a write", kernel="k", file="csrc/k.cu", line=12, tool="racecheck")
 
 
-def found_at(*findings: CheckFinding, blocks: bool = True, gpus: int = 1) -> list[Annotation]:
+def found_at(*findings: CheckFinding, blocks: bool = True) -> list[Annotation]:
     """The annotations of these findings, where the patch touches another file alone."""
     checks = (Check(kind="sanitizer", status="failed", asked=1, run=1, findings=findings),)
-    parts = tuple(GpuReport(f"gpu{n}", RunRecord(checks=checks)) for n in range(gpus))
+    parts = (GpuReport("gpu0", RunRecord(checks=checks)),)
     blockers = (Blocker(BlockCode.SANITIZER, "gpu0", "k"),) if blocks else ()
     posting = Posting(Report(("News",), ()), Decision("failure" if blocks else "success", blockers=blockers), parts)
     return list(line_notes(posting, [("csrc/other.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
 
 
 def test_a_finding_stands_at_its_own_line() -> None:
-    assert found_at(RACE) == [
-        Annotation(
-            "csrc/k.cu",
-            12,
-            12,
-            "failure",
-            "compute-sanitizer",
-            "racecheck: race reported at a write in k at csrc/k.cu:12",
-        )
-    ]
+    said = "racecheck: race reported at a write in k at csrc/k.cu:12"
+    assert found_at(RACE) == [Annotation("csrc/k.cu", 12, 12, "failure", "compute-sanitizer", said)]
 
 
 @pytest.mark.parametrize(("known", "blocks"), [(True, True), (False, False), (None, False)])
 def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> None:
-    assert [one.annotation_level for one in found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)] == [
-        "warning"
-    ]
+    found = found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)
+    assert [one.annotation_level for one in found] == ["warning"]
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,6 @@ def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
     assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).outcome == "unchanged"
 
 
-def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
-    desk.github.pulls[1].labels += ["help wanted", "performance: improved", "performance: unchanged"]
-    put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)
-    assert sorted(desk.github.pulls[1].labels) == ["help wanted", "performance: regressed"]
-    put_labels(desk.bot, 1, (), STAMP)
-    assert desk.github.pulls[1].labels == ["help wanted"]
-
-
 # Bad days ------------------------------------------------------------------------------------------------------------
 
 

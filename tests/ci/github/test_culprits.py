@@ -13,8 +13,7 @@ from markdown_it.token import Token
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import culprits
-from kernelgate.ci.github.culprits import LABEL, put
-from kernelgate.ci.github.upsert import issue_line
+from kernelgate.ci.github.culprits import LABEL, issue_line, put
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES

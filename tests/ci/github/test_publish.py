@@ -67,12 +67,7 @@ def measured(
     **pull: Any,
 ) -> Path:
     """A pull request with a run of this `job` that left these artifacts behind, fetched."""
-    facts: dict[str, Any] = {
-        "head_sha": HEAD_SHA,
-        "base_sha": BASE_SHA,
-        "files": FILES,
-        "body": BODY.format(claim=claim),
-    }
+    facts = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "files": FILES, "body": BODY.format(claim=claim)}
     opened = desk.github.pulls.get(1) or desk.github.open_pull(**facts | pull)
     run = desk.github.add_run(opened, **(run or {}))
     if job:
@@ -91,6 +86,11 @@ def l4(example: str) -> dict[str, dict[str, bytes]]:
 def the_comment(desk: Desk) -> str:
     [body] = desk.github.bodies(1)
     return body
+
+
+def latest(desk: Desk) -> dict[str, Any]:
+    """The check run by which a required check goes."""
+    return desk.github.checks[max(desk.github.checks)]
 
 
 def the_check(desk: Desk) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_a_head_without_a_base_hides_no_failure_of_the_same_commit(
 ) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
     post(desk.bot, measured(desk, tmp_path, carded(name)), POLICY)
-    assert (desk.github.checks[max(desk.github.checks)]["conclusion"] == "failure") == stands
+    assert (latest(desk)["conclusion"] == "failure") == stands
 
 
 def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_
     assert "`/kernelgate bench`" in shown["output"]["summary"]
     # A command measures it, or it was made ready.
     post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
-    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
+    assert latest(desk)["conclusion"] == "success"
     assert the_comment(desk).startswith("### ✅ Does not block: no change")
 
 
@@ -275,9 +275,8 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
     desk.github.pulls[1].head_sha = "f" * 40
     desk.github.pulls[1].labels.append("skip-performance")
     post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    assert the_comment(desk).startswith(
-        "### ❔ Does not block: not measured: the pull request has the label skip-performance"
-    )
+    why = "the pull request has the label skip-performance"
+    assert the_comment(desk).startswith(f"### ❔ Does not block: not measured: {why}")
     assert desk.github.pulls[1].labels == ["skip-performance"]
 
 
@@ -300,8 +299,7 @@ def ended(desk: Desk, tmp_path: Path, conclusion: str, job: str = "measure (l4) 
 
 def still_blocks(desk: Desk) -> bool:
     """Whether a required check, which goes by the latest run of its name, still fails, and the label says why."""
-    latest = desk.github.checks[max(desk.github.checks)]
-    return latest["conclusion"] == "failure" and desk.github.pulls[1].labels == ["performance: regressed"]
+    return latest(desk)["conclusion"] == "failure" and desk.github.pulls[1].labels == ["performance: regressed"]
 
 
 def test_a_run_that_a_newer_one_cancelled_says_nothing(desk: Desk, tmp_path: Path) -> None:
@@ -332,7 +330,7 @@ def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) 
 def test_a_certain_verdict_takes_a_failure_back(desk: Desk, tmp_path: Path) -> None:
     measured_run(desk, tmp_path, "slower")
     measured_run(desk, tmp_path, "faster")
-    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
+    assert latest(desk)["conclusion"] == "success"
     assert desk.github.pulls[1].labels == ["performance: improved"]
 
 
@@ -360,12 +358,9 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     run = desk.github.add_run(second)
     fetch(desk.bot, run["id"], tmp_path / "second")
     assert post(desk.bot, tmp_path / "second", POLICY) == 0
-    latest = desk.github.checks[max(desk.github.checks)]
-    assert (latest["conclusion"], latest["output"]["title"]) == (
-        "failure",
-        "⛔ Blocks: another pull request that has the same commit",
-    )
-    assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
+    shown, title = latest(desk), "⛔ Blocks: another pull request that has the same commit"
+    assert (shown["conclusion"], shown["output"]["title"]) == ("failure", title)
+    assert "pull requests 2, 1 have the same head" in shown["output"]["summary"].replace("`", "")
 
 
 # Left out, missing permissions, bad days -----------------------------------------------------------------------------
@@ -447,11 +442,8 @@ def profiled(*sides: str, example: str = "equivalent", **changes: Any) -> dict[s
 
 def lacking(desk: Desk) -> list[str]:
     """The parts for which the check fails, as far as a measurement could supply them."""
-    return [
-        part
-        for part, heading in SUPPLIED.items()
-        if f"this blocks: in the description `{heading}`" in the_comment(desk)
-    ]
+    blocks, comment = "this blocks: in the description", the_comment(desk)
+    return [part for part, heading in SUPPLIED.items() if f"{blocks} `{heading}`" in comment]
 
 
 def test_a_complete_measurement_fills_what_its_author_need_not_know(desk: Desk, tmp_path: Path) -> None:
@@ -536,9 +528,6 @@ def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
     assert the_check(desk)["conclusion"] == conclusion
 
 
-# One decision --------------------------------------------------------------------------------------------------------
-
-
 # Several GPUs --------------------------------------------------------------------------------------------------------
 
 
@@ -601,7 +590,7 @@ def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> 
     desk.github.comments.clear()
     post(desk.bot, measured(desk, tmp_path, l4("faster")), POLICY)
     assert desk.github.comments == {}
-    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "neutral"
+    assert latest(desk)["conclusion"] == "neutral"
 
 
 EVIL = (
@@ -691,6 +680,3 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
     assert new.startswith(first)
     assert the_check(desk) == check
     assert desk.github.pulls[1].labels == ["performance: regressed"]
-
-
-# The stored baseline -------------------------------------------------------------------------------------------------
