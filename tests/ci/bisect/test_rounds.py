@@ -216,3 +216,7 @@ def test_what_is_left_open_is_measured_again() -> None:
     search = measured(Search(64), *unclear)
     for one in rounds.next_processes(search):
         assert 31 in one
+
+
+def test_a_range_of_one_commit_measures_its_ends() -> None:
+    assert rounds.next_processes(Search(1)) == ((0, 1),) * rounds.PROCESSES

@@ -81,6 +81,8 @@ def test_reads_every_kernel_of_a_report_in_order() -> None:
     assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
     known = {name: fault for fault, names in COLLECTION.items() for name in names}
     assert {name: named[name] for name in known} == known
+    sure = {one.kernel.name.split("(")[0] for one in analyses if one.bottleneck.strength >= 0.5}
+    assert sure >= {"matmul_naive", "stencil"}, "a unit at 60% of its peak is busy"
 
 
 def test_what_a_person_and_a_program_are_told(capsys: pytest.CaptureFixture[str]) -> None:

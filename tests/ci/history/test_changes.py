@@ -21,8 +21,8 @@ def series(values: Sequence[float], environments: Sequence[str] | None = None) -
     return [Night(f"{at:07x}", at, key, float(values[at]), 2e-4) for at, key in enumerate(keys)]
 
 
-def noise(nights: int, sd_pct: float = 0.1) -> np.ndarray:
-    return np.random.default_rng(1).normal(0, sd_pct / 100, nights)
+def noise(nights: int, sd_pct: float = 0.1, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, sd_pct / 100, nights)
 
 
 def stepped(nights: int, at: int, pct: float, sd_pct: float = 0.1) -> np.ndarray:
@@ -116,6 +116,16 @@ def test_steps_are_changes_oldest_first_and_no_drift() -> None:
     found = changes.of_series(series(values))
     assert [one.kind for one in found] == ["step"] * 5
     assert all(one.previous_place < night <= one.place for one, night in zip(found, at, strict=True))
+
+
+def test_nights_like_the_one_before_are_no_changes_and_do_not_hide_one() -> None:
+    """Each has 0.6 of what the night before was off."""
+    wander = noise(200, 0.15, seed=6)
+    for night in range(1, 200):
+        wander[night] = 0.6 * wander[night - 1] + 0.8 * wander[night]
+    assert changes.of_series(series(wander)) == ()
+    wander[100:] += 0.02
+    assert any(one.previous_place < 100 <= one.place for one in changes.of_series(series(wander)))
 
 
 # ---- What a comparison of both commits makes of a suspicion ----------------------------------------------------------
