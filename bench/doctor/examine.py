@@ -48,7 +48,7 @@ def compile_checks(capability: str | None, variables: Mapping[str, str] = os.env
     return [
         tool_check("g++", version_of("g++"), "nothing can be compiled here"),
         tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
-        ccache_check(version_of("ccache")),
+        tool_check("ccache", version_of("ccache"), "each compile fails with it"),
         nvcc_check(no_nvcc),
         arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
         max_jobs_check(variables.get("MAX_JOBS", "")),
@@ -73,15 +73,10 @@ def tool_check(name: str, version: str | KernelgateError | None, without: str) -
     """`version`: None where the tool is not there, an error where it does not run."""
     if isinstance(version, str):
         return passed(name, version)
+    if version is None and name == "ccache":
+        return passed(name, f"not installed; builds do without it ({INSTALL[name]})")
     found = "is neither on PATH nor beside Python" if version is None else str(version)
     return warning(name, f"{found}: {without}", INSTALL[name])
-
-
-def ccache_check(version: str | KernelgateError | None) -> MachineCheck:
-    """Builds do without it."""
-    if version is None:
-        return passed("ccache", f"not installed; builds do without it ({INSTALL['ccache']})")
-    return tool_check("ccache", version, "each compile fails with it")
 
 
 def nvcc_check(missing: str | None) -> MachineCheck:
