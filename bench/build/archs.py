@@ -13,12 +13,11 @@ from contextlib import suppress
 from typing import Literal
 
 from kernelgate.bench.core.errors import CannotCompileError, NoDeviceError, UsageError
+from kernelgate.bench.core.hardware import Capability
 
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)
 
-Capability = tuple[int, int]
-"""Of a GPU: major and minor version, such as (8, 9)."""
 Target = tuple[int, int] | tuple[int, int, Literal["a"]]
 """What code is compiled for: a capability, or (9, 0, "a") for architecture-specific code, which sorts after (9, 0)."""
 

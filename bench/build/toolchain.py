@@ -119,12 +119,12 @@ def find() -> Toolchain:
 def linked(toolchain: Toolchain) -> Toolchain:
     """The same where it is compiled in a folder beside LINKS: no path of this machine gets into a library that way."""
     links = Path("..", LINKS)
-    version, cuda = toolchain.torch.version, toolchain.cuda
-    torch = Torch(links / "torch/include", links / "torch/lib", version, links / "python/include")
+    torch, cuda, ffi = toolchain.torch, toolchain.cuda, toolchain.tvm_ffi
+    torch = Torch(links / "torch/include", links / "torch/lib", torch.version, links / "python/include")
     if cuda:
         nvcc = links / "cuda/bin" / cuda.nvcc.name
         cuda = Cuda(nvcc, links / "cuda/include", links / "cuda/lib", cuda.version)
-    ffi = toolchain.tvm_ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", toolchain.tvm_ffi.version)
+    ffi = ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", ffi.version)
     return replace(toolchain, torch=torch, cuda=cuda, tvm_ffi=ffi)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kernelgate.bench.core.errors import UsageError
 
 Capability = tuple[int, int]
+"""Of a GPU: major and minor version, such as (8, 9)."""
 _KIB = 1024
 
 
@@ -173,7 +174,7 @@ def running(target: str) -> dict[str, SmLimits]:
 
 def tensor_rate(capability: Capability | None, dtype: str = "fp16") -> int | None:
     """Dense tensor-core operations a clock of one multiprocessor; None where that is not known."""
-    if capability not in _FP16_TENSOR or dtype not in _TENSOR:
+    if capability is None or capability not in _FP16_TENSOR or dtype not in _TENSOR:
         return None
     first, multiple = _TENSOR[dtype]
     return int(multiple * _FP16_TENSOR[capability]) if capability >= first else None

@@ -24,7 +24,7 @@ from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.machine import MachineCheck, failed, passed, warning
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import cuda_tools, environment, git, isolation, progress
+from kernelgate.bench.system import cuda_tools, environment, git, isolation, nvml, progress
 
 # ---- Compilers -------------------------------------------------------------------------------------------------------
 
@@ -212,17 +212,19 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
     """
     checks: list[MachineCheck] = []
     with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
-        found = machine.gpu_facts()
-        if isinstance(found, NoDeviceError):
-            checks.append(machine.gpu_absent(root, found, gpu_wanted))
-        else:
-            checks += machine.gpu_checks(found, root, os.geteuid())
+        has_gpu = True
+        try:
+            with nvml.opened() as gpu:
+                checks += machine.gpu_checks(gpu.facts(), root, os.geteuid())
+        except NoDeviceError as absent:
+            has_gpu = False
+            checks.append(machine.gpu_absent(root, absent, gpu_wanted))
         advance("torch")
         try:
             torch: record.Environment | KernelgateError = environment.describe()
         except KernelgateError as error:
             torch = error
-        checks.append(torch_check(torch, has_gpu=isinstance(found, machine.GpuFacts)))
+        checks.append(torch_check(torch, has_gpu))
         advance("the machine")
         known = torch if isinstance(torch, record.Environment) else None
         checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]

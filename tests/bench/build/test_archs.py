@@ -4,6 +4,7 @@ import pytest
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.core.errors import BuildError, UsageError
+from kernelgate.bench.core.hardware import Capability
 
 CSRC = ((8, 0), (8, 9), (9, 0))
 
@@ -65,5 +66,5 @@ def test_demanded_is_all_there_or_refused() -> None:
         ([(12, 0)], ()),
     ],
 )
-def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Target, ...]) -> None:
+def test_serving(gpus: list[Capability], expected: tuple[archs.Target, ...]) -> None:
     assert archs.serving(gpus, CSRC) == expected
