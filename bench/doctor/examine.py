@@ -40,16 +40,18 @@ INSTALL = {
 
 def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
     """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
+    nvcc: str | KernelgateError = "found"
     try:
         tools = toolchain.find()
-        no_nvcc = None if tools.cuda else tools.cuda_missing
+        if tools.cuda is None:
+            nvcc = KernelgateError(tools.cuda_missing)
     except KernelgateError as error:
-        no_nvcc = str(error)
+        nvcc = error
     return [
         tool_check("g++", version_of("g++"), "nothing can be compiled here"),
         tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
         tool_check("ccache", version_of("ccache"), "each compile fails with it"),
-        nvcc_check(no_nvcc),
+        tool_check("nvcc", nvcc, "GPU kernels cannot be compiled here"),
         arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
         max_jobs_check(variables.get("MAX_JOBS", "")),
         flags_check(variables),
@@ -77,12 +79,6 @@ def tool_check(name: str, version: str | KernelgateError | None, without: str) -
         return passed(name, f"not installed; builds do without it ({INSTALL[name]})")
     found = "is neither on PATH nor beside Python" if version is None else str(version)
     return warning(name, f"{found}: {without}", INSTALL[name])
-
-
-def nvcc_check(missing: str | None) -> MachineCheck:
-    if missing is None:
-        return passed("nvcc", "found")
-    return warning("nvcc", f"{missing}: GPU kernels cannot be compiled here", INSTALL["nvcc"])
 
 
 def arch_list_check(value: str, capability: str | None) -> MachineCheck:

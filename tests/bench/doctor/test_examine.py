@@ -106,7 +106,7 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
         (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
         (machine.isolation_check(None), Level.PASSED, "kept apart", None),
-        (examine.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (examine.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
         (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
         (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
         (examine.torch_check(CPU_TORCH, False), Level.PASSED, "2.13.0+cpu", None),
