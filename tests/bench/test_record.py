@@ -200,6 +200,14 @@ def test_a_broken_record_is_refused_by_name(text: str, named: str) -> None:
         record.from_json(text)
 
 
+def test_what_does_not_fit_is_one_short_line_whatever_its_keys_hold() -> None:
+    strange = {f"{number}\n::error::{'x' * 5000}": 1 for number in range(20)}
+    with pytest.raises(RecordError, match=r"; and \d+ more$") as refused:
+        record.from_json(json.dumps(strange))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 1000
+
+
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """Every number and truth value, and where it stands. An axis and a metric may also be text."""
     if isinstance(value, dict | list):
