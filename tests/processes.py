@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+
+def wait_for(condition: Callable[[], bool], limit_s: float = 90.0, what: str = "waited too long") -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:

@@ -52,7 +52,7 @@ def tracked(*patterns: str) -> str:
 
 def test_each_command_is_taken_and_each_variable_and_message_is_known() -> None:
     assert COMMANDS
-    for command in COMMANDS:
+    for command in (*COMMANDS, *(f"kernelgate {one}" for one in GPU)):
         docs_code.parsed(command)
     code = tracked("bench/*.py", "csrc/*.py")
     variables = re.findall(r"^\| `([A-Z_]+)` \|", SECTIONS["Variables"], re.MULTILINE)
@@ -81,11 +81,6 @@ def test_it_does_its_work_on_what_is_kept(
     printed = capsys.readouterr()
     assert said in printed.out + printed.err
     assert [path.name for path in tmp_path.iterdir()] == (["sessions.svg"] if "{out}" in line else [])
-
-
-@pytest.mark.parametrize("command", GPU)
-def test_what_needs_a_gpu_is_taken(command: str) -> None:
-    docs_code.parsed(f"kernelgate {command}")
 
 
 @pytest.mark.slow

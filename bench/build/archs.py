@@ -13,12 +13,11 @@ from contextlib import suppress
 from typing import Literal
 
 from kernelgate.bench.core.errors import CannotCompileError, NoDeviceError, UsageError
+from kernelgate.bench.core.hardware import Capability
 
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)
 
-Capability = tuple[int, int]
-"""Of a GPU: major and minor version, such as (8, 9)."""
 Target = tuple[int, int] | tuple[int, int, Literal["a"]]
 """What code is compiled for: a capability, or (9, 0, "a") for architecture-specific code, which sorts after (9, 0)."""
 
@@ -37,8 +36,19 @@ def target(sm_number: str) -> Target:
 
 def parse(arch_list: str) -> tuple[Target, ...]:
     """The targets of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0a", sorted. Raises UsageError for what is no target."""
-    words = [word for word in re.split(r"[;,\s]+", arch_list) if word]
-    return tuple(sorted({_parse_word(word) for word in words}))
+    found = set()
+    for word in filter(None, re.split(r"[;,\s]+", arch_list)):
+        match = re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)
+        if match is None:
+            raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
+        if match[2] or match[3]:
+            kind = "PTX" if match[3] else "family-specific features"
+            raise UsageError(
+                f"{ARCH_LIST}: {word!r} is not supported, because targets are compiled to plain machine code, "
+                f"without {kind}: write {match[1]!r}"
+            )
+        found.add(target(word.replace(".", "")))
+    return tuple(sorted(found))
 
 
 def asked() -> tuple[Target, ...]:
@@ -49,19 +59,6 @@ def asked() -> tuple[Target, ...]:
 def at_hand() -> tuple[Capability, ...]:
     """What is compiled for where nothing is asked for: the L4 and the GPUs of this machine."""
     return tuple(sorted({L4, *gpus_at_hand()}))
-
-
-def _parse_word(word: str) -> Target:
-    match = re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word)
-    if match is None:
-        raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
-    if match[2] or match[3]:
-        kind = "PTX" if match[3] else "family-specific features"
-        raise UsageError(
-            f"{ARCH_LIST}: {word!r} is not supported, because targets are compiled to plain machine code, "
-            f"without {kind}: write {match[1]!r}"
-        )
-    return target(word.replace(".", ""))
 
 
 def demanded(wanted: Collection[Target], available: Collection[Target], card: str) -> tuple[Target, ...]:

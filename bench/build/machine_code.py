@@ -18,7 +18,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -76,7 +76,8 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
         targets = re.findall(r"\.(sm_\d+a?)\.cubin", _run("--list-elf", library))
     found: list[KernelFacts] = []
     for target in sorted(set(targets)):
-        usage = dict(_usage(_dump(library, target, "--dump-resource-usage")))
+        listed = _USAGE.findall(_dump(library, target, "--dump-resource-usage"))
+        usage = {name: {key: int(value) for key, value in _RESOURCE.findall(used)} for name, used in listed}
         instructions = _by_function(_FUNCTION, _dump(library, target, "-sass"))
         bounds = _by_function(_INFO, _dump(library, target, "-elf"))
         names = demangled(list(usage))
@@ -130,12 +131,6 @@ def _dump(library: Path, target: str, what: str) -> str:
         return _run(what, library)
     parts = re.split(r"^Fatbin elf code:$", _run("-arch", target, what, library), flags=re.MULTILINE)
     return "".join(part for part in parts if re.search(rf"^arch = {target}$", part, re.MULTILINE))
-
-
-def _usage(text: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """The resources of each function."""
-    for name, resources in _USAGE.findall(text):
-        yield name, {key: int(value) for key, value in _RESOURCE.findall(resources)}
 
 
 def _by_function(heading: re.Pattern[str], text: str) -> dict[str, str]:

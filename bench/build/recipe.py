@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -105,8 +105,7 @@ class Recipe:
             given = shlex.split(text)
         except ValueError as error:
             raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
-        spec = Extension(flags=spec.flags, nvcc_flags=(*spec.nvcc_flags, *given), torch=spec.torch)
-        return _ninja_file(replace(self, sources=replace(self.sources, spec=spec), toolchain=toolchain), namespace)
+        return _ninja_file(self, toolchain, namespace, [*spec.nvcc_flags, *given])
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
@@ -129,9 +128,8 @@ def namespace_of(recipe: Recipe) -> str:
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
-def _ninja_file(recipe: Recipe, namespace: str) -> str:
-    sources, targets, toolchain = recipe.sources, recipe.targets, recipe.toolchain
-    spec = sources.spec
+def _ninja_file(recipe: Recipe, toolchain: Toolchain, namespace: str, nvcc_flags: Sequence[str]) -> str:
+    sources, targets, spec = recipe.sources, recipe.targets, recipe.sources.spec
     registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
     names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
     defines = ["-DKERNELGATE_CUDA", *names] if targets else []
@@ -157,7 +155,7 @@ def _ninja_file(recipe: Recipe, namespace: str) -> str:
         nvcc += registers if any(macro.encode() in data for macro in NAMESPACES for data in device) else []
         # Flags such as -fopenmp are g++'s alone.
         both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
-        nvcc += [*abi, *include, *both, *spec.nvcc_flags]
+        nvcc += [*abi, *include, *both, *nvcc_flags]
         rules.append(_rule("nvcc", [*nvcc, *REPRODUCIBLE, "$gencode", "-c", "$in", "-o", "$out"]))
     gxx = [*ccache, str(toolchain.gxx), *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags]
     # Last, because some flags, such as -fopenmp, name libraries.

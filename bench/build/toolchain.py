@@ -105,19 +105,26 @@ def find() -> Toolchain:
     ninja = on_path("ninja")
     if ninja is None:
         raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
-    cuda, missing = _find_cuda()
-    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), _find_torch(), cuda, missing, _find_tvm_ffi())
+    there = interpreter.installed()
+    if there.torch is None:
+        missing = "torch's headers are missing: torch is not installed beside this Python"
+        raise CannotCompileError(f"{missing}; {interpreter.current()} -m pip install torch")
+    root, version = there.torch
+    torch = Torch(root / "include", root / "lib", version, there.include)
+    ffi = there.tvm_ffi and TvmFfi(there.tvm_ffi[0] / "include", there.tvm_ffi[0] / "lib", there.tvm_ffi[1])
+    cuda, cuda_missing = _find_cuda()
+    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), torch, cuda, cuda_missing, ffi)
 
 
 def linked(toolchain: Toolchain) -> Toolchain:
     """The same where it is compiled in a folder beside LINKS: no path of this machine gets into a library that way."""
     links = Path("..", LINKS)
-    version, cuda = toolchain.torch.version, toolchain.cuda
-    torch = Torch(links / "torch/include", links / "torch/lib", version, links / "python/include")
+    torch, cuda, ffi = toolchain.torch, toolchain.cuda, toolchain.tvm_ffi
+    torch = Torch(links / "torch/include", links / "torch/lib", torch.version, links / "python/include")
     if cuda:
         nvcc = links / "cuda/bin" / cuda.nvcc.name
         cuda = Cuda(nvcc, links / "cuda/include", links / "cuda/lib", cuda.version)
-    ffi = toolchain.tvm_ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", toolchain.tvm_ffi.version)
+    ffi = ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", ffi.version)
     return replace(toolchain, torch=torch, cuda=cuda, tvm_ffi=ffi)
 
 
@@ -143,22 +150,6 @@ def link(toolchain: Toolchain, folder: Path) -> None:
     host.chmod(0o755)
     version = zlib.crc32(toolchain.gxx_version.encode())
     os.utime(host, (version, version))  # ccache takes a compiler for the one of before by its time
-
-
-def _find_torch() -> Torch:
-    there = interpreter.installed()
-    if there.torch is None:
-        missing = "torch's headers are missing: torch is not installed beside this Python"
-        raise CannotCompileError(f"{missing}; {interpreter.current()} -m pip install torch")
-    root, version = there.torch
-    return Torch(root / "include", root / "lib", version, there.include)
-
-
-def _find_tvm_ffi() -> TvmFfi | None:
-    if (found := interpreter.installed().tvm_ffi) is None:
-        return None
-    root, version = found
-    return TvmFfi(root / "include", root / "lib", version)
 
 
 def _find_cuda() -> tuple[Cuda | None, str]:

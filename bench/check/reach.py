@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelgate.bench.build import archs, machine_code
-from kernelgate.bench.build.archs import Capability, sm, target
+from kernelgate.bench.build.archs import sm, target
 from kernelgate.bench.build.library import Library, imports
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import WatchedCall

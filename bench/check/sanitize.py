@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from kernelgate.bench import record
 from kernelgate.bench.build import machine_code
-from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides, imports
 from kernelgate.bench.check import reach
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching

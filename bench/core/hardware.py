@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kernelgate.bench.core.errors import UsageError
 
 Capability = tuple[int, int]
+"""Of a GPU: major and minor version, such as (8, 9)."""
 _KIB = 1024
 
 
@@ -112,42 +113,31 @@ GPUS: Mapping[str, GpuModel] = {
 }
 
 
-@dataclass(frozen=True)
-class SmRates:
-    """Operations a clock of one multiprocessor; a multiply-add counts as two."""
-
-    fp32: int
-    tensor: Mapping[str, int]
-    """By dtype, dense; empty where there are no tensor cores."""
-
-
-def _tensor(fp16: int, *halved: str, doubled: tuple[str, ...] = (), same: tuple[str, ...] = ()) -> dict[str, int]:
-    return {
-        "fp16": fp16,
-        **dict.fromkeys(same, fp16),
-        **dict.fromkeys(halved, fp16 // 2),
-        **dict.fromkeys(doubled, 2 * fp16),
-    }
-
-
-_AMPERE = {"doubled": ("int8",), "same": ("bf16",)}
-_WITH_FP8 = {"doubled": ("fp8", "int8"), "same": ("bf16",)}
-
-# float32: CUDA C++ Programming Guide 13.0 (2025), "Throughput of Native Arithmetic Instructions". Tensor cores, float16
-# with float32 sums: the data sheets' peaks divided by multiprocessors and boost clock (A100 312 TFLOP/s, 108,
-# 1.41 GHz; L4 121, 58, 2.04; H100 SXM 989, 132, 1.83).
-SM_RATES: Mapping[Capability, SmRates] = {
-    (7, 0): SmRates(128, _tensor(1024)),
-    (7, 5): SmRates(128, _tensor(1024, doubled=("int8",))),
-    (8, 0): SmRates(128, _tensor(2048, "tf32", **_AMPERE)),
-    (8, 6): SmRates(256, _tensor(1024, "tf32", **_AMPERE)),
-    (8, 9): SmRates(256, _tensor(1024, "tf32", **_WITH_FP8)),
-    (9, 0): SmRates(256, _tensor(4096, "tf32", **_WITH_FP8)),
-    (10, 0): SmRates(256, _tensor(8192, "tf32", **_WITH_FP8)),
-    (12, 0): SmRates(256, _tensor(1024, "tf32", **_WITH_FP8)),
-}
+# Operations a clock of one multiprocessor; a multiply-add counts as two.
+# float32: CUDA C++ Programming Guide 13.0 (2025), "Throughput of Native Arithmetic Instructions".
 _FP32_BY_MAJOR = {7: 128, 8: 256, 9: 256, 10: 256, 12: 256}
-"""Of capabilities that the table lacks."""
+_FP32 = {(8, 0): 128}
+"""Of capabilities that differ from others of their major version."""
+# Tensor cores, float16 with float32 sums, dense: the data sheets' peaks divided by multiprocessors and boost clock
+# (A100 312 TFLOP/s, 108, 1.41 GHz; L4 121, 58, 2.04; H100 SXM 989, 132, 1.83).
+_FP16_TENSOR: Mapping[Capability, int] = {
+    (7, 0): 1024,
+    (7, 5): 1024,
+    (8, 0): 2048,
+    (8, 6): 1024,
+    (8, 9): 1024,
+    (9, 0): 4096,
+    (10, 0): 8192,
+    (12, 0): 1024,
+}
+_TENSOR: Mapping[str, tuple[Capability, float]] = {
+    "fp16": ((7, 0), 1),
+    "int8": ((7, 5), 2),
+    "bf16": ((8, 0), 1),
+    "tf32": ((8, 0), 0.5),
+    "fp8": ((8, 9), 2),
+}
+"""The first capability whose tensor cores take the dtype, and its rate as a multiple of that of float16."""
 
 
 def gpu(name: str) -> GpuModel:
@@ -184,13 +174,12 @@ def running(target: str) -> dict[str, SmLimits]:
 
 def tensor_rate(capability: Capability | None, dtype: str = "fp16") -> int | None:
     """Dense tensor-core operations a clock of one multiprocessor; None where that is not known."""
-    rates = None if capability is None else SM_RATES.get(capability)
-    return None if rates is None else rates.tensor.get(dtype)
+    if capability is None or capability not in _FP16_TENSOR or dtype not in _TENSOR:
+        return None
+    first, multiple = _TENSOR[dtype]
+    return int(multiple * _FP16_TENSOR[capability]) if capability >= first else None
 
 
 def fp32_rate(capability: Capability | None) -> int | None:
     """float32 operations a clock of one multiprocessor; None where that is not known."""
-    if capability is None:
-        return None
-    rates = SM_RATES.get(capability)
-    return _FP32_BY_MAJOR.get(capability[0]) if rates is None else rates.fp32
+    return None if capability is None else _FP32.get(capability, _FP32_BY_MAJOR.get(capability[0]))

@@ -24,7 +24,7 @@ from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.machine import MachineCheck, failed, passed, warning
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import cuda_tools, environment, git, isolation, progress
+from kernelgate.bench.system import cuda_tools, environment, git, isolation, nvml, progress
 
 # ---- Compilers -------------------------------------------------------------------------------------------------------
 
@@ -40,16 +40,18 @@ INSTALL = {
 
 def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
     """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
+    nvcc: str | KernelgateError = "found"
     try:
         tools = toolchain.find()
-        no_nvcc = None if tools.cuda else tools.cuda_missing
+        if tools.cuda is None:
+            nvcc = KernelgateError(tools.cuda_missing)
     except KernelgateError as error:
-        no_nvcc = str(error)
+        nvcc = error
     return [
         tool_check("g++", version_of("g++"), "nothing can be compiled here"),
         tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
-        ccache_check(version_of("ccache")),
-        nvcc_check(no_nvcc),
+        tool_check("ccache", version_of("ccache"), "each compile fails with it"),
+        tool_check("nvcc", nvcc, "GPU kernels cannot be compiled here"),
         arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
         max_jobs_check(variables.get("MAX_JOBS", "")),
         flags_check(variables),
@@ -73,21 +75,10 @@ def tool_check(name: str, version: str | KernelgateError | None, without: str) -
     """`version`: None where the tool is not there, an error where it does not run."""
     if isinstance(version, str):
         return passed(name, version)
+    if version is None and name == "ccache":
+        return passed(name, f"not installed; builds do without it ({INSTALL[name]})")
     found = "is neither on PATH nor beside Python" if version is None else str(version)
     return warning(name, f"{found}: {without}", INSTALL[name])
-
-
-def ccache_check(version: str | KernelgateError | None) -> MachineCheck:
-    """Builds do without it."""
-    if version is None:
-        return passed("ccache", f"not installed; builds do without it ({INSTALL['ccache']})")
-    return tool_check("ccache", version, "each compile fails with it")
-
-
-def nvcc_check(missing: str | None) -> MachineCheck:
-    if missing is None:
-        return passed("nvcc", "found")
-    return warning("nvcc", f"{missing}: GPU kernels cannot be compiled here", INSTALL["nvcc"])
 
 
 def arch_list_check(value: str, capability: str | None) -> MachineCheck:
@@ -217,17 +208,19 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
     """
     checks: list[MachineCheck] = []
     with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
-        found = machine.gpu_facts()
-        if isinstance(found, NoDeviceError):
-            checks.append(machine.gpu_absent(root, found, gpu_wanted))
-        else:
-            checks += machine.gpu_checks(found, root, os.geteuid())
+        has_gpu = True
+        try:
+            with nvml.opened() as gpu:
+                checks += machine.gpu_checks(gpu.facts(), root, os.geteuid())
+        except NoDeviceError as absent:
+            has_gpu = False
+            checks.append(machine.gpu_absent(root, absent, gpu_wanted))
         advance("torch")
         try:
             torch: record.Environment | KernelgateError = environment.describe()
         except KernelgateError as error:
             torch = error
-        checks.append(torch_check(torch, has_gpu=isinstance(found, machine.GpuFacts)))
+        checks.append(torch_check(torch, has_gpu))
         advance("the machine")
         known = torch if isinstance(torch, record.Environment) else None
         checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]

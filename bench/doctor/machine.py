@@ -72,34 +72,6 @@ NVIDIA = "0x10de"
 """The vendor's number on the PCI bus."""
 
 
-@dataclass(frozen=True)
-class GpuFacts:
-    """What the driver says of the GPU."""
-
-    name: str | None
-    driver: str | None
-    reading: nvml.Reading
-    persistence_mode: bool | None
-    process_ids: tuple[int, ...]
-    uncorrected_ecc_errors: int | None
-
-
-def gpu_facts() -> GpuFacts | NoDeviceError:
-    """Of the first GPU, or why there is none."""
-    try:
-        with nvml.opened() as gpu:
-            return GpuFacts(
-                name=gpu.name(),
-                driver=nvml.driver_version(),
-                reading=gpu.reading(),
-                persistence_mode=gpu.persistence_mode(),
-                process_ids=gpu.process_ids(),
-                uncorrected_ecc_errors=gpu.uncorrected_ecc_errors(),
-            )
-    except NoDeviceError as error:
-        return error
-
-
 def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> MachineCheck:
     """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
     vendors = [text_of(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
@@ -113,7 +85,7 @@ def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Machin
     return warning("GPU", "this machine has no NVIDIA GPU: the CPU kernel will be measured", fix)
 
 
-def gpu_checks(gpu: GpuFacts, root: Path, user_id: int) -> Iterator[MachineCheck]:
+def gpu_checks(gpu: nvml.GpuFacts, root: Path, user_id: int) -> Iterator[MachineCheck]:
     """`user_id`: whose right to read the hardware counters that ncu needs is asked for; 0 is root."""
     yield passed("GPU", f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}")
     if gpu.persistence_mode is False:

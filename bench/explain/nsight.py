@@ -18,10 +18,11 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Final, Literal
 
-from kernelgate.bench.build.archs import Capability, only_gpu
+from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides, facts_missing, imports, sources_in
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import triton_build, watched_call

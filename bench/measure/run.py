@@ -36,6 +36,7 @@ from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git, interpreter, lock
+from kernelgate.bench.system.beside import version as version_of
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -350,7 +351,7 @@ def run_identity(base: Library | None, head: Library, variables: Mapping[str, st
     return record.Run(
         id=secrets.token_hex(8),
         producer=PRODUCER,
-        version=environment.package_version(PRODUCER),
+        version=version_of(PRODUCER),
         event=variables.get("GITHUB_EVENT_NAME"),
         repository=variables.get("GITHUB_REPOSITORY"),
         pull_request=int(pull[1]) if pull else None,

@@ -26,10 +26,10 @@ def installed() -> dict[str, Any]:
         "version": list(sys.version_info[:2]),
         "words": sys.version,
         "include": sysconfig.get_paths()["include"],
-        "torch": [_folder("torch"), _version("torch")],
-        "tvm_ffi": [_folder("tvm_ffi"), _version("apache-tvm-ffi")],
+        "torch": [_folder("torch"), version("torch")],
+        "tvm_ffi": [_folder("tvm_ffi"), version("apache-tvm-ffi")],
         "triton": triton_version(),
-        "pydantic": _version("pydantic"),
+        "pydantic": version("pydantic"),
         "lacks": [name for name in (*NEEDED, "numpy") if util.find_spec(name) is None],
     }
 
@@ -39,7 +39,8 @@ def _folder(name: str) -> str | None:
     return None if spec is None or spec.origin is None else str(Path(spec.origin).parent)
 
 
-def _version(distribution: str) -> str | None:
+def version(distribution: str) -> str | None:
+    """Of an installed package, without importing it."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

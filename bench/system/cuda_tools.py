@@ -45,7 +45,7 @@ def find(name: str, root: Path | None = None) -> Path:
     """The first of `candidates`. Raises NoDeviceError saying where it was looked for and what to install."""
     tool = next(candidates(name, root), None)
     if tool is None:
-        raise NoDeviceError(missing(name))
+        raise NoDeviceError(f"{absent(name)}; install it: {TOOLS[name].install}")
     return tool
 
 
@@ -73,13 +73,8 @@ def search_path(name: str) -> str:
     return os.pathsep.join((os.environ.get("PATH", ""), *map(str, folders(name))))
 
 
-def missing(name: str) -> str:
-    """One sentence: what is missing, where it was looked for, what to install."""
-    return f"{absent(name)}; install it: {TOOLS[name].install}"
-
-
 def absent(name: str) -> str:
-    """The same without what to install."""
+    """What is missing, and where it was looked for."""
     places = ", ".join(f"/{pattern}" for pattern in TOOLS[name].installers)
     return (
         f"{name}, which {TOOLS[name].purpose}, is neither on PATH nor among the Python packages (nvidia/cu*/bin) "

@@ -10,13 +10,12 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import nvml
+from kernelgate.bench.system import beside, nvml
 from kernelgate.bench.system.worker import WorkerError, WorkerPool, WorkerProcess
 
 DeviceKind = Literal["cuda", "cpu"]
@@ -54,7 +53,7 @@ def here(device: DeviceKind) -> record.Environment:
         device=gpu() if device == "cuda" else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
-        triton=package_version("triton"),
+        triton=beside.version("triton"),
         python=platform.python_version(),
         interpreter=sys.executable,
         os=f"{platform.system()} {platform.release()}",
@@ -109,14 +108,6 @@ def differences(before: record.Environment, now: record.Environment) -> tuple[st
         "numerics": (before.numerics and before.numerics.words, now.numerics and now.numerics.words),
     }
     return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
-
-
-def package_version(distribution: str) -> str | None:
-    """Of an installed package, without importing it."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _bytes(size: str | None) -> int | None:

@@ -49,9 +49,8 @@ def toplevel(path: Path) -> Path | None:
 
 def resolve(repo: Path, ref: str) -> str:
     """The full sha of the commit that `ref` names. Raises KernelgateError saying what to do where there is none."""
-    if (
-        found := _answer(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    ) is not None:
+    found = _answer(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found is not None:
         return found
     if is_shallow(repo):
         raise KernelgateError(
@@ -116,9 +115,8 @@ def _default_branch(repo: Path) -> str | None:
 
 def branch_name(repo: Path) -> str:
     """The default branch as the clone knows it, else the one that is checked out; "main" where none is."""
-    asked = (("refs/remotes/origin/HEAD",), ("HEAD",))
-    found = next(filter(None, (_answer(repo, "symbolic-ref", "--quiet", "--short", *words) for words in asked)), "main")
-    return found.removeprefix("origin/").strip()
+    named = (_answer(repo, "symbolic-ref", "--quiet", "--short", ref) for ref in ("refs/remotes/origin/HEAD", "HEAD"))
+    return next(filter(None, named), "main").removeprefix("origin/").strip()
 
 
 def is_ancestor(repo: Path, old: str, new: str) -> bool:

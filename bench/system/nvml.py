@@ -51,6 +51,20 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class GpuFacts:
+    """What tells whether a GPU is fit to measure."""
+
+    name: str | None
+    driver: str | None
+    reading: Reading
+    persistence_mode: bool | None
+    process_ids: tuple[int, ...]
+    """Of those that compute on it."""
+    uncorrected_ecc_errors: int | None
+    """Since the driver was loaded; None also where ECC is off."""
+
+
+@dataclass(frozen=True)
 class NvmlGpu:
     """An open GPU. Every method answers None (or empty) for what the driver does not offer."""
 
@@ -102,20 +116,17 @@ class NvmlGpu:
             "pcie": None if generation is None or width is None else f"gen{generation} x{width}",
         }
 
-    def name(self) -> str | None:
-        return self._ask(str, pynvml.nvmlDeviceGetName)
-
-    def persistence_mode(self) -> bool | None:
-        return self._ask(bool, pynvml.nvmlDeviceGetPersistenceMode)
-
-    def process_ids(self) -> tuple[int, ...]:
-        """Of the processes that compute on this GPU."""
-        return tuple(process.pid for process in self._ask(list, pynvml.nvmlDeviceGetComputeRunningProcesses) or ())
-
-    def uncorrected_ecc_errors(self) -> int | None:
-        """Since the driver was loaded; None also where ECC is off."""
-        which = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
-        return self._ask(int, pynvml.nvmlDeviceGetTotalEccErrors, *which)
+    def facts(self) -> GpuFacts:
+        uncorrected = (pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC)
+        processes = self._ask(list, pynvml.nvmlDeviceGetComputeRunningProcesses) or []
+        return GpuFacts(
+            name=self._ask(str, pynvml.nvmlDeviceGetName),
+            driver=driver_version(),
+            reading=self.reading(),
+            persistence_mode=self._ask(bool, pynvml.nvmlDeviceGetPersistenceMode),
+            process_ids=tuple(process.pid for process in processes),
+            uncorrected_ecc_errors=self._ask(int, pynvml.nvmlDeviceGetTotalEccErrors, *uncorrected),
+        )
 
 
 def _thousandths(milliwatts: int) -> float:

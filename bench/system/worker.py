@@ -385,29 +385,26 @@ def worker_pool() -> Iterator[WorkerPool]:
         yield WorkerPool(stack, (read, written))
 
 
+@dataclass(eq=False)
 class KernelWorker:
     """A worker that a kernel may crash or hang: what is asked next then gets a fresh one. Leaving the `with` block ends
     it, and what the kernel has left running."""
 
-    def __init__(
-        self,
-        workers: WorkerPool,
-        function: str,
-        request: BaseModel,
-        loads: str,
-        loading_s: float,
-        python: Path | None = None,
-        ahead: tuple[str, ...] = (),
-    ) -> None:
-        """`request`: its first message, which it answers with Ready. `loads`: what it loads, for people. `python`: as
-        of a WorkerProcess. `ahead`: what it may import before."""
-        self.workers = workers
-        self.deaths = 0
-        """Processes that were beyond use afterwards."""
-        self._function, self._request, self._loads, self._loading_s = function, request, loads, loading_s
-        self.python, self.ahead = python, ahead
-        self._others = orphans.children()
-        self._worker: WorkerProcess | None = None
+    workers: WorkerPool
+    function: str
+    request: BaseModel
+    """Its first message, which it answers with Ready."""
+    loads: str
+    """What it loads, for people."""
+    loading_s: float
+    python: Path | None = None
+    """As of a WorkerProcess."""
+    ahead: tuple[str, ...] = ()
+    """What it may import before."""
+    deaths: int = field(default=0, init=False)
+    """Processes that were beyond use afterwards."""
+    _others: frozenset[int] = field(default_factory=orphans.children, init=False)
+    _worker: WorkerProcess | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -418,13 +415,13 @@ class KernelWorker:
     def started(self) -> WorkerProcess:
         """Raises KernelgateError where what it loads cannot be loaded."""
         if self._worker is None:
-            self._worker = self.workers.take(self._function, self.ahead, self.python)
+            self._worker = self.workers.take(self.function, self.ahead, self.python)
             try:
-                self._worker.ask(self._request, Ready, self._loading_s)
+                self._worker.ask(self.request, Ready, self.loading_s)
             except WorkerFailedError:
                 raise
             except WorkerError as error:
-                raise KernelgateError(f"{self._loads} cannot be loaded: {error}") from None
+                raise KernelgateError(f"{self.loads} cannot be loaded: {error}") from None
         return self._worker
 
     def end(self, is_dead: bool = False) -> None:

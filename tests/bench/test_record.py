@@ -100,31 +100,15 @@ def test_a_record_holds_all_that_it_was_given() -> None:
 
 def test_what_a_producer_cannot_know_may_be_null() -> None:
     known = record.from_json(json.dumps(MINIMAL))
-    unknown = record.from_json(
-        changed(
-            run=None,
-            expected=None,
-            environments=None,
-            builds=[],
-            checks=None,
-            cases=[{"id": "anything", "axes": None, "work": {"flops": None, "bytes": None}}],
-            processes=[
-                {
-                    "id": "1",
-                    "role": None,
-                    "seed": None,
-                    "timings": [
-                        {
-                            "case": "anything",
-                            "samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5], "reference": None},
-                            "inner_repeats": None,
-                            "telemetry": {"sm_mhz": None, "throttle_reasons": None},
-                        }
-                    ],
-                }
-            ],
-        )
-    )
+    content = deepcopy(MINIMAL) | dict.fromkeys(("run", "expected", "environments", "checks"))
+    content["cases"][0] |= {"axes": None, "work": {"flops": None, "bytes": None}}
+    content["processes"][0] |= {"role": None, "seed": None}
+    content["processes"][0]["timings"][0] |= {
+        "samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5], "reference": None},
+        "inner_repeats": None,
+        "telemetry": {"sm_mhz": None, "throttle_reasons": None},
+    }
+    unknown = record.from_json(json.dumps(content))
     assert unknown.processes[0].timings[0].samples_us == known.processes[0].timings[0].samples_us
     assert unknown.environment == known.environment
 
@@ -150,12 +134,8 @@ def test_canaries_and_their_like_are_not_compared() -> None:
     ("written", "read"),
     [
         ("true", True),
-        ("false", False),
         ("1", 1.0),
         ("0", 0.0),
-        ("1.0", 1.0),
-        ("512", 512.0),
-        ('"true"', "true"),
         ('"1"', "1"),
     ],
 )
@@ -197,31 +177,17 @@ def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "Invalid JSON"),
-        ("[]", "the file"),
         (changed(schema="kernelgate.run/3"), "schema"),
         (changed(surprise=1), "surprise"),
-        (head("[NaN]"), "head.0"),
         (head("[Infinity]"), "head.0"),
         (head("[-1.0]"), "head.0"),
-        (head("[0]"), "head.0"),
-        (head('["1.0"]'), "head.0: Input should be a valid number"),
-        (head("[true]"), "head.0: Input should be a valid number"),
-        (head('"1.0"'), "samples_us.head"),
-        (timing(samples_us={"base": [1], "head": [1, 2]}), "one length"),
         (timing(positions={"base": [0]}), "positions needs one entry for each sample; not so for base"),
         (timing(previous={"reference": ["base", None]}), "previous needs one entry .* reference"),
         (timing(started_us={"head": [0.0, 1.0, 2.0]}), "started_us needs one entry .* head"),
         (timing(sm_mhz={"head": []}), "sm_mhz needs one entry .* head"),
-        (timing(samples_us={"oracle": [1.0]}), "samples_us.oracle"),
         (timing(samples_us={"commit:HEAD": [1.0]}), "samples_us.commit:HEAD"),
-        (timing(case="another"), "process 1 timed 'another', which is not among the cases"),
         (timing(card="norm"), "process 1 timed 'anything', which is not among the cases"),
-        (changed(cases=[{"id": "x"}, {"id": "x"}], processes=[]), "case ids must be unique; duplicates: x"),
         (changed(cases=[{"card": "c", "id": "x"}] * 2, processes=[]), "duplicates: c/x"),
-        (changed(cases=[{"id": ""}]), "cases.0.id"),
-        (changed(processes=MINIMAL["processes"] * 2), "process ids must be unique; duplicates: 1"),
-        (changed(processes=[{"id": "1", "timings": MINIMAL["processes"][0]["timings"] * 2}]), "duplicates: anything"),
         (changed(environments=[{}, {}]), "environment ids must be unique"),
         (sampled(lines=[{"file": "a.cu", "line": 1, "samples": 1}] * 21), "hot_spots.lines: .* at most 20"),
         (sampled(instructions=[{"sass": "NOP", "samples": 1}] * 31), "hot_spots.instructions: .* at most 30"),
@@ -232,6 +198,14 @@ def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
 def test_a_broken_record_is_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(RecordError, match=named):
         record.from_json(text)
+
+
+def test_what_does_not_fit_is_one_short_line_whatever_its_keys_hold() -> None:
+    strange = {f"{number}\n::error::{'x' * 5000}": 1 for number in range(20)}
+    with pytest.raises(RecordError, match=r"; and \d+ more$") as refused:
+        record.from_json(json.dumps(strange))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 1000
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
@@ -274,7 +248,6 @@ PASSED, FAILED = ({"id": "a", "seed": 1, "passed": passed} for passed in (True, 
     [
         ({"status": "passed", "results": [PASSED, FAILED]}, "it says passed, and 1 of its results failed"),
         ({"status": "passed", "failed": 1}, "it says passed, and 1 of its results failed"),
-        ({"status": "skipped", "results": [FAILED]}, "it says skipped, and 1 of its results failed"),
         ({"status": "skipped", "results": [PASSED]}, "it says skipped, and 0 of its 1 results failed"),
         ({"status": "failed", "results": [PASSED]}, "it says failed, and 0 of its 1 results failed"),
         (

@@ -17,12 +17,11 @@ from kernelgate.bench.build import build, toolchain
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.recipe import Recipe
-from kernelgate.bench.build.sources import Extension, read_sources
+from kernelgate.bench.build.sources import Extension
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
-from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.github import untrusted_artifact
-from tests.miniature import CARD, CPU_FILES, SPEC, compiled, write
+from tests.miniature import CPU_FILES, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -251,10 +250,3 @@ def test_what_killed_builds_left_is_removed_by_the_next_one(tree: Path, cache: P
     with build_cache._locked(cache / "locks" / "of another build"):
         compiled(tree)
         assert [path.name for path in (cache / "building").iterdir()] == ["of another build"]
-
-
-def test_a_compile_without_an_end(tree: Path, compiler: Callable[[str], Path]) -> None:
-    compiler("exec sleep 1000")
-    with pytest.raises(CannotCompileError, match=r"took longer to compile than the limit of 0.5 s") as caught:
-        build.build(read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=0.5))
-    assert caught.value.exit_code == 3

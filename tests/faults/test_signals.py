@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pytest
 
 from kernelgate.bench.system.worker import MODULE
 from tests import miniature
-from tests.processes import marked
+from tests.processes import marked, wait_for
 
 pytestmark = pytest.mark.nightly
 
@@ -28,13 +27,6 @@ CARD = miniature.SCALE_CARD.replace("    cases =", "    cpu_cases = cases =")
 def ended(number: int) -> int:
     """What Popen says of a verb that the signal has ended: killed, or unwound by kernelgate."""
     return -number if number == signal.SIGKILL else 128 + number
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def command_line(pid: int) -> str:
@@ -100,12 +92,12 @@ def test_a_verb_that_is_ended_while_it_compiles_leaves_nothing(
     words: tuple[str, ...], number: signal.Signals, checkout: Checkout, endless_compiler: Path
 ) -> None:
     with checkout.start(*words, PATH=os.environ["PATH"]) as verb:
-        wait_for(endless_compiler.exists, "nothing was compiled")
+        wait_for(endless_compiler.exists, what="nothing was compiled")
         verb.send_signal(number)
         said, _ = verb.communicate(timeout=90)
     assert verb.returncode == ended(number)
     assert "Traceback" not in said
-    wait_for(lambda: not checkout.processes(), "something runs on")
+    wait_for(lambda: not checkout.processes(), what="something runs on")
     if number != signal.SIGKILL:
         assert checkout.left() == []
 
@@ -118,11 +110,11 @@ def test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing(
         return any(MODULE in words for words in map(command_line, checkout.processes()))
 
     with checkout.start("fuzz") as verb:
-        wait_for(worker_is_there, "no worker was started")
+        wait_for(worker_is_there, what="no worker was started")
         verb.send_signal(number)
         verb.communicate(timeout=90)
     assert verb.returncode == ended(number)
-    wait_for(lambda: not checkout.processes(), "something runs on")
+    wait_for(lambda: not checkout.processes(), what="something runs on")
 
 
 def test_the_build_after_a_killed_one_cleans_up_and_works(
@@ -130,7 +122,7 @@ def test_the_build_after_a_killed_one_cleans_up_and_works(
 ) -> None:
     """It waits for no lock of a dead process, and removes its work tree."""
     with checkout.start("build", "--ref", "HEAD", PATH=os.environ["PATH"]) as verb:
-        wait_for(endless_compiler.exists, "nothing was compiled")
+        wait_for(endless_compiler.exists, what="nothing was compiled")
         verb.kill()
         verb.communicate(timeout=90)
     assert checkout.left() != []

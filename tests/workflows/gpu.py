@@ -29,6 +29,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz, sanitize
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.doctor import examine as doctor
 from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.explain import ncu_reader, nsight
@@ -168,7 +169,7 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
 
 
 def sanitized(
-    card: CardFacts, _: Sides, __: archs.Capability, asked: sanitize.SanitizerOptions, *_workers: WorkerPool
+    card: CardFacts, _: Sides, __: Capability, asked: sanitize.SanitizerOptions, *_workers: WorkerPool
 ) -> record.Check:
     """No tool finds anything."""
     runs, case = len(asked.tools), card.target.id

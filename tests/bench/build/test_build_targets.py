@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench.build import archs, build, library, toolchain
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.core.errors import BuildError, CompileError, UsageError
+from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
 from kernelgate.ci.commands import cli
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
@@ -65,12 +65,6 @@ def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
     says = rf"asks for sm_90, but the sources of {CARD} have no translation unit for it; they have: sm_80, sm_89"
     with pytest.raises(BuildError, match=says):
-        compiled(tree)
-    monkeypatch.setenv(archs.ARCH_LIST, "9.0a")
-    with pytest.raises(BuildError, match=says.replace("sm_90", "sm_90a")):
-        compiled(tree)
-    monkeypatch.setenv(archs.ARCH_LIST, "9.0f")
-    with pytest.raises(UsageError, match=r"'9.0f' is not supported"):
         compiled(tree)
 
 

@@ -110,6 +110,10 @@ CASES = {
         failed("csrc/a.cu", "/bin/sh: 1: /opt/nvcc: not found"),
         "csrc/a.cu: error: /bin/sh: 1: /opt/nvcc: not found",
     ),
+    "a warning of an error": (
+        failed("csrc/a.cpp", "csrc/a.cpp:1:1: warning: error: reading 'x'", "csrc/a.cpp:9:1: error: the real one"),
+        "csrc/a.cpp:9: error: the real one",
+    ),
     "a compiler that says nothing": (failed("csrc/a.cu"), "csrc/a.cu: error: it failed without output"),
     "linker, undefined": (
         linking(
@@ -130,11 +134,6 @@ CASES = {
 @pytest.mark.parametrize(("log", "expected"), CASES.values(), ids=CASES.keys())
 def test_first_error(log: str, expected: str) -> None:
     assert first_error(log, FILES).text == expected
-
-
-def test_a_warning_is_no_error() -> None:
-    log = failed("csrc/a.cpp", "csrc/a.cpp:1:1: warning: error: reading 'x'", "csrc/a.cpp:9:1: error: the real one")
-    assert first_error(log, FILES).text == "csrc/a.cpp:9: error: the real one"
 
 
 PASSWORDS = """\

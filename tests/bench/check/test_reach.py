@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import reach
 from kernelgate.bench.check.reach import LaunchedKernels, Reach
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.watched_call import WatchedCall
 from kernelgate.bench.record import KernelFacts

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import reach, sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.hardware import Capability
 from kernelgate.bench.kernel.watched_call import DONE
 from kernelgate.bench.record import CheckFinding, KernelFacts
 from kernelgate.bench.system.worker import worker_pool

@@ -18,12 +18,13 @@ from kernelgate.bench.core.errors import KernelgateError, NoDeviceError, OutputE
 from kernelgate.bench.doctor import examine, machine
 from kernelgate.bench.doctor import machine as checks
 from kernelgate.bench.doctor.machine import Level, MachineCheck
-from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.system import nvml
+from kernelgate.bench.system.nvml import GpuFacts, Reading
 from kernelgate.ci.commands import cli
 from tests.bench import driver
 
 ROOT = Path(__file__).parents[3]
-GPU = machine.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
+GPU = GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30, max_sm_mhz=2040), True, (), 0)
 READ = {field.name for field in fields(Reading)}
 CPU_TORCH = record.Environment(torch="2.13.0+cpu")
 
@@ -42,12 +43,10 @@ def test_what_a_machine_without_a_gpu_is_fit_for_depends_on_what_is_wanted_and_o
 
 def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
-    facts = machine.gpu_facts()
-    assert facts == machine.GpuFacts(
-        "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), True, (42,), 0
-    )
-    driver.install(monkeypatch, nvmlInit=driver.refused)
-    assert isinstance(machine.gpu_facts(), NoDeviceError)
+    with nvml.opened() as gpu:
+        assert gpu.facts() == GpuFacts(
+            "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), True, (42,), 0
+        )
 
 
 def of_gpu(root: Path, name: str, user: int = 1000, **changes: Any) -> MachineCheck:
@@ -107,13 +106,13 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
         (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
         (machine.isolation_check(None), Level.PASSED, "kept apart", None),
-        (examine.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (examine.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
         (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
         (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
         (examine.torch_check(CPU_TORCH, False), Level.PASSED, "2.13.0+cpu", None),
         (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
-        (examine.ccache_check(KernelgateError("no")), Level.WARNING, "each compile fails", "apt-get install"),
-        (examine.ccache_check(None), Level.PASSED, "builds do without it", None),
+        (examine.tool_check("ccache", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "apt-get install"),
+        (examine.tool_check("ccache", None, "fails"), Level.PASSED, "builds do without it", None),
         (examine.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
         (examine.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),
         (examine.arch_list_check("8.9;9.0a", "9.0"), Level.PASSED, "sm_90a", None),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from kernelgate.bench.build import build as builder
+from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
@@ -127,7 +128,8 @@ def test_functions_of_tvm_ffi_are_called_and_of_both_sides_in_one_process(tmp_pa
 
 
 def test_tvm_ffi_that_is_missing_is_named_before_the_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelgate.bench.build.toolchain._find_tvm_ffi", lambda: None)
+    found = replace(toolchain.find(), tvm_ffi=None)
+    monkeypatch.setattr(toolchain, "find", lambda: found)
     repo = repository(tmp_path / "repo", {"csrc/scale.cpp": TVM_FFI})
     with pytest.raises(CannotCompileError, match="bound by TVM-FFI, which is missing: pip install apache-tvm-ffi"):
         commits.build_commit(repo, "HEAD", cards(tmp_path, SCALE_CARD))

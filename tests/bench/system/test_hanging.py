@@ -15,9 +15,8 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import examine
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.system import git, isolation, supervise
+from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 from tests import sanitized
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
@@ -41,46 +40,32 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
     return make
 
 
-def test_a_followed_command(tool: Callable[[str], Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (HANG, "last line: almost done"),
+        ("exec sleep 60", "it printed nothing"),
+        ("echo first; printf '40%% of it'; exec sleep 60", "last line: 40% of it"),
+    ],
+)
+def test_a_followed_command(tmp_path: Path, script: str, says: str) -> None:
     """Such as ninja, ncu and compute-sanitizer."""
-    for text, command in (("last line: almost done", [tool("ninja")]), ("it printed nothing", ["sleep", "60"])):
-        with pytest.raises(TimeoutError) as raised:
-            supervise.run(
-                command,
-                cwd=tmp_path,
-                env=dict(os.environ),
-                limits=TimeLimits(total_s=LIMIT_S),
-                on_line=lambda _: None,
-                on_silence=lambda _: None,
-            )
-        assert str(raised.value) == text
-
-
-def test_half_a_line_is_a_last_line(tmp_path: Path) -> None:
-    with pytest.raises(TimeoutError, match="last line: 40% of it"):
+    with pytest.raises(TimeoutError) as raised:
         supervise.run(
-            ["sh", "-c", "echo first; printf '40%% of it'; exec sleep 60"],
+            ["sh", "-c", script],
             cwd=tmp_path,
             env=dict(os.environ),
             limits=TimeLimits(total_s=LIMIT_S),
             on_line=lambda _: None,
             on_silence=lambda _: None,
         )
+    assert str(raised.value) == says
 
 
 def test_the_sanitizer(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "TIMEOUT_S", LIMIT_S)
     with pytest.raises(KernelgateError, match="memcheck was stopped after 1 s; last line: almost do"):
         sanitized.program(tool("compute-sanitizer"), "memcheck", ["true"])
-
-
-def test_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys, time\nprint('almost done', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
-    (tmp_path / "hanging_worker.py").write_text(code, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    says = r"did not answer for 5 s .*almost done"
-    with WorkerProcess("hanging_worker:run") as worker, pytest.raises(WorkerError, match=says):
-        worker.receive(Message, 5.0)
 
 
 def test_git(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -120,8 +105,3 @@ def test_readers_of_machine_code_and_reports(
     monkeypatch.setattr(sys, "executable", str(tool("python")))
     with pytest.raises(KernelgateError, match="did not answer for 1 s"):
         ncu_reader.apart(tmp_path / "a.ncu-rep")
-
-
-def test_bubblewrap(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "PROBE_S", LIMIT_S)
-    assert "timed out" in (isolation.unusable([str(tool("bwrap"))]) or "")

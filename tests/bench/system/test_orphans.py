@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.system import orphans
-from tests.processes import alive
+from tests.processes import alive, wait_for
 
 DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
 """A process in a session of its own, whose parents have ended."""
@@ -24,13 +23,6 @@ def known() -> Iterator[frozenset[int]]:
     before = orphans.children()
     yield before
     orphans.end_new_children(before)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.005)
 
 
 def daemon(folder: Path, command: str, name: str) -> int:

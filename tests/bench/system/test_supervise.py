@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import child_environment
-from tests.processes import alive
+from tests.processes import alive, wait_for
 
 STUBBORN = """
 trap '' TERM
@@ -100,11 +100,8 @@ def test_a_killed_caller_leaves_nothing_running(tmp_path: Path) -> None:
         assert caller.stdout is not None
         assert caller.stdout.readline() == "ready\n"
         caller.kill()
-    deadline = time.monotonic() + 60
-    for name in ("grandchild", "other_group"):
-        while alive(int((tmp_path / name).read_text(encoding="utf-8"))):
-            assert time.monotonic() < deadline, f"{name} runs on"
-            time.sleep(0.02)
+    left = [int((tmp_path / name).read_text(encoding="utf-8")) for name in ("grandchild", "other_group")]
+    wait_for(lambda: not any(map(alive, left)), what="one of them runs on")
 
 
 def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:

@@ -22,7 +22,7 @@ from kernelgate.bench.system.worker import (
     child_environment,
     worker_pool,
 )
-from tests.processes import alive
+from tests.processes import alive, wait_for
 
 
 class Word(BaseModel):
@@ -272,11 +272,3 @@ def closed_pipe() -> int:
     reading, writing = os.pipe()
     os.close(writing)
     return reading
-
-
-def wait_for(condition: object, limit_s: float = 60.0) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
