@@ -66,7 +66,10 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
     assert [step["uses"].partition("@")[0] for step in site["steps"]] == ["actions/deploy-pages"], "it installs nothing"
     [again] = [job for job in stepping if job["permissions"].get("actions") == "write"]
     assert [list(step) for step in again["steps"]] == [["name", "run", "env"]], "it has no files at all"
-    judging = [job for job in stepping if job not in (site, again)]
+    [release] = [job for job in stepping if job.get("environment") == {"name": "pypi"}]
+    names = [step["uses"].partition("@")[0] for step in release["steps"]]
+    assert names == ["actions/download-artifact", "pypa/gh-action-pypi-publish"], "it installs nothing"
+    judging = [job for job in stepping if job not in (site, again, release)]
     assert len(judging) == 5
     for job in judging:
         [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]

@@ -15,7 +15,7 @@ from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import Isolation
 from kernelgate.bench.system.worker import child_environment
 from tests.miniature import write
-from tests.workflows.documents import workflows
+from tests.workflows.documents import texts, workflows
 
 WORKFLOWS = workflows()
 DIGESTS = {
@@ -44,12 +44,15 @@ def test_the_digests_come_from_the_job_that_built(name: str) -> None:
     assert {side: given.get(side) for side in sides} == {side: DIGESTS[side] for side in sides}
 
 
-def test_the_bases_digest_is_known_before_the_head_is_built() -> None:
-    """Building the head runs its code; an output of a step that is over can no longer be changed."""
-    job = WORKFLOWS["build"].jobs["build"]
-    assert job["outputs"] == {side: f"${{{{ steps.{side[:4]}.outputs.digest }}}}" for side in DIGESTS}
-    steps = {step["id"]: at for at, step in enumerate(job["steps"]) if "id" in step}
-    assert steps["base"] < steps["head"]
+def test_the_base_is_built_where_no_file_of_the_head_is() -> None:
+    """Building the head runs its code."""
+    jobs = WORKFLOWS["build"].jobs
+    assert set(jobs) == {"base", "head"}
+    digests = {f"{side}-digest": f"${{{{ jobs.{side}.outputs.digest }}}}" for side in jobs}
+    told = WORKFLOWS["build"].triggers["workflow_call"]["outputs"]
+    assert {name: output["value"] for name, output in told.items()} == digests
+    assert not [text for text in texts(jobs["base"]) if "head-sha" in text]
+    assert "needs" not in jobs["base"]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
