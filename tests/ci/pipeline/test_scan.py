@@ -123,7 +123,7 @@ def test_a_planted_slowdown_is_found_and_what_changes_nothing_is_not(
         for files in (
             {"csrc/scale.cpp": source(1)},
             {"csrc/scale.cpp": slow, ".ci/kernels/scale.py": CARD},
-            {"csrc/scale.cpp": source(3, broken=True)},
+            {"csrc/scale.cpp": source(3, "broken")},
             {"README": "words"},
             {"csrc/scale.cpp": f"{slow}\nvoid other() {{}}\n"},
         )
