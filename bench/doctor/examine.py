@@ -37,6 +37,9 @@ INSTALL = {
     "(bench --base-library DIR --head-library DIR)",
 }
 
+OPTIONAL = frozenset({"ccache"})
+"""What builds do without."""
+
 
 def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
     """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
@@ -75,7 +78,7 @@ def tool_check(name: str, version: str | KernelgateError | None, without: str) -
     """`version`: None where the tool is not there, an error where it does not run."""
     if isinstance(version, str):
         return passed(name, version)
-    if version is None and name == "ccache":
+    if version is None and name in OPTIONAL:
         return passed(name, f"not installed; builds do without it ({INSTALL[name]})")
     found = "is neither on PATH nor beside Python" if version is None else str(version)
     return warning(name, f"{found}: {without}", INSTALL[name])

@@ -94,6 +94,12 @@ def test_the_step_tells_whose_fault_it_is(conclusion: str, step: str | None, fau
     assert (found, said in sentence) == (fault, True)
 
 
+def test_a_base_that_cannot_be_built_is_not_the_authors_fault() -> None:
+    stopped = {"conclusion": "failure", "step": "build base"}
+    assert blame(Job(name="performance / build / base", **stopped))[0] is Fault.RUNNER
+    assert blame(Job(name="performance / build / head", **{**stopped, "step": "build head"}))[0] is Fault.BUILD
+
+
 def carded(name: str) -> RunRecord:
     return CARD_EXAMPLES[name]().record
 
