@@ -31,6 +31,13 @@ APART_PCT: Final = 0.5
 """In processes that take turns, of which the first is up to 0.8% off."""
 CPU_PCT: Final = 5.0
 """On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process."""
+
+
+def spread_pct(device: str, together: bool) -> float:
+    """How far the time of one library beside others scatters from process to process, as far as is known beforehand."""
+    return CPU_PCT if device == "cpu" else TOGETHER_PCT if together else APART_PCT
+
+
 UNSETTLED = 0.5
 """Where two changes are likelier than one, no commit is named alone."""
 LEAST_GAIN = 0.01

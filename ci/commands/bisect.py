@@ -23,7 +23,7 @@ from kernelgate.ci.bisect.answers import (
 )
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
-from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, TOGETHER_PCT, Rounds
+from kernelgate.ci.bisect.rounds import Rounds, spread_pct
 from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, argument, with_rules
 from kernelgate.ci.commands.options import from_cards as cards_option
 from kernelgate.ci.commands.options import seed as seed_option
@@ -98,10 +98,9 @@ def bisect(
 
 def _searched(bench: Workbench) -> TimedAnswer:
     """The commit that changed the time, and that of the submodule that it moves."""
-    on_cpu = bench.setup.device == "cpu"
-    together, apart = (CPU_PCT if on_cpu else one for one in (TOGETHER_PCT, APART_PCT))
-    search = Search(bench.range.last, spread_pct=together if bench.together else apart)
-    found = Rounds(bench, progress.say, search, apart).run()
+    device = bench.setup.device
+    search = Search(bench.range.last, spread_pct=spread_pct(device, bench.together))
+    found = Rounds(bench, progress.say, search, spread_pct(device, together=False)).run()
     return found.model_copy(update={"inside": _inside(bench, found, _searched)})
 
 

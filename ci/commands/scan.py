@@ -77,7 +77,7 @@ def scan(
 def _ends(repo: Path, since: str) -> tuple[str, str]:
     """The commit before the first one that is scanned, and the newest. Raises UsageError where there is none."""
     head = git.resolve(repo, "HEAD")
-    if named := re.fullmatch(r"(\d+)(d|w|mo|y)", since):
+    if named := reported.SPAN.fullmatch(since):
         date = f"{named[1]} {UNITS[named[2]]} ago"
     elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", since):
         date = f"{since} 00:00"

@@ -28,7 +28,7 @@ from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.ci.bisect.posterior import ProcessRead
-from kernelgate.ci.bisect.rounds import APART_PCT, CPU_PCT, LIBRARIES, PROCESSES, SMALLEST_PCT, TOGETHER_PCT, times
+from kernelgate.ci.bisect.rounds import LIBRARIES, PROCESSES, SMALLEST_PCT, spread_pct, times
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.pipeline import local
@@ -80,20 +80,15 @@ class Survey:
                 kept.append(place)
         return kept
 
-    def above_newest(self, place: int, newest: int) -> float | None:
-        """The log time beside the newest commit's; None where it was not timed."""
-        found = [read[place].log_time - read[newest].log_time for read in self.reads if {place, newest} <= read.keys()]
-        return sum(found) / len(found) if found else None
-
     def difference(self, one: int, other: int) -> tuple[float, float] | None:
         """The log change from one commit to another that lay in the same processes, and its standard error."""
         reads = [read for read in self.reads if {one, other} <= read.keys()]
         if not reads:
             return None
-        spread_pct = CPU_PCT if self.bench.setup.device == "cpu" else TOGETHER_PCT if self.bench.together else APART_PCT
+        spread = spread_pct(self.bench.setup.device, self.bench.together) / 100
         change = sum(read[other].log_time - read[one].log_time for read in reads) / len(reads)
         variance = sum(read[one].variance + read[other].variance for read in reads) / len(reads)
-        return change, sqrt((2 * (spread_pct / 100) ** 2 + variance) / len(reads))
+        return change, sqrt((2 * spread**2 + variance) / len(reads))
 
 
 def run(asked: Scan, policy: Policy, out: Path) -> ScanAnswer:
@@ -130,27 +125,27 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
 
     opened = bisect.opened(asked.repo, asked.ends, asked.case, how, policy.timing.lock_clocks, keep, asked.cards)
     with opened as bench:
-        survey = _surveyed(bench, partial(left_until, BUILT_BY), partial(left_until, TIMED_BY))
-    kept = survey.libraries
+        made = survey(bench, partial(left_until, BUILT_BY), partial(left_until, TIMED_BY))
+    kept = made.libraries
     changes: list[tuple[Direction, ScannedChange]] = []
-    differences = _differences(survey)
+    differences = _differences(made)
     for before, after, change, least in sorted(differences, key=lambda one: -abs(one[2])):
         if abs(change) <= least:
             continue
         change_pct = percent(change)
         if left_until(1.0):
-            changes.append(_compared(asked, survey, (before, after), change_pct, policy, out))
+            changes.append(_compared(asked, made, (before, after), change_pct, policy, out))
         else:
             said = "suspected, and not compared: the budget is spent"
-            changes.append((Direction.NONE, _change(survey, before, after, change_pct, said)))
+            changes.append((Direction.NONE, _change(made, before, after, change_pct, said)))
     by = {way: tuple(one for found, one in changes if found is way) for way in Direction}
-    levels = [(place, survey.above_newest(place, kept[-1])) for place in kept if survey.reads]
+    levels = [(place, made.difference(kept[-1], place)) for place in kept]
     shas = bench.shas
     return ScannedCase(
         case=f"{bench.card.name}/{bench.case.id}",
-        touching=len(survey.touching),
+        touching=len(made.touching),
         levels=tuple(
-            ScannedLevel(commit=shas[place], subject=bench.range.subject(place), above_newest_pct=percent(level))
+            ScannedLevel(commit=shas[place], subject=bench.range.subject(place), above_newest_pct=percent(level[0]))
             for place, level in levels
             if level is not None
         ),
@@ -158,45 +153,48 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
         slower=by[Direction.SLOWER],
         faster=by[Direction.FASTER],
         unconfirmed=by[Direction.NONE],
-        not_measured={shas[place]: why for place, why in sorted(survey.faults.items())},
-        no_time=len(survey.touching - survey.built - survey.faults.keys()),
+        not_measured={shas[place]: why for place, why in sorted(made.faults.items())},
+        no_time=len(made.touching - made.built - made.faults.keys()),
     )
 
 
 # ---- the survey ------------------------------------------------------------------------------------------------------
 
 
-def _surveyed(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[], bool]) -> Survey:
+def survey(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[], bool]) -> Survey:
+    """Builds the commits that touch the kernel, and times them in windows. Raises KernelgateError where the newest one
+    cannot be called."""
     last = bench.range.last
-    survey = Survey(bench, bench.range.touching(bench.paths()))
-    places = sorted({0, last} | survey.touching)
-    say(f"{len(survey.touching)} of {last} commits touch what {bench.card.name} is built from")
-    if not survey.touching:
-        return survey
+    made = Survey(bench, bench.range.touching(bench.paths()))
+    places = sorted({0, last} | made.touching)
+    say(f"{len(made.touching)} of {last} commits touch what {bench.card.name} is built from")
+    if not made.touching:
+        return made
     width = max(1, (os.cpu_count() or 1) // CORES_A_BUILD)
     order = list(halving(places))
     for at in range(0, len(order), width):
         some = order[at : at + width]
         if at and not may_build():
             break
-        side_by_side([partial(_build_ahead, bench, place) for place in some], width)
+        if len(some) > 1:
+            side_by_side([partial(_build_ahead, bench, place) for place in some], width)
         for place in some:
             why = _built(bench, place)
             if why is None:
-                survey.built.add(place)
+                made.built.add(place)
             elif place == last:
                 raise KernelgateError(f"{bench.shas[place][:SHORT]}, the newest commit, cannot be measured: {why}")
             else:
                 say(f"{bench.shas[place][:SHORT]} is left out: {why}")
-                survey.faults[place] = why
+                made.faults[place] = why
     number = 0
-    for window in windows(survey.libraries, LIBRARIES):
+    for window in windows(made.libraries, LIBRARIES):
         for _ in range(PROCESSES):
             if number and not may_time():
-                return survey
+                return made
             number += 1
-            _time(survey, [place for place in window if place not in survey.faults], number)
-    return survey
+            _time(made, [place for place in window if place not in made.faults], number)
+    return made
 
 
 def _build_ahead(bench: Workbench, place: int) -> None:
@@ -218,10 +216,11 @@ def _built(bench: Workbench, place: int) -> str | None:
 
 
 def _time(survey: Survey, places: Sequence[int], number: int) -> None:
+    together = survey.bench.together
     measured = survey.bench.measure(places, number)
     survey.faults |= measured.faults
-    if not measured.together and survey.reads and number > 1:
-        survey.reads.clear()  # of processes of another kind
+    if measured.together != together:
+        survey.reads.clear()  # what was measured together is evidence of another kind
     if measured.timing is not None and len(measured.places) > 1:
         sides = {survey.bench.side(place): place for place in measured.places}
         survey.reads.append(times(measured.timing, sides))

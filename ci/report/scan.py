@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -13,6 +14,8 @@ from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.drawing import WIDTH, Scale
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Report, Section, Strong, Table, Verbatim
 
+SPAN = re.compile(r"(\d+)(d|w|mo|y)")
+"""A time as `--since` takes it, such as "6mo"."""
 SHORT = 9
 """Digits of a commit."""
 TOP, BOTTOM, LEFT = 20.0, 160.0, 54.0
@@ -102,11 +105,7 @@ def report(found: ScanAnswer) -> Report:
 
 
 def _headline(found: ScanAnswer) -> Line:
-    when = (
-        f"in the last {found.since}"
-        if found.since[-1:] in "dwoy" and found.since[:1].isdigit()
-        else f"since {found.since}"
-    )
+    when = f"in the last {found.since}" if SPAN.fullmatch(found.since) else f"since {found.since}"
     slower, faster = (len({one.commit for one in ones}) for ones in (found.slower, found.faster))
     if slower:
         also = f", {faster} made one faster" if faster else ""

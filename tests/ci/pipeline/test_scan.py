@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from kernelgate.bench.measure.bisect import MeasuredCommits, Workbench
+from kernelgate.bench.record import Timing
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import render
-from kernelgate.ci.pipeline.scan import halving, windows
+from kernelgate.ci.pipeline.scan import Survey, halving, survey, windows
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
 from tests import miniature
@@ -92,6 +97,50 @@ def test_every_two_neighbours_share_a_process_and_every_process_has_the_newest_c
         together = {pair for window in made for pair in pairwise(window)}
         assert set(pairwise(places)) <= together, count
     assert list(windows([1], 8)) == []
+
+
+def test_a_commit_whose_name_looks_like_a_time_is_a_commit() -> None:
+    found = scanned().model_copy(update={"since": "4f2a91d"})
+    assert " since 4f2a91d " in render.first_line(reported.report(found))
+
+
+def surveyed(together: list[bool]) -> Survey:
+    """Of 10 commits, each 1% slower than the one before; `together`: whether libraries share each process, in turn."""
+    shas = [f"{at:040x}" for at in range(10)]
+    kinds = iter(together)
+
+    def measure(places: list[int], _: int) -> MeasuredCommits:
+        bench.together = next(kinds)
+        samples = {f"commit:{shas[at]}": tuple(100 * 1.01**at + 0.01 * (one % 7) for one in range(40)) for at in places}
+        return MeasuredCommits(Timing(case="n64", samples_us=samples), tuple(places), {}, bench.together)
+
+    bench = SimpleNamespace(
+        range=SimpleNamespace(last=9, touching=lambda _: frozenset(range(1, 10)), build=lambda *_: None),
+        paths=list,
+        card=SimpleNamespace(name="norm"),
+        setup=SimpleNamespace(device="cuda"),
+        shas=shas,
+        side=lambda place: f"commit:{shas[place]}",
+        together=True,
+        build=lambda _: None,
+        same=lambda *_: False,
+        measure=measure,
+    )
+    return survey(cast(Workbench, bench), lambda: True, lambda: True)
+
+
+@pytest.mark.parametrize("together", [[True] * 4, [False] * 4])
+def test_neighbours_of_every_process_are_compared_also_where_libraries_take_turns(together: list[bool]) -> None:
+    found = surveyed(together)
+    assert len(found.reads) == 4, "two windows, each in two processes"
+    for before in range(9):
+        change, error = found.difference(before, before + 1) or (0.0, 0.0)
+        assert change == pytest.approx(math.log(1.01), abs=1e-3)
+        assert error > 0
+
+
+def test_what_was_measured_together_is_forgotten_once_libraries_take_turns() -> None:
+    assert len(surveyed([True, False, False, False]).reads) == 3
 
 
 @pytest.mark.parametrize(
