@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -43,6 +44,31 @@ comparison takes a minute."""
 BUILT_BY, TIMED_BY = 0.5, 0.7
 """Shares of the budget after which no further commit is built, and none is timed; the rest is for comparisons."""
 CORES_A_BUILD = 4
+PROCESSES_A_COMPARISON = 4
+"""As long as so many processes the first comparison is taken to last: two of both commits, one of each alone."""
+
+
+class Budget:
+    """Of time. A step begins if it ends in time even where it takes as long as the longest one of its kind did."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._begun = seconds, time.monotonic()
+        self._longest: dict[str, float] = {}
+
+    @property
+    def left_s(self) -> float:
+        return self._seconds - (time.monotonic() - self._begun)
+
+    def holds(self, kind: str, until: float = 1.0) -> bool:
+        """Whether another step ends before this share of the whole is spent."""
+        longest = {"comparison": PROCESSES_A_COMPARISON * self._longest.get("process", 0.0)} | self._longest
+        return self.left_s - longest.get(kind, 0.0) > (1 - until) * self._seconds
+
+    @contextmanager
+    def step(self, kind: str) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self._longest[kind] = max(self._longest.get(kind, 0.0), time.monotonic() - begun)
 
 
 @dataclass(frozen=True)
@@ -100,10 +126,9 @@ def run(asked: Scan, policy: Policy, out: Path) -> ScanAnswer:
     first = {one.card.name: f"{one.card.name}/{one.case.id}" for one in reversed(chosen)}
     if not first:
         raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
-    ends, spent, found = bisect.between(asked.repo, *asked.ends), time.monotonic(), list[ScannedCase]()
+    ends, whole, found = bisect.between(asked.repo, *asked.ends), Budget(asked.budget_s), list[ScannedCase]()
     for at, (card, case) in enumerate(sorted(first.items())):
-        left_s = asked.budget_s - (time.monotonic() - spent)
-        one = replace(asked, case=case, budget_s=left_s / (len(first) - at))
+        one = replace(asked, case=case, budget_s=whole.left_s / (len(first) - at))
         try:
             found.append(_scanned(one, policy, out / card))
         except KernelgateError as error:
@@ -113,19 +138,16 @@ def run(asked: Scan, policy: Policy, out: Path) -> ScanAnswer:
 
 def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
     """Of one case. Raises KernelgateError where the newest commit cannot be measured."""
-    begun = time.monotonic()
+    budget = Budget(asked.budget_s)
     files.try_file(out / SURVEY)
     how = bisect.measuring(asked.rounds, asked.seed)
-
-    def left_until(share: float) -> bool:
-        return time.monotonic() - begun < share * asked.budget_s
 
     def keep(made: record.RunRecord) -> None:
         record.write(made, out / SURVEY)
 
     opened = bisect.opened(asked.repo, asked.ends, asked.case, how, policy.timing.lock_clocks, keep, asked.cards)
     with opened as bench:
-        made = survey(bench, partial(left_until, BUILT_BY), partial(left_until, TIMED_BY))
+        made = survey(bench, budget)
     kept = made.libraries
     changes: list[tuple[Direction, ScannedChange]] = []
     differences = _differences(made)
@@ -133,8 +155,9 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
         if abs(change) <= least:
             continue
         change_pct = percent(change)
-        if left_until(1.0):
-            changes.append(_compared(asked, made, (before, after), change_pct, policy, out))
+        if budget.holds("comparison"):
+            with budget.step("comparison"):
+                changes.append(_compared(asked, made, (before, after), change_pct, policy, out))
         else:
             said = "suspected, and not compared: the budget is spent"
             changes.append((Direction.NONE, _change(made, before, after, change_pct, said)))
@@ -161,7 +184,7 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
 # ---- the survey ------------------------------------------------------------------------------------------------------
 
 
-def survey(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[], bool]) -> Survey:
+def survey(bench: Workbench, budget: Budget) -> Survey:
     """Builds the commits that touch the kernel, and times them in windows. Raises KernelgateError where the newest one
     cannot be called."""
     last = bench.range.last
@@ -174,12 +197,13 @@ def survey(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[
     order = list(halving(places))
     for at in range(0, len(order), width):
         some = order[at : at + width]
-        if at and not may_build():
+        if at and not budget.holds("build", BUILT_BY):
             break
-        if len(some) > 1:
-            side_by_side([partial(_build_ahead, bench, place) for place in some], width)
-        for place in some:
-            why = _built(bench, place)
+        with budget.step("build"):
+            if len(some) > 1:
+                side_by_side([partial(_build_ahead, bench, place) for place in some], width)
+            reasons = [_built(bench, place) for place in some]
+        for place, why in zip(some, reasons, strict=True):
             if why is None:
                 made.built.add(place)
             elif place == last:
@@ -190,10 +214,11 @@ def survey(bench: Workbench, may_build: Callable[[], bool], may_time: Callable[[
     number = 0
     for window in windows(made.libraries, LIBRARIES):
         for _ in range(PROCESSES):
-            if number and not may_time():
+            if number and not budget.holds("process", TIMED_BY):
                 return made
             number += 1
-            _time(made, [place for place in window if place not in made.faults], number)
+            with budget.step("process"):
+                _time(made, [place for place in window if place not in made.faults], number)
     return made
 
 
@@ -279,8 +304,9 @@ def _compared(
     case = CaseKey(bench.card.name, bench.case.id)
     suspected = _change(survey, before, after, change_pct, "")
     compare = local.Compare(asked.repo, base, head, asked.cards, cases=(f"{case.card}/{case.id}",))
+    gates = policy.gates.model_copy(update={"sanitizer": "ignore"})  # what was merged long ago is asked for its time
     try:
-        result = local.run(compare, folder, policy)
+        result = local.run(compare, folder, policy.model_copy(update={"gates": gates}))
     except KernelgateError as error:
         return Direction.NONE, suspected.model_copy(update={"said": str(error)})
     files.write_each({folder / name: text for name, text in result.files.items()})

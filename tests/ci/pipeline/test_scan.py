@@ -15,7 +15,7 @@ from kernelgate.bench.measure.bisect import MeasuredCommits, Workbench
 from kernelgate.bench.record import Timing
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import render
-from kernelgate.ci.pipeline.scan import Survey, halving, survey, windows
+from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey, windows
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
 from tests import miniature
@@ -126,7 +126,7 @@ def surveyed(together: list[bool]) -> Survey:
         same=lambda *_: False,
         measure=measure,
     )
-    return survey(cast(Workbench, bench), lambda: True, lambda: True)
+    return survey(cast(Workbench, bench), Budget(3600.0))
 
 
 @pytest.mark.parametrize("together", [[True] * 4, [False] * 4])
@@ -141,6 +141,24 @@ def test_neighbours_of_every_process_are_compared_also_where_libraries_take_turn
 
 def test_what_was_measured_together_is_forgotten_once_libraries_take_turns() -> None:
     assert len(surveyed([True, False, False, False]).reads) == 3
+
+
+def test_no_step_begins_that_would_end_past_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("kernelgate.ci.pipeline.scan.time", SimpleNamespace(monotonic=lambda: now[0]))
+    budget, begun = Budget(100.0), list[str]()
+
+    def take(kind: str, seconds: float, until: float = 1.0) -> None:
+        while budget.holds(kind, until):
+            with budget.step(kind):
+                now[0] += seconds
+            begun.append(kind)
+
+    take("build", 20.0, until=0.5)
+    take("process", 7.0, until=0.7)
+    take("comparison", 11.0)
+    assert begun == ["build"] * 2 + ["process"] * 4 + ["comparison"] * 2, "and not a third until 101 s"
+    assert now[0] <= 100.0
 
 
 @pytest.mark.parametrize(
