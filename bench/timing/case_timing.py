@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Literal, Protocol, TypeVar
 
@@ -172,6 +173,9 @@ class CaseSamples:
     no_reference: str | None = None
     """… and why it cannot be."""
     inner_repeats: int = 1
+    """Calls in a sample of base or head, …"""
+    reference_repeats: int = 1
+    """… and of the reference, which may take many times as long and launch many times as much."""
     pause_us: float = 0.0
     queue_length: int = QUEUE_LENGTH
     clock_step_us: float = 0.0
@@ -194,9 +198,17 @@ class CaseSamples:
         sides = self.by_side(part).items()
         return {side: tuple(one for one in every if one is not None) for side, every in sides if None not in every}
 
+    def repeats(self, side: record.Side) -> int:
+        return self.reference_repeats if side == "reference" else self.inner_repeats
+
+    @property
+    def calls_us(self) -> dict[record.Side, tuple[float, ...]]:
+        """Of one call, by sample."""
+        return self.by_side(lambda one: one.us / self.repeats(one.side))
+
     @property
     def call_us(self) -> dict[record.Side, float]:
-        return {side: median(times) for side, times in self.by_side(lambda one: one.us / self.inner_repeats).items()}
+        return {side: median(times) for side, times in self.calls_us.items()}
 
     def sides(self, measured: Asked) -> tuple[record.Side, ...]:
         return (*measured.sides, "reference") if self.reference and "head" in measured.sides else measured.sides
@@ -220,19 +232,21 @@ def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tup
 
 
 def batch(
-    team: Team, case: CaseSamples, measured: Asked, sides: Sequence[record.Side], repeats: int, how: Batch
+    team: Team, case: CaseSamples, measured: Asked, samples: Sequence[tuple[record.Side, int]], how: Batch
 ) -> list[Sample]:
-    """Times a sample of each of these sides in turn: `repeats` calls, each on inputs and an output of its own. Made
+    """Times samples in turn, each a side and its number of calls, each call on inputs and an output of its own. Made
     again, on other inputs, where the host could not queue it in time. Empty where graphs cannot be captured.
     """
+    sides = [side for side, _ in samples]
+    ends = list(accumulate(repeats for _, repeats in samples))
+    parts = [slice(first, end) for first, end in pairwise((0, *ends))]
     for _ in range(ATTEMPTS):
-        planned = team.verifier.ask(protocol.PlanCalls(count=repeats * len(sides)), protocol.Planned)
-        parts = [slice(at * repeats, (at + 1) * repeats) for at in range(len(sides))]
-        samples = tuple(
+        planned = team.verifier.ask(protocol.PlanCalls(count=ends[-1]), protocol.Planned)
+        calls = tuple(
             protocol.SampleCalls(side=side, windows=planned.windows[part], slots=planned.slots[part])
             for side, part in zip(sides, parts, strict=True)
         )
-        update = {"samples": samples, "inputs": planned.inputs, "moved": planned.moved}
+        update = {"samples": calls, "inputs": planned.inputs, "moved": planned.moved}
         asked = how.model_copy(update={**update, "pause_us": how.pause_us or case.pause_us})
         with team.quiet():
             begun = time.perf_counter()
@@ -248,7 +262,7 @@ def batch(
                 raise ProcessError(f"{measured.name} answered a batch without times")
             return []
         looked = protocol.CheckCalls(
-            sides=tuple(side for side in sides for _ in range(repeats)),
+            sides=tuple(side for side, repeats in samples for _ in range(repeats)),
             busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
             samples=len(sides),
         )
@@ -260,7 +274,10 @@ def batch(
     else:
         case.queue_length = max(1, case.queue_length // 2)
         if len(sides) == 1:
-            case.note("host_bound", "the host fell behind, so that the GPU may have waited for it inside samples")
+            case.note(
+                "host_bound",
+                f"the host fell behind, so that the GPU may have waited for it inside samples of {sides[0]}",
+            )
     case.readings += answer.readings
     if probed:
         return [
@@ -313,14 +330,20 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
 
     Where the GPU then runs at its power limit, samples get pauses, so that it need not lower its clock.
     """
-    call_us = min([_warmed(team, case, one, seconds / len(team.measured)) for one in team.measured])
-    case.inner_repeats = _fitting(case, inner_repeats(case.clock_step_us, call_us))
+    call_us: dict[record.Side, float] = {}
+    for one in team.measured:
+        for side, us in _warmed(team, case, one, seconds / len(team.measured)).items():
+            call_us[side] = min(us, call_us.get(side, us))
+    fastest_us = _fastest(call_us)
+    case.inner_repeats = _fitting(case, inner_repeats(case.clock_step_us, fastest_us))
+    reference_us = call_us.get("reference", fastest_us)
+    case.reference_repeats = _fitting(case, inner_repeats(case.clock_step_us, reference_us))
     if pause_when_capped:
         for share in PAUSES:
             last = case.readings[-3:]
             if sum(CAP in reading.throttle_reasons for reading in last) * 2 <= len(last):
                 break
-            case.pause_us = round(share * case.inner_repeats * call_us, 1)
+            case.pause_us = round(share * case.inner_repeats * fastest_us, 1)
             case.readings.clear()
             for one in team.measured:
                 _warmed(team, case, one, CASE_WARM_UP_S)
@@ -330,25 +353,36 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     case.readings.clear()
 
 
-def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> float:
+def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> dict[record.Side, float]:
+    """The time of one call of each side."""
     how = Batch(what="warming up")
     sides = case.sides(measured)
     few = min(2, case.prepared.slots)
-    first = [batch(team, case, measured, [side] * few, 1, how) for side in sides]  # each alone: one may crash
+    first = [batch(team, case, measured, [(side, 1)] * few, how) for side in sides]  # each alone: one may crash
     call_us = {side: max(1e-3, min(one.us for one in done)) for side, done in zip(sides, first, strict=True)}
     worked_us, tries = sum(one.us for done in first for one in done), 0
     while worked_us < seconds * 1e6 and tries < 10_000:
-        repeats = _fitting(case, inner_repeats(0.0, min(call_us.values())))
-        room = min(case.prepared.slots // repeats, case.queue_length // (repeats + AROUND_SAMPLE), MAX_SAMPLES)
-        left = math.ceil((seconds * 1e6 - worked_us) / (repeats * sum(call_us.values())))
+        fastest_us = _fastest(call_us)
+        needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
+        repeats = {side: _fitting(case, inner_repeats(0.0, us)) for side, us in needed_us.items()}
+        most = max(repeats.values())
+        room = min(case.prepared.slots // most, case.queue_length // (most + AROUND_SAMPLE), MAX_SAMPLES)
+        left = math.ceil((seconds * 1e6 - worked_us) / sum(repeats[side] * us for side, us in call_us.items()))
         order = [*sides] * max(1, min(room // len(sides), left))
         done = []
-        for first_, end in batches([repeats] * len(order), case.prepared.slots, case.queue_length):
-            done += batch(team, case, measured, order[first_:end], repeats, how)
-        call_us = {side: max(median(one.us for one in done if one.side == side) / repeats, 1e-3) for side in sides}
+        for first_, end in batches([repeats[side] for side in order], case.prepared.slots, case.queue_length):
+            done += batch(team, case, measured, [(side, repeats[side]) for side in order[first_:end]], how)
+        call_us = {
+            side: max(median(one.us for one in done if one.side == side) / repeats[side], 1e-3) for side in sides
+        }
         worked_us += sum(one.us for one in done)
         tries += 1
-    return min(call_us.values())
+    return call_us
+
+
+def _fastest(call_us: Mapping[record.Side, float]) -> float:
+    """Of base and head, which have as many calls in a sample."""
+    return min(us for side, us in call_us.items() if side != "reference")
 
 
 def inner_repeats(step_us: float, call_us: float) -> int:
@@ -380,10 +414,10 @@ def _turn(team: Team, case: CaseSamples, measured: Asked, rounds: int) -> None:
         order += [(side, place) for place, side in enumerate(case.rng.sample(sides, len(sides)))]
     at = 0
     while at < len(order):
-        left = [case.inner_repeats] * (len(order) - at)
+        left = [case.repeats(side) for side, _ in order[at:]]
         _, count = next(batches(left, case.prepared.slots, case.queue_length))
         chosen = order[at : at + count]
-        done = batch(team, case, measured, [side for side, _ in chosen], case.inner_repeats, how)
+        done = batch(team, case, measured, [(side, case.repeats(side)) for side, _ in chosen], how)
         before: record.Side | None = None  # between batches the device does other work
         for (side, place), sample in zip(chosen, done, strict=True):
             sample.position, sample.previous = place, before
@@ -405,7 +439,7 @@ def replay_graphs(team: Team, case: CaseSamples) -> None:
         times: dict[record.Side, list[float]] = {side: [] for side in sides}
         for _ in range(GRAPH_ROUNDS):
             for side in case.rng.sample(list(times), len(times)):
-                done = batch(team, case, one, [side], count, Batch(what="replaying graphs of", graph=True))
+                done = batch(team, case, one, [(side, count)], Batch(what="replaying graphs of", graph=True))
                 if not done:
                     times.pop(side)
                     continue
@@ -436,7 +470,7 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     timing = record.Timing(
         card=card,
         case=case.case.id,
-        samples_us=case.by_side(lambda one: one.us / case.inner_repeats),
+        samples_us=case.calls_us,
         positions=case.by_side(lambda one: one.position),
         previous=case.by_side(lambda one: one.previous),
         started_us=case.known(lambda one: one.started_us),
@@ -458,9 +492,11 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
 def contradiction(case: CaseSamples) -> str | None:
     """Whether the device's own clock, which the verifier read, and the clock of the measured process disagree.
 
-    Both add the same to every sample; what they add must not depend on the side.
+    Both add the same to every sample; what they add must not depend on the side. The reference, which nobody who brings
+    a change can write, may wait for the host within a sample, where one clock counts that and the other does not.
     """
-    apart = case.known(lambda one: None if one.probed_us is None else one.probed_us - one.us)
+    known = case.known(lambda one: None if one.probed_us is None else one.probed_us - one.us)
+    apart = {side: extra for side, extra in known.items() if side != "reference"}
     call_us = min((case.call_us[side] for side in apart), default=0.0)
     found = disagreeing(apart, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us)
     if found is None:

@@ -27,6 +27,9 @@ def warmed(simulated: SimulatedProcess, seconds: float = 0.01, pause: bool = Fal
     return case
 
 
+BOTH: list[tuple[record.Side, int]] = [("base", 1), ("head", 1)]
+
+
 def timed(simulated: SimulatedProcess, rounds: int) -> CaseSamples:
     case = warmed(simulated)
     case_timing.time_rounds(simulated.team, case, rounds, lambda: None)
@@ -53,7 +56,9 @@ def test_batches_keep_the_order_and_fit(calls: list[int], slots: int, queue: int
 
 def test_each_sample_gets_the_windows_and_slots_that_were_planned_for_it() -> None:
     simulated = SimulatedProcess(TWO)
-    times = case_timing.batch(simulated.team, simulated.samples(), simulated, ["head", "base", "head"], 2, HOW)
+    times = case_timing.batch(
+        simulated.team, simulated.samples(), simulated, [("head", 2), ("base", 2), ("head", 2)], HOW
+    )
     (asked,) = simulated.batches
     assert [(one.side, one.windows, one.slots) for one in asked.samples] == [
         ("head", (0, 1), (0, 1)),
@@ -74,7 +79,7 @@ def test_each_sample_gets_the_windows_and_slots_that_were_planned_for_it() -> No
 def test_a_batch_that_the_host_could_not_queue_in_time_is_made_again_on_other_inputs() -> None:
     simulated = SimulatedProcess(TWO, held=[False, True])
     case = simulated.samples()
-    times = case_timing.batch(simulated.team, case, simulated, ["base", "head"], 1, HOW)
+    times = case_timing.batch(simulated.team, case, simulated, BOTH, HOW)
     assert len(simulated.batches) == len(simulated.looked) == 2, "and looked at each time"
     assert simulated.batches[0].samples[0].windows != simulated.batches[1].samples[0].windows
     assert len(times) == 2
@@ -88,7 +93,7 @@ def test_a_host_that_is_always_too_slow_gets_shorter_batches(sides: list[str], n
     """It is said once a batch cannot be made shorter."""
     simulated = SimulatedProcess(TWO, held=[False] * 9)
     case = simulated.samples()
-    assert len(case_timing.batch(simulated.team, case, simulated, sides, 1, HOW)) == len(sides)
+    assert len(case_timing.batch(simulated.team, case, simulated, [(side, 1) for side in sides], HOW)) == len(sides)
     assert len(simulated.batches) == case_timing.ATTEMPTS == 3
     assert case.queue_length == case_timing.QUEUE_LENGTH // 2 == 300
     assert set(case.notes) == notes
@@ -100,7 +105,7 @@ def test_calls_that_wait_for_the_device_are_timed_once_and_it_is_said(monkeypatc
         answer = BatchDone(times_us=(1.0, 2.0), held=False, waits=waits)
         case, made = simulated.samples(), Mock(return_value=answer)
         monkeypatch.setattr(simulated, "_made", made)
-        assert len(case_timing.batch(simulated.team, case, simulated, ["base", "head"], 1, HOW)) == 2
+        assert len(case_timing.batch(simulated.team, case, simulated, BOTH, HOW)) == 2
         assert made.call_count == attempts
         assert set(case.notes) == ({"host_waits"} if waits else set())
 
@@ -110,7 +115,7 @@ def test_times_of_other_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     for answer in (BatchDone(times_us=(1.0,)), BatchDone(times_us=(1.0, 2.0), started_us=(0.0,))):
         monkeypatch.setattr(simulated, "_made", lambda _, answer=answer: answer)
         with pytest.raises(ProcessError, match="simulated answered a batch with times of other samples"):
-            case_timing.batch(simulated.team, simulated.samples(), simulated, ["base", "head"], 1, HOW)
+            case_timing.batch(simulated.team, simulated.samples(), simulated, BOTH, HOW)
 
 
 # How long a sample is
@@ -147,7 +152,7 @@ def test_warming_up_lasts_until_the_device_has_worked_enough() -> None:
     alone = [[sample.side for sample in asked.samples] for asked in simulated.batches[:3]]
     assert alone == [["base"] * 2, ["head"] * 2, ["reference"] * 2], "a call which dies is that side's"
     calls = simulated.calls("warming up")
-    assert len(set(calls.values())) == 1, "each side as often"
+    assert calls["base"] == calls["head"], "both as often"
     assert 0.5e6 <= sum(calls[side] * THREE[side] for side in THREE) <= 0.51e6
     assert case.inner_repeats == 4, "of the fastest side"
     assert (case.samples, case.readings) == ([], []), "they are of no sample"
@@ -180,7 +185,7 @@ def test_at_the_power_limit_samples_follow_pauses(needed_us: float, allowed: boo
 def test_rounds_hold_both_sides_in_random_order() -> None:
     simulated = SimulatedProcess(THREE)
     case = timed(simulated, 60)
-    times = case.by_side(lambda one: one.us / case.inner_repeats)
+    times = case.calls_us
     assert times == {"base": (100.0,) * 60, "head": (300.0,) * 60, "reference": (200.0,) * 15}
     order = [sample.side for asked in simulated.batches if asked.what == "timing" for sample in asked.samples]
     in_turn = iter(order)
@@ -232,6 +237,15 @@ def test_graphs_give_the_time_of_one_call() -> None:
     assert case.graph_us == {}, "a kernel that overwrites its inputs has none"
 
 
+def test_a_slow_reference_is_called_as_often_as_its_own_samples_need() -> None:
+    """It may launch dozens of kernels: as many calls as a fast kernel has in a sample would not fit into the queue."""
+    simulated = SimulatedProcess({"base": 8.0, "head": 8.0, "reference": 120.0})
+    case = timed(simulated, 20)
+    assert (case.inner_repeats, case.reference_repeats) == (64, 4)
+    assert simulated.calls("timing") == {"base": 20 * 64, "head": 20 * 64, "reference": 5 * 4}
+    assert case.call_us == {"base": 8.0, "head": 8.0, "reference": 120.0}
+
+
 # Two clocks
 
 
@@ -243,12 +257,14 @@ def test_graphs_give_the_time_of_one_call() -> None:
         ({"base": 43.0, "head": 3.0}, True),
         ({"base": 43.0, "head": 43.0}, False),
         (None, False),
+        ({"base": 2.0, "head": 2.0, "reference": 80.0}, False),
     ],
-    ids=["noise", "head is a little off", "base is 10% off", "both are", "no probes"],
+    ids=["noise", "head is a little off", "base is 10% off", "both are", "no probes", "the reference waits"],
 )
 def test_a_clock_that_is_wrong_for_one_side_is_found(around_us: dict[record.Side, float] | None, wrong: bool) -> None:
     """Samples of 400 µs, by a clock that counts less than the device's own."""
-    found = case_timing.contradiction(timed(SimulatedProcess({"base": 100.0, "head": 100.0}, around_us=around_us), 20))
+    call_us: dict[record.Side, float] = dict.fromkeys(around_us or ("base", "head"), 100.0)
+    found = case_timing.contradiction(timed(SimulatedProcess(call_us, around_us=around_us), 20))
     assert (found is not None) is wrong
     if found:
         assert found.startswith("here: by the device's own clock a sample takes ")
