@@ -11,16 +11,21 @@ from typing import cast
 
 import pytest
 
+from kernelgate.bench import record
 from kernelgate.bench.measure.bisect import MeasuredCommits, Workbench
 from kernelgate.bench.record import Timing
 from kernelgate.ci.commands import cli
 from kernelgate.ci.document import render
+from kernelgate.ci.judge.case import Status
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.pipeline.scan import Budget, Survey, halving, survey, windows
+from kernelgate.ci.policy import policy
 from kernelgate.ci.report import scan as reported
 from kernelgate.ci.report.scan import ScanAnswer, ScannedCase, ScannedChange, ScannedLevel
 from tests import miniature
 from tests.ci.test_bisect_verb import CARD, LOOP, source
 
+ROOT = Path(__file__).parents[3]
 SHAS = [f"{number:x}" * 40 for number in range(1, 7)]
 
 
@@ -141,6 +146,16 @@ def test_neighbours_of_every_process_are_compared_also_where_libraries_take_turn
 
 def test_what_was_measured_together_is_forgotten_once_libraries_take_turns() -> None:
     assert len(surveyed([True, False, False, False]).reads) == 3
+
+
+def test_the_page_says_what_was_found_in_this_repositorys_own_history() -> None:
+    """The comparison that the scan made: the commit that chose accuracy, against the one before it."""
+    made = record.read(ROOT / "tests/data/scan/accurate_path_h100.json")
+    [case] = judge(made, policy.load(ROOT / ".ci/kernelgate.toml")).cases
+    low, high = case.interval_pct or (0.0, 0.0)
+    said = f"{made.run.head_sha or '':.8}, {case.change_pct:+.1f}% [{low:+.1f}, {high:+.1f}]"
+    assert case.status is Status.REGRESSED
+    assert said in (ROOT / "docs/bisect.md").read_text(encoding="utf-8")
 
 
 def test_no_step_begins_that_would_end_past_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
