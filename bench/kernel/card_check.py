@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
 
 PATIENCE_S = 120.0
-TRIED_BYTES = 2.0**28
-"""A timed case beyond that takes a CPU's oracle too long."""
+TRIED_BYTES = 2.0**24
+"""A timed case beyond that takes a CPU's oracle, in float64, too long, and more memory than it may have."""
 UNTOUCHED = 0x7F
 """Every byte of an output before the kernel is called."""
 What = Literal["operators", "oracle", "call"]
@@ -82,7 +82,7 @@ def _ask(library: Library, card: CardFacts, what: What, may_end: bool = True) ->
             return worker.ask(asked, CardTried, PATIENCE_S)
         except WorkerError as error:
             if not may_end or not worker.ended_by_work(error):
-                raise
+                raise WorkerError(f"{worker.doing.doing}, on the CPU: {error}") from None
             text = f"could not be tried: {error}"
             return CardTried(mistake=CardMistake(file=str(file), line=None, member=worker.doing.doing, text=text))
 
@@ -140,7 +140,11 @@ def check(library: Library, card: CardFacts) -> CheckedCard:
     fit = "inputs(), outputs(), oracle() and compare() fit each other"
     if library.manifest.kind == "package" and not told.not_run:
         return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")
-    return CheckedCard((), f"{fit}; the kernel was not run: {told.not_run or 'it has no CPU path'}")
+    return CheckedCard((), f"{fit}; the kernel was not run: {_why_not(told.not_run)}")
+
+
+def _why_not(said: str) -> str:
+    return f"it has no CPU path; with tensors of the CPU it says: {said}" if said else "it has no CPU path"
 
 
 def _too_large(card: CardFacts) -> Iterator[CardError]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.core.errors import CardError
+from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import card_check
 from kernelgate.bench.kernel.card_check import CheckedCard
 from kernelgate.bench.kernel.cards import CardFacts
@@ -179,7 +179,7 @@ def test_a_packages_call_must_name_what_is_there(trial: TriedCard, call: str, on
     found = card_check.check(package, card)
     if says is None:
         assert found.mistakes == ()
-        assert ("was not run: 0 active drivers" in found.tried) == on_gpu
+        assert ("with tensors of the CPU it says: 0 active drivers" in found.tried) == on_gpu
     else:
         (mistake,) = found.mistakes
         assert mistake.member == "call"
@@ -199,6 +199,16 @@ def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
     (mistake,) = card_check.check(library, card).mistakes
     assert "was compiled for torch 1.0 alone" in mistake.text
     assert mistake.member == "call"
+
+
+def test_an_oracle_that_the_machine_ends_is_named_and_no_mistake_of_the_card(
+    trial: TriedCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for want of memory: an oracle in float64 may need far more of it than a GPU's kernel does."""
+    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
+    card, library = trial.both((ORACLE, f"{ORACLE}\n    import os; os.kill(os.getpid(), 9)"))
+    with pytest.raises(KernelgateError, match="cannot be tried: oracle, on the CPU: the process was killed by SIGKILL"):
+        card_check.check(library, card)
 
 
 @pytest.mark.slow
