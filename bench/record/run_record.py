@@ -100,7 +100,8 @@ class Timing(Model):
     """When each sample began, since the first."""
     sm_mhz: dict[Side, tuple[NonNegative, ...]] = {}
     inner_repeats: Positive | None = None
-    """Calls inside one timed interval; the samples are already divided by it."""
+    """Calls of base or head inside one timed interval; the samples are already divided by it. The reference's have a
+    number of their own."""
     pause_us: NonNegative | None = None
     clock_step_us: NonNegative | None = None
     """The step in which this clock's times come."""
