@@ -76,6 +76,10 @@ class CompileRequest(Message):
     """Timed ones first, so that what they launch is known as theirs."""
     target: str | None = None
     """Such as "sm_90"; for None nothing is compiled."""
+    share: int = 0
+    """Which of the processes this is that compile the timed cases together: each takes its share of what
+    @triton.autotune chooses from."""
+    shares: int = 1
 
 
 class PackageKernel(Message):
@@ -107,8 +111,8 @@ class Compiled(Message):
     """The installed modules that importing the package imports, in that order."""
     kernels: tuple[PackageKernel, ...] = ()
     launched: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """By target and timed case, as "sm_90/ID", all that its call launches, in order: folders of the cache. A case
-    is not there where what it launches may depend on more than the build sees."""
+    """By target and timed case, as "sm_90/ID", all that its call launches: folders of the cache. A case is not there
+    where what it launches may depend on more than the build sees."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """What stopped the call of a case, whose kernels are not in the cache, by its id: "my_kernels/swiglu.py:12: …"."""
     error: str | None = None
@@ -212,7 +216,7 @@ def compile_package(
         operators=frozenset(name for report in reports for name in report.operators),
         imports=tuple(dict.fromkeys(name for report in reports for name in report.imports)),
         kernels=_named(kernels),
-        launched=dict(pair for report in reports for pair in report.launched.items()),
+        launched=_together(reports, shares),
         skipped=dict(pair for report in reports for pair in report.skipped.items()),
     )
 
@@ -220,12 +224,30 @@ def compile_package(
 def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[CompileRequest]:
     """What each process compiles. Each imports the package anew, so that it takes a few cores to be worth it."""
     most = max(1, min(MOST_SHARES, (os.cpu_count() or 1) // CORES_A_SHARE, len(request.cases)))
+    timed, fuzzed = ([one for one in request.cases if one.timed is kind] for kind in (True, False))
     return [
-        request.model_copy(update={"target": target, "cases": request.cases[at::parts]})
+        request.model_copy(
+            update={"target": target, "cases": (*timed, *fuzzed[at::parts]), "share": at, "shares": parts}
+        )
         for target in targets
         for parts in (most if target else 1,)
         for at in range(parts)
     ]
+
+
+def _together(reports: Iterable[Compiled], shares: Sequence[CompileRequest]) -> dict[str, tuple[str, ...]]:
+    """What all processes of a target tell of a timed case, each once, however many processes there were. How often
+    and in which order a call launches them its Python decides, which is compared, too."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for report in reports:
+        for launched, entries in report.launched.items():
+            found.setdefault(launched, []).append(entries)
+    needed = {one.target: one.shares for one in shares}
+    return {
+        launched: tuple(sorted(set(chain.from_iterable(parts))))
+        for launched, parts in found.items()
+        if len(parts) == needed[launched.partition("/")[0]]
+    }
 
 
 def _named(kernels: Iterable[PackageKernel]) -> tuple[PackageKernel, ...]:

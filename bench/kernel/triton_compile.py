@@ -90,7 +90,7 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     # Where there is nothing to compile, a call would compute on the CPU what is meant for a GPU.
     if not request.target or not any(b"triton" in path.read_bytes() for path in folder.rglob("*.py")):
         return Compiled(operators=operators(), done=True)
-    launches = _Launches(request.target, leader)
+    launches = _Launches(request, leader)
     for case in request.cases:
         leader.send(Doing(doing=case.id))
         try:
@@ -151,10 +151,11 @@ class _Asked:
 class _Launches:
     """From when it is made, `kernel[grid](…)` compiles in this process. Each kernel is told of once."""
 
-    def __init__(self, target: str, leader: Leader) -> None:
+    def __init__(self, request: CompileRequest, leader: Leader) -> None:
         from triton.runtime.jit import JITFunction
 
-        self._target, self._leader = target, leader
+        self._target, self._leader = str(request.target), leader
+        self._share = request.share, request.shares
         self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
         self._told: set[str] = set()  # entries of the cache
         self.entries: list[str] = []
@@ -183,7 +184,7 @@ class _Launches:
         self.entries.clear()
         self._begin = os.fstat(2).st_size
         if case.timed:
-            return triton_runtime.every_config(partial(setattr, self, "_config"))
+            return triton_runtime.every_config(partial(setattr, self, "_config"), *self._share)
         return triton_runtime.one_config(case.id)
 
     def failure_behind(self, error: BaseException | None) -> str | None:
@@ -198,7 +199,8 @@ class _Launches:
     def _tell(self, function: str, compiled: Any) -> None:
         file, case = Path(next(iter(compiled.metadata_group.values()))), self._case
         entry = file.parent.name
-        self.entries.append(entry)
+        if self._config or not self._share[0]:  # what has no choice, each process compiles, and the first one tells of
+            self.entries.append(entry)
         if entry in self._told:
             return
         self._told.add(entry)

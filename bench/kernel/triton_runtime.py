@@ -105,13 +105,19 @@ def describe(config: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in words.items())
 
 
-def every_config(before: Callable[[str | None], None]) -> AbstractContextManager[None]:
+def every_config(before: Callable[[str | None], None], share: int = 0, shares: int = 1) -> AbstractContextManager[None]:
     """While the block runs, an autotuned kernel runs with each of its configurations, and measures none.
 
     `before` is told the configuration; None where there is only one, and after the last. A configuration that cannot be
-    compiled is left out, as Triton leaves it out; where none can, the first one's error is raised.
+    compiled is left out, as Triton leaves it out; where none can, the first one's error is raised. `share`: of several
+    processes, which take the configurations in turn, this one's; another's runs where none of its own can.
     """
-    return _instead_of_tuning(lambda _, configs: configs, before, every=True)
+
+    def own_first(_: str, configs: Configs) -> tuple[Configs, int]:
+        own = configs[share::shares] if len(configs) > 1 else configs
+        return [*own, *(one for one in configs if one not in own)], len(own)
+
+    return _instead_of_tuning(own_first, before)
 
 
 def one_config(text: str) -> AbstractContextManager[None]:
@@ -121,18 +127,19 @@ def one_config(text: str) -> AbstractContextManager[None]:
     text gives the same one in every process. A configuration that cannot run gives way to the next.
     """
 
-    def rotated(kernel: str, configs: Configs) -> Configs:
+    def rotated(kernel: str, configs: Configs) -> tuple[Configs, int]:
         first = zlib.crc32(f"{text}/{kernel}".encode()) % len(configs)
-        return [*configs[first:], *configs[:first]]
+        return [*configs[first:], *configs[:first]], 1
 
-    return _instead_of_tuning(rotated, lambda _: None, every=False)
+    return _instead_of_tuning(rotated, lambda _: None)
 
 
 @contextmanager
 def _instead_of_tuning(
-    ordered: Callable[[str, Configs], Configs], before: Callable[[str | None], None], *, every: bool
+    ordered: Callable[[str, Configs], tuple[Configs, int]], before: Callable[[str | None], None]
 ) -> Iterator[None]:
-    """Runs a kernel, which `ordered` is told by name, with its configurations in that order: all, or until one runs."""
+    """Runs a kernel, which `ordered` is told by name, with its configurations in that order: so many of them, and more
+    until one runs."""
     from triton.compiler.errors import CompileTimeAssertionFailure
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.errors import OutOfResources, PTXASError
@@ -140,9 +147,12 @@ def _instead_of_tuning(
     def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))  # by these prune_configs drops some
         pruned = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
-        configs = ordered(tuner.base_fn.__name__, pruned or tuner.configs)
+        configs, wanted = ordered(tuner.base_fn.__name__, pruned or tuner.configs)
         results, errors = [], []
-        for config in configs:
+        for at, config in enumerate(configs):
+            if not wanted:  # other processes run it; what comes next may ask for its choice
+                tuner.best_config = config
+                return None
             before(describe(config) if len(configs) > 1 else None)
             values = config.all_kwargs()
             try:
@@ -152,7 +162,7 @@ def _instead_of_tuning(
                 results.append(tuner.fn.run(*args, **kwargs, **values))
             except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:  # not possible here, to Triton
                 errors.append(error)
-            if results and not every:
+            if results and at + 1 >= wanted:
                 break
         before(None)
         tuner.nargs = None

@@ -135,6 +135,21 @@ def test_kernels_are_named_by_the_case_that_needs_another_one_and_by_configurati
     assert len([one for one in fuzzed if one.function == "tuned_kernel"]) <= 4  # a multiple of 16, of 8, or of neither
 
 
+def test_several_processes_compile_together_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = ("tuned.scale", "plain.scale", "plain.twice")
+    cases = [*map(case, ways), *(case("tuned.scale", n, timed=False) for n in (200, 208))]
+
+    def by(cores: int) -> Compiled:
+        monkeypatch.setattr(os, "cpu_count", lambda: cores)
+        return compiled(request(library(tmp_path / str(cores)), cases), "sm_80")
+
+    alone, together = by(1), by(16)
+    assert {(one.name, one.entry) for one in together.kernels} == {(one.name, one.entry) for one in alone.kernels}
+    assert together.launched == alone.launched
+    counts = {launched: len(entries) for launched, entries in alone.launched.items()}
+    assert counts == {f"sm_80/{case(way).id}": count for way, count in zip(ways, (2, 1, 2), strict=True)}
+
+
 def test_errors_of_fuzzed_cases_leave_the_rest(made: Compiled) -> None:
     skipped = {name.partition("faults.")[2]: why for name, why in made.skipped.items()}
     files = {"nested": "helpers"}

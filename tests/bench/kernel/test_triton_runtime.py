@@ -94,6 +94,20 @@ def test_every_configuration(launches: Launches) -> None:
     assert len(launches) == 8  # it chooses again
 
 
+def test_processes_share_the_configurations(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    for share, expected in ((0, [64, 256]), (1, [128]), (2, [])):
+        launches.clear()
+        shares = 4 if share == 2 else 2
+        with triton_runtime.every_config(lambda _: None, 3 if share == 2 else share, shares):
+            result = scale[(1,)](None, 100)
+        assert blocks(launches) == expected
+        assert (result is None) == (not expected)
+        assert scale.best_config in CONFIGS, "what the call launches next may ask for it"
+    refusing(monkeypatch, {128: OutOfResources(1, 0, "shared memory")})
+    with triton_runtime.every_config(lambda _: None, 1, 2):
+        assert scale[(1,)](None, 100) == "launched 64", "another's, where none of its own can run"
+
+
 def refusing(monkeypatch: pytest.MonkeyPatch, errors: dict[int, Exception]) -> Launches:
     """Launches with these blocks fail."""
     run = JITFunction.run
