@@ -140,11 +140,8 @@ def check(library: Library, card: CardFacts) -> CheckedCard:
     fit = "inputs(), outputs(), oracle() and compare() fit each other"
     if library.manifest.kind == "package" and not told.not_run:
         return CheckedCard((), f"{fit}; call() and oracle() agree, on the CPU, too")
-    return CheckedCard((), f"{fit}; the kernel was not run: {_why_not(told.not_run)}")
-
-
-def _why_not(said: str) -> str:
-    return f"it has no CPU path; with tensors of the CPU it says: {said}" if said else "it has no CPU path"
+    said = f"; with tensors of the CPU it says: {told.not_run}" if told.not_run else ""
+    return CheckedCard((), f"{fit}; the kernel was not run: it has no CPU path{said}")
 
 
 def _too_large(card: CardFacts) -> Iterator[CardError]:

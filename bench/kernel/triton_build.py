@@ -227,7 +227,14 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
     timed, fuzzed = ([one for one in request.cases if one.timed is kind] for kind in (True, False))
     return [
         request.model_copy(
-            update={"target": target, "cases": (*timed, *fuzzed[at::parts]), "share": at, "shares": parts}
+            update={
+                "target": target,
+                # Each begins with another one, so that what has no configurations is compiled once, too: whoever comes
+                # second finds it in the cache.
+                "cases": (*timed[at:], *timed[:at], *fuzzed[at::parts]),
+                "share": at,
+                "shares": parts,
+            }
         )
         for target in targets
         for parts in (most if target else 1,)

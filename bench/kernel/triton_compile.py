@@ -157,7 +157,7 @@ class _Launches:
         self._target, self._leader = str(request.target), leader
         self._share = request.share, request.shares
         self._failures: list[tuple[BaseException, Any]] = []  # of the present case; a launcher may have caught some
-        self._told: set[str] = set()  # entries of the cache
+        self._told: set[str] = set()  # entries of the cache, of a timed case with its id: the first one names a kernel
         self.entries: list[str] = []
         self.done: dict[str, tuple[str, ...]] = {}
         launch = JITFunction.run
@@ -201,9 +201,10 @@ class _Launches:
         entry = file.parent.name
         if self._config or not self._share[0]:  # what has no choice, each process compiles, and the first one tells of
             self.entries.append(entry)
-        if entry in self._told:
+        told = f"{entry}/{case.id}" if case.timed else entry
+        if told in self._told:
             return
-        self._told.add(entry)
+        self._told |= {entry, told}
         made = PackageKernel(
             name=f"{function}[{self._config}]" if case.timed and self._config else function,
             function=file.name.partition(".")[0],

@@ -149,10 +149,10 @@ def _instead_of_tuning(
         pruned = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         configs, wanted = ordered(tuner.base_fn.__name__, pruned or tuner.configs)
         results, errors = [], []
+        if not wanted:  # other processes run it; what comes next may ask for its choice
+            tuner.best_config, tuner.nargs = configs[0], None
+            return None
         for at, config in enumerate(configs):
-            if not wanted:  # other processes run it; what comes next may ask for its choice
-                tuner.best_config = config
-                return None
             before(describe(config) if len(configs) > 1 else None)
             values = config.all_kwargs()
             try:

@@ -334,16 +334,15 @@ def warm_up(team: Team, case: CaseSamples, seconds: float, pause_when_capped: bo
     for one in team.measured:
         for side, us in _warmed(team, case, one, seconds / len(team.measured)).items():
             call_us[side] = min(us, call_us.get(side, us))
-    fastest_us = _fastest(call_us)
-    case.inner_repeats = _fitting(case, inner_repeats(case.clock_step_us, fastest_us))
-    reference_us = call_us.get("reference", fastest_us)
-    case.reference_repeats = _fitting(case, inner_repeats(case.clock_step_us, reference_us))
+    repeats = _repeats(case, call_us, case.clock_step_us)
+    case.reference_repeats = repeats.pop("reference", 1)
+    [case.inner_repeats] = set(repeats.values())
     if pause_when_capped:
         for share in PAUSES:
             last = case.readings[-3:]
             if sum(CAP in reading.throttle_reasons for reading in last) * 2 <= len(last):
                 break
-            case.pause_us = round(share * case.inner_repeats * fastest_us, 1)
+            case.pause_us = round(share * case.inner_repeats * min(call_us[side] for side in repeats), 1)
             case.readings.clear()
             for one in team.measured:
                 _warmed(team, case, one, CASE_WARM_UP_S)
@@ -362,9 +361,7 @@ def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> d
     call_us = {side: max(1e-3, min(one.us for one in done)) for side, done in zip(sides, first, strict=True)}
     worked_us, tries = sum(one.us for done in first for one in done), 0
     while worked_us < seconds * 1e6 and tries < 10_000:
-        fastest_us = _fastest(call_us)
-        needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
-        repeats = {side: _fitting(case, inner_repeats(0.0, us)) for side, us in needed_us.items()}
+        repeats = _repeats(case, call_us, 0.0)
         most = max(repeats.values())
         room = min(case.prepared.slots // most, case.queue_length // (most + AROUND_SAMPLE), MAX_SAMPLES)
         left = math.ceil((seconds * 1e6 - worked_us) / sum(repeats[side] * us for side, us in call_us.items()))
@@ -380,9 +377,11 @@ def _warmed(team: Team, case: CaseSamples, measured: Asked, seconds: float) -> d
     return call_us
 
 
-def _fastest(call_us: Mapping[record.Side, float]) -> float:
-    """Of base and head, which have as many calls in a sample."""
-    return min(us for side, us in call_us.items() if side != "reference")
+def _repeats(case: CaseSamples, call_us: Mapping[record.Side, float], step_us: float) -> dict[record.Side, int]:
+    """Calls in a sample of each side: base and head have as many, the reference what it needs itself."""
+    fastest_us = min(us for side, us in call_us.items() if side != "reference")
+    needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
+    return {side: _fitting(case, inner_repeats(step_us, us)) for side, us in needed_us.items()}
 
 
 def inner_repeats(step_us: float, call_us: float) -> int:

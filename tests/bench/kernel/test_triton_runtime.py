@@ -95,10 +95,9 @@ def test_every_configuration(launches: Launches) -> None:
 
 
 def test_processes_share_the_configurations(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
-    for share, expected in ((0, [64, 256]), (1, [128]), (2, [])):
+    for share, shares, expected in ((0, 2, [64, 256]), (1, 2, [128]), (3, 4, [])):
         launches.clear()
-        shares = 4 if share == 2 else 2
-        with triton_runtime.every_config(lambda _: None, 3 if share == 2 else share, shares):
+        with triton_runtime.every_config(lambda _: None, share, shares):
             result = scale[(1,)](None, 100)
         assert blocks(launches) == expected
         assert (result is None) == (not expected)
