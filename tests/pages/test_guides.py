@@ -10,7 +10,8 @@ import click
 
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state, watching
-from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
+from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange, tries
+from kernelgate.ci.policy import policy
 from tests import docs_code
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,26 @@ def test_the_loop_tells_what_the_log_says() -> None:
             facts += [event.what, event.why, f"--action {event.action}", f"try {event.number}: {event.said}"]
             facts += [event.cause] if event.cause else []
     assert [fact for fact in facts if fact not in LOOP] == []
+
+
+SIX = ("attention-small-batch", "int8-few-rows", "int8-wide", "rmsnorm-long-rows", "rmsnorm-short-rows", "swiglu-small")
+
+
+def test_the_six_sessions_went_as_the_loop_says() -> None:
+    rules = policy.load(ROOT / policy.POLICY_FILE)
+    sessions = [folder.read(ROOT / folder.FOLDER / name) for name in SIX]
+    shown = [state.summary(one.events, rules, one.events[-1].at or "").figures for one in sessions]
+    tried = [one for session in sessions for one in tries(session.events)]
+    faster = [one.gain[0] for one in tried if one.gain and one.gain[1][0] > 0.5]
+    seconds = [one.gpu_seconds for one in shown]
+    assert {one.tries for one in shown} == {2}
+    assert len({session.opened.card for session in sessions}) == 4
+    assert [one.said for one in tried if one.failed == "correctness" and "has nan" in one.said]
+    assert sum(one.gain_kept_pct > 1 for one in shown) == 1
+    told = " ".join(LOOP.split())
+    assert f"took {min(seconds):.0f} to {max(seconds):.0f} s of the GPU each" in told
+    assert len(faster) == 5
+    assert f"Five of the {len(tried)} tries were certainly faster, by {min(faster):.1f} to {max(faster):.1f}%" in told
 
 
 def test_its_times_are_those_of_the_sessions() -> None:
