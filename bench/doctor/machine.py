@@ -96,7 +96,9 @@ def gpu_checks(gpu: nvml.GpuFacts, root: Path, user_id: int) -> Iterator[Machine
     if gpu.process_ids:
         ids = " ".join(map(str, gpu.process_ids))
         found = f"{len(gpu.process_ids)} on the GPU ({ids}): single samples can be 100 times too long"
-        yield failed("other processes", found, f"terminate them, or wait: ps -fp {ids}")
+        own = all("kernelgate" in (text_of(root / f"proc/{one}/cmdline") or "") for one in gpu.process_ids)
+        waits = f"wait until this measurement of kernelgate ends; the check “{lock.CHECK}” says whose it is"
+        yield failed("other processes", found, waits if own else f"terminate them, or wait: ps -fp {ids}")
     else:
         yield passed("other processes", "none on the GPU")
     if slowing := sorted(set(gpu.reading.throttle_reasons) - HARMLESS):

@@ -214,10 +214,9 @@ def _small_grid(facts: Facts) -> Diagnosis | None:
     if sms and grid < sms:
         expected = 1.0 - grid / sms
         share = expected if idle is None else min(idle, expected + IDLE_SHARE)
-        if share < IDLE_SHARE:
-            return None
-        evidence = (f"{grid:.0f} blocks for {sms} multiprocessors", f"{share:.0%} of the device's time is idle")
-        return Diagnosis(Bottleneck.SMALL_GRID, _clamp(0.55 + 0.45 * share), evidence, 100 * share)
+        if share >= IDLE_SHARE:
+            evidence = (f"{grid:.0f} blocks for {sms} multiprocessors", f"{share:.0%} of the device's time is idle")
+            return Diagnosis(Bottleneck.SMALL_GRID, _clamp(0.55 + 0.45 * share), evidence, 100 * share)
     if waves is None or waves <= 0:
         return None
     achieved, fits = facts.get("occupancy_pct"), facts.get("theoretical_occupancy_pct")

@@ -46,7 +46,9 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
         return f"very likely {size} {side}, {between}, after {repeats(case, policy)}"
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
-            return f"no change: within {margin(policy.gates)}, {between}{would}"
+            low, high = case.interval_pct
+            side = f" {Direction.SLOWER}" if low > 0 else f" {Direction.FASTER}" if high < 0 else ""
+            return f"no change: within {margin(policy.gates)}, {between}{side}{would}"
         return f"cannot tell: {_undecided(case, digits)}"
     size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:

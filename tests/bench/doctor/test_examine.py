@@ -89,6 +89,16 @@ def test_what_a_gpu_is_not_fit_for(
     says(of_gpu(tmp_path, name, **changes), level, found, fix)
 
 
+def test_a_measurement_of_kernelgate_is_waited_for_and_not_terminated(tmp_path: Path) -> None:
+    for process in (7, 8):
+        (tmp_path / f"proc/{process}").mkdir(parents=True)
+        (tmp_path / f"proc/{process}/cmdline").write_text("python3\0-m\0kernelgate.bench.timing.worker\0")
+    check = of_gpu(tmp_path, "other processes", process_ids=(7, 8))
+    says(check, Level.FAILED, "2 on the GPU (7 8)", "wait until this measurement of kernelgate ends")
+    (tmp_path / "proc/8/cmdline").write_text("python3\0train.py\0")
+    says(of_gpu(tmp_path, "other processes", process_ids=(7, 8)), Level.FAILED, "2 on the GPU", "ps -fp 7 8")
+
+
 def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None:
     assert check.level is level
     assert found in check.found

@@ -142,6 +142,21 @@ def test_idle_lanes_are_not_named_where_something_else_takes_the_time(name: str,
     assert of_collection(name, threads_per_instruction=threads, threads_working=threads).bottleneck.bottleneck == named
 
 
+HALF_A_WAVE = {
+    "duration_us": 39.2, "tensor_pct": 33.0, "dram_pct": 10.2, "l2_pct": 39.0, "lsu_data_pct": 39.3, "issue_pct": 29.3,
+    "occupancy_pct": 12.4, "theoretical_occupancy_pct": 25.0, "registers": 124.0, "grid": 128.0, "waves": 0.485,
+    "shared_bytes": 49152.0, "block_threads": 256.0, "elapsed_cycles": 72896.0, "sm_active_cycles": 64347.0,
+}  # fmt: skip
+"""Of an int8 product on an H200, whose tiles, halved, made it 9.1% faster (.ci/sessions/int8-few-rows)."""
+
+
+@pytest.mark.parametrize(("grid", "waves", "named"), [(128.0, 0.485, "small_grid"), (1024.0, 3.88, "occupancy")])
+def test_low_occupancy_of_half_a_wave_is_for_want_of_blocks(grid: float, waves: float, named: str) -> None:
+    figures = {**HALF_A_WAVE, "grid": grid, "waves": waves}
+    found = analyze.analyze_kernel(ProfiledKernel("gemm", "NVIDIA H200", (9, 0), 132, figures, ()))
+    assert found.bottleneck.bottleneck == named
+
+
 def launched(name: str, duration_us: float) -> analyze.Analysis:
     kernel = ProfiledKernel(name, "NVIDIA H200", (9, 0), 132, {"duration_us": duration_us}, ())
     return analyze.analyze_kernel(kernel)

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Outcome, Status, worst_first
-from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.policy.policy import Gates, Policy
 from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
 
 ONE = NINE[0]
@@ -64,3 +64,8 @@ def test_noise_is_as_blind_as_its_worst_case() -> None:
     few = replace(noisy(ONE, 0.0, 2.0), processes=2)
     assert sentences.noise([noisy(ONE, 0.0, 1.0), few]) == "too few repeats; a change below 2.4% could not be seen"
     assert sentences.shown([]) is None
+
+
+def test_no_change_says_on_which_side_its_interval_lies() -> None:
+    for ends, said in (((-0.3, -0.1), "between 0.1% and 0.3% faster"), ((-0.3, 0.1), "0.3% faster and 0.1% slower")):
+        assert said in sentences.of_case(replace(same(ONE, 0.0), interval_pct=ends), Policy())

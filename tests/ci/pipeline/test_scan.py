@@ -162,7 +162,8 @@ def test_the_page_says_what_was_found_of_five_planted_changes() -> None:
     made = ScanAnswer.model_validate_json((ROOT / "tests/data/scan/planted_h200.json").read_text(encoding="utf-8"))
     [case] = made.cases
     found = sorted((one.change_pct for one in (*case.slower, *case.faster)), reverse=True)
-    said = ", ".join(f"{one:+.1f}%" for one in found[:-1]).replace("-", "−") + f" and {found[-1]:+.1f}%".replace("-", "−")
+    *others, last = (f"{one:+.1f}%".replace("-", "−") for one in found)
+    said = f"{', '.join(others)} and {last}"
     assert f"found these five and no other: {said}" in " ".join((ROOT / "docs/bisect.md").read_text("utf-8").split())
     assert (made.commits, case.unconfirmed, case.not_measured, case.no_time) == (11, (), {}, 0)
     [judged] = judge(record.read(ROOT / "tests/data/scan/planted_least_h200.json"), policy.load()).cases
