@@ -13,7 +13,7 @@ CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu engine fuzz mutants lint types format dist docs dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu engine fuzz mutants lint types format dist docs drawings dashboard demo gallery browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -97,6 +97,9 @@ dist: env-judge ## write the wheel and the source distribution into dist [TAG=v0
 docs: env $(CHARTS) ## build the documentation's site in build/site, without network; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	$(VENV)/bin/python -m tests.gallery.examples build/site/examples/dashboard
+
+drawings: env ## draw the packages and all sessions anew into docs/images
+	KERNELGATE_GOLDEN=write $(VENV)/bin/pytest -q tests/pages/test_drawings.py
 
 dashboard: env $(CHARTS) ## write the history's dashboard into build/site/history, beside the documentation's
 	$(KERNELGATE) history site -o build/site/history

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from markupsafe import Markup
 
@@ -28,6 +29,8 @@ KEY = ("filled: measured; hollow: recorded by people,", "counted nowhere; thin: 
 LINE = 16.0
 """Of the key."""
 GAP = 26.0
+FEWEST = 5
+"""Measured sessions, before anything over them is drawn."""
 STYLE = """
 .ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
 .grid{stroke:#d1d9e0}.zero{stroke:#59636e}.even{stroke:#59636e;stroke-dasharray:3 3}
@@ -114,8 +117,8 @@ def gains(tries: Sequence[TriedChange]) -> SessionDrawing | None:
 
 
 def beside(rows: Sequence[SessionSummary]) -> tuple[SessionDrawing, ...]:
-    """Time and speed of all sessions; nothing without sessions."""
-    return tuple(one for one in (minutes(rows), speeds(rows)) if one is not None)
+    """Time, speed and success of all sessions; nothing without sessions."""
+    return tuple(one for one in (minutes(rows), speeds(rows), success(rows)) if one is not None)
 
 
 def minutes(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
@@ -161,6 +164,30 @@ def speeds(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
     said = "; ".join(f"{one.opened.name}{_aside(one)} {speed:.3g}" for one, speed in known)
     spoken = f"Times as fast as the reference, by session{_last(rows)}: {said}{f'; {left}' if left else ''}."
     return SessionDrawing(spoken, bottom + (36 if left else 18), tuple(drawn))
+
+
+def success(rows: Sequence[SessionSummary]) -> SessionDrawing | None:
+    """The share of tries that were kept, of all until each session: whether people learn. None before FEWEST measured
+    sessions of people, which show nothing."""
+    known = [one for one in rows if one.counted and one.figures.tries]
+    if len(known) < FEWEST:
+        return None
+    tried = list(accumulate(one.figures.tries for one in known))
+    kept = list(accumulate(one.figures.kept for one in known))
+    shares = [100 * good / every for good, every in zip(kept, tried, strict=True)]
+    up, across = Scale(0.0, 100.0, TOP + PLOT, TOP), Scale.over([1.0, float(len(shares))], LEFT, WIDTH, room=0.1)
+    points = [(across.at(at), up.at(share)) for at, share in enumerate(shares, 1)]
+    drawn = [drawing.text(0, 12, "Share of tries that were kept, of all so far", "title")]
+    for tick in up.ticks(5):
+        drawn.append(drawing.line((LEFT, up.at(tick)), (WIDTH, up.at(tick)), "zero" if tick == 0 else "grid"))
+        drawn.append(drawing.text(LEFT - 5, up.at(tick) + 4, f"{tick:g}%", "tick", END))
+    drawn += [drawing.line(start, end, "kept") for start, end in pairwise(points)]
+    for at, (x, y) in enumerate(points, 1):
+        drawn.append(drawing.tag("circle", cx=x, cy=y, r=3.5, class_="kept"))
+        drawn.append(drawing.text(x, TOP + PLOT + 17, f"{at}", "tick", MIDDLE))
+    drawn.append(drawing.text(WIDTH, TOP + PLOT + 33, "measured session", "title", END))
+    spoken = f"{shares[0]:.0f}% after the first session, {shares[-1]:.0f}% after {len(shares)}"
+    return SessionDrawing(f"Share of tries that were kept: {spoken}.", TOP + PLOT + 38, tuple(drawn))
 
 
 def _ends(row: tuple[SessionSummary, float]) -> tuple[float, float]:
