@@ -89,11 +89,12 @@ def memory_grown(record: RunRecord) -> tuple[CaseMemory, ...]:
 
 
 def memory_unmeasured(record: RunRecord) -> tuple[Line, ...]:
-    """That cases which a gate on memory is about were timed on a GPU, and their memory was not measured."""
+    """That cases which a gate on memory is about were timed on a GPU, and their memory was not measured; nothing of a
+    record that has no memory at all, such as those of before it was measured."""
     both = {"head", "reference"}
     timed = [case for case in timed_cases(record) if any(both <= one.samples_us.keys() for one in case.processes)]
     count = sum(one.head is None or one.reference is None for one in map(_of_case, timed))
-    if not count or formatting.on_cpu(record.environment.device):
+    if not count or not memory(record) or formatting.on_cpu(record.environment.device):
         return ()
     return ((f"the peak memory of {formatting.counted(count, 'case')} was not measured",),)
 

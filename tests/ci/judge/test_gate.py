@@ -122,7 +122,11 @@ def test_all_that_was_not_measured_keeps_it_open() -> None:
     made = MADE["slower"]
     checks = tuple(check for check in made.record.checks if check.kind != "accuracy")
     policy = Policy(gates=Gates(above_memory_max="fail"), accuracy=AccuracyRules(action="fail"))
-    found = gate.evidence("l4", made.record.model_copy(update={"checks": checks}), made.verdict, policy)
+    first, *others = made.record.processes
+    timing = first.timings[0].model_copy(update={"memory_bytes": {"head": 100, "reference": 100}})
+    partly = first.model_copy(update={"timings": (timing, *first.timings[1:])})
+    record = made.record.model_copy(update={"checks": checks, "processes": (partly, *others)})
+    found = gate.evidence("l4", record, made.verdict, policy)
     missing = [render.plain_line(line) for line in found.missing]
     assert [line for line in missing if "accuracy" in line]
     assert [line for line in missing if line.startswith("the peak memory of ")]
