@@ -3,8 +3,17 @@
 # restarts it in a loop (kernelgate-runner.service). Only this script, as root, can read the token.
 set -euo pipefail
 
-: "${ORGANISATION:?set it in /etc/kernelgate/runner.conf}" "${RUNNER_GROUP_ID:?set it in /etc/kernelgate/runner.conf}"
 : "${GPU_LABEL:?set it in /etc/kernelgate/runner.conf}" "${REPOSITORIES:?set it in /etc/kernelgate/runner.conf}"
+if [[ -z ${ORGANISATION:-}${RUNNER_GROUP_ID:-} && $REPOSITORIES =~ ^[[:alnum:]-]+/[[:alnum:]._-]+$ ]]; then
+    # The one repository's own runner. A repository has no groups but the default one.
+    RUNNER_GROUP_ID=1 owner="repos/$REPOSITORIES"
+    faults="REPOSITORIES; 422: GPU_LABEL"
+else
+    : "${ORGANISATION:?set it in /etc/kernelgate/runner.conf, unless REPOSITORIES is the one repository of a person}"
+    : "${RUNNER_GROUP_ID:?set it in /etc/kernelgate/runner.conf}"
+    owner="orgs/$ORGANISATION"
+    faults="ORGANISATION; 422: RUNNER_GROUP_ID"
+fi
 job=/var/lib/kernelgate/job
 host=$(hostname -s)
 name="kernelgate-$GPU_LABEL-${host:0:24}-$(date +%s)"
@@ -40,8 +49,8 @@ answer=$(
         --header "Accept: application/vnd.github+json" \
         --data "{\"name\": \"$name\", \"runner_group_id\": $RUNNER_GROUP_ID, \"work_folder\": \"_work\",
                  \"labels\": [\"self-hosted\", \"linux\", \"x64\", \"gpu\", \"$GPU_LABEL\"]}" \
-        "https://api.github.com/orgs/$ORGANISATION/actions/runners/generate-jitconfig"
-) || give_up "GitHub registered no runner. 401: the token; 403 or 404: its rights, or ORGANISATION; 422: RUNNER_GROUP_ID"
+        "https://api.github.com/$owner/actions/runners/generate-jitconfig"
+) || give_up "GitHub registered no runner. 401: the token; 403 or 404: its rights, or $faults"
 
 # The folder belongs to root until it is complete, so that no other process can tamper with what root writes. The
 # configuration is valid for one job and useless afterwards.

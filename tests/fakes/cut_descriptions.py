@@ -54,6 +54,7 @@ OPERATIONS = {
 SETTINGS = {
     f"{REPOSITORY}/actions/permissions/fork-pr-contributor-approval": "put",
     f"{REPOSITORY}/actions/permissions/workflow": "put",
+    f"{REPOSITORY}/actions/runners/generate-jitconfig": "post",
     f"{REPOSITORY}/environments/{{environment_name}}": "put",
     f"{REPOSITORY}/rulesets": "post",
     "/orgs/{org}/actions/runner-groups": "post",

@@ -239,6 +239,45 @@ def test_a_runner_is_registered_and_runs_one_job_in_the_unit_that_the_pages_prom
     assert server.called("nvidia-smi")[-1] == ["--lock-gpu-clocks=1500,1500"]
 
 
+PERSONAL = {"ORGANISATION": "", "RUNNER_GROUP_ID": "", "REPOSITORIES": "some-one/their.kernels"}
+
+
+def test_the_repository_of_a_person_gets_a_runner_of_its_own_under_the_same_rules(server: Server) -> None:
+    assert server.serve(**PERSONAL) == (0, "")
+    [words] = server.called("curl")
+    path = "/repos/some-one/their.kernels/actions/runners/generate-jitconfig"
+    assert words[-1] == f"https://api.github.com{path}"
+    [data] = option(words, "--data")
+    assert "encoded_jit_config" in gh.asked("post", path, json.loads(data))
+    asked = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
+    assert (json.loads(data)["labels"], json.loads(data)["runner_group_id"]) == ([*asked[:-1], "l4"], 1)
+    assert (server.root / "header").read_text("utf-8") == f"Authorization: Bearer {TOKEN}\n"
+    # The hook that asks whose job it is gets the same list, and the unit is the organisation's.
+    [told] = server.called("systemd-run")
+    assert "--setenv=KERNELGATE_REPOSITORIES=some-one/their.kernels" in told
+    server.serve(REPOSITORIES=PERSONAL["REPOSITORIES"])
+    [_, ours] = server.called("systemd-run")
+    assert told == ours
+    server.let_github("exit 22")
+    assert "its rights, or REPOSITORIES" in server.serve(**PERSONAL)[1]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        PERSONAL | {"RUNNER_GROUP_ID": "7"},
+        PERSONAL | {"REPOSITORIES": "some-one/kernels some-one/more"},
+        PERSONAL | {"REPOSITORIES": "kernels"},
+        PERSONAL | {"REPOSITORIES": "../orgs/my-org"},
+    ],
+    ids=["a group of no organisation", "two repositories", "no owner", "another path"],
+)
+def test_no_runner_of_a_repository_is_registered_by_mistake(told: dict[str, str], server: Server) -> None:
+    code, said = server.serve(**told)
+    assert (code != 0, "ORGANISATION: set it in" in said, said.count("\n")) == (True, True, 1)
+    assert server.called("curl") == []
+
+
 @pytest.mark.parametrize("do", ["true", "touch ../left; mkdir -m 0 ../closed", "exit 3", "kill -KILL $$"])
 def test_what_the_job_leaves_is_removed_however_it_ends(do: str, server: Server) -> None:
     server.let_the_runner(do)
