@@ -71,6 +71,14 @@ class EventPull(BaseModel):
     user: EventUser | None = None
 
 
+class EventGroup(BaseModel):
+    """What a merge queue is about to merge."""
+
+    head_sha: str
+    head_ref: str
+    base_sha: str
+
+
 class EventComment(BaseModel):
     id: Number
     created_at: AwareDatetime
@@ -89,6 +97,7 @@ class Event(BaseModel):
 
     action: str | None = None
     pull_request: EventPull | None = None
+    merge_group: EventGroup | None = None
     changes: dict[str, Any] | None = None
     inputs: dict[str, Any] | None = None
     comment: EventComment | None = None

@@ -113,10 +113,10 @@ def assemble(
     A record is held against what is `trusted` to be expected, and against its own word only where that says nothing.
     """
     if info.changes_judges:
-        return _untrusted(info.pull is None or info.pull.touches(policy.template.kernel_paths))
+        return _untrusted(info.pull is None or info.pull.touches(policy.template.kernel_paths), info.of_group)
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(info, policy)
-    pull = info.pull if task == "bench" else None
+    pull = info.pull if task == "bench" and not info.of_group else None
     described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
     asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
@@ -364,13 +364,16 @@ def _unjudged(decision: Decision, said: str, summary: str, now: Line, quiet: boo
     return Posting(Report(headline=headline, summary=(summary,), now=(NOW, *now)), decision, quiet=quiet)
 
 
-def _untrusted(touches_kernel: bool) -> Posting:
+def _untrusted(touches_kernel: bool, queued: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
-    why = "not judged: this pull request changes the workflows that measure it"
-    by = " somebody with write access can have it measured by the default branch's workflow: "
+    why = f"not judged: this {'merge group' if queued else 'pull request'} changes the workflows that measure it"
+    by: Line = (" merge what changes workflows first, in a pull request of its own.",)
+    if not queued:
+        how = " somebody with write access can have it measured by the default branch's workflow: "
+        by = (how, Code("/kernelgate bench"))
     proves = "Its records prove nothing, since its own workflow wrote them."
     decision = UNTRUSTED if touches_kernel else NOT_MEASURED
-    return _unjudged(decision, why, proves, (by, Code("/kernelgate bench")), quiet=not touches_kernel)
+    return _unjudged(decision, why, proves, by, quiet=not touches_kernel)
 
 
 def _not_measured(info: RunInfo, policy: Policy) -> Posting:

@@ -190,6 +190,20 @@ def merge_base(bot: Bot, base: str, head: str) -> str:
     return patiently("merge base", lambda: bot.repository.compare(base, head).merge_base_commit.sha, bot)
 
 
+MAX_COMPARED = 300
+"""Files that GitHub lists of a comparison."""
+
+
+def compared(bot: Bot, base: str, head: str) -> tuple[str, list[File] | None]:
+    """The merge base, and every file that `head` changes since; None where they are too many for GitHub's list."""
+
+    def look() -> tuple[str, list[File] | None]:
+        found = bot.repository.compare(base, head)
+        return found.merge_base_commit.sha, None if len(found.files) >= MAX_COMPARED else list(found.files)
+
+    return patiently("changes", look, bot)
+
+
 def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> tuple[str, ...] | None:
     """Every path that the change touches; None where GitHub does not list them all: it lists 3,000 files at most."""
     files = list(pull.get_files()) if files is None else files
@@ -270,6 +284,7 @@ RUN = _with(
     head_repository=_SOURCE | None,
     created_at=_TIME,
     html_url=str,
+    display_title=(str, ""),
     jobs_url=str,
     artifacts_url=str,
 )

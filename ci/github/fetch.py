@@ -23,15 +23,16 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Model, Run
 from kernelgate.ci.github import artifacts, check_run
 from kernelgate.ci.github.check_run import KeptAcceptance
-from kernelgate.ci.github.client import RUN, Bot, changed_names, lack, names_of, patiently
+from kernelgate.ci.github.client import RUN, Bot, changed_names, compared, default_branch, lack, names_of, patiently
+from kernelgate.ci.github.plan import GROUP, queued_labels
 from kernelgate.ci.github.upsert import shown_stamp
 from kernelgate.ci.judge.gate import Acceptance, Label
 
 FILE = "run-info.json"
-MAX_COMPARED = 300
-"""Files that GitHub lists of a comparison; a larger change is read from the pull request's own list."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
+_GROUP_TITLE = re.compile(r"Merge group ([0-9a-f]{40})\.\.([0-9a-f]{40})")
+"""The `run-name` of the workflow that measures: nothing else of GitHub's API tells a group's base."""
 MEASURES = re.compile(r"measure \(([a-z0-9][a-z0-9.-]{0,30})\)(?: / .*)?")
 """How GitHub names the job that measures on the GPU with this label, behind the names of its callers."""
 _ENDED_WELL = ("success", "skipped", "neutral", "none")
@@ -135,8 +136,13 @@ class RunInfo(Model):
 
     @property
     def by_pull(self) -> bool:
-        """Whether a pull request started the run, not a command or a person."""
-        return (self.run.event or "").startswith("pull_request")
+        """Whether a pull request started the run, or a merge queue, not a command or a person."""
+        return (self.run.event or "").startswith("pull_request") or self.of_group
+
+    @property
+    def of_group(self) -> bool:
+        """Whether a merge queue asked: its check stands on the commit that it would merge, and nobody is told else."""
+        return self.run.event == GROUP
 
 
 def write_run_info(info: RunInfo, folder: Path) -> None:
@@ -159,8 +165,9 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     GitHubError where the API cannot be used.
     """
     run = _told(bot, run_id) or patiently("run", lambda: read_run(bot, run_id), bot)
-    found = (None, None, False) if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
-    pull, why_none, shared = found
+    pull, why_none, shared = None, None, False
+    if asked is None and run.event != GROUP:
+        pull, why_none, shared = patiently("pull request", lambda: find_pull(bot, run), bot)
     into.mkdir(parents=True, exist_ok=True)
     if asked is None and _is_under_way(run):
         # It was only requested, or waits to be approved.
@@ -184,9 +191,13 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
     """What is known of a run that ended; what it left behind goes into the folder."""
     run, jobs = _jobs(bot, run)
     wanted = asked or Run(head_sha=run.head_sha)
-    number, seen = wanted.pull_request, None
+    number, seen, changes_judges = wanted.pull_request, None, False
+    of_group = asked is None and run.event == GROUP
+    if of_group:
+        wanted, seen, changes_judges = _of_group(bot, run)
+    untitled = (_NO_TITLE,) if of_group and wanted.base_sha is None else ()
     if pull is not None:
-        base, seen = patiently("changes", lambda: _compared(bot, pull, run.head_sha), bot)
+        base, seen = _compared(bot, pull, run.head_sha)
         wanted = Run(head_sha=run.head_sha, base_sha=base, pull_request=pull.number)
         if not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
             run, jobs = _jobs(bot, other)
@@ -198,6 +209,7 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
         accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
     # A run that a command started is the default branch's, whatever the pull request changes.
     by_pull = pull is not None and run.event.startswith("pull_request")
+    changes_judges |= by_pull and (seen is None or seen.touches(JUDGES))
     known = _identity(bot, run, wanted, event=run.event)
     gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
     return RunInfo(
@@ -205,8 +217,8 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
         run_url=run.html_url,
         pull=seen,
         conclusion=run.conclusion,
-        changes_judges=by_pull and (seen is None or seen.touches(JUDGES)),
-        refused=artifacts.take_in(bot, run, gpus, known, into),
+        changes_judges=changes_judges,
+        refused=(*untitled, *artifacts.take_in(bot, run, gpus, known, into)),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         gpus=gpus,
         measured=any(job.builds_or_measures for job in jobs),
@@ -247,11 +259,36 @@ def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | Non
 
 def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
     """The merge base, and the pull request with everything that it changes since."""
-    compared = bot.repository.compare(pull.base.sha, head)
-    base, changed = compared.merge_base_commit.sha, compared.files
-    if len(changed) >= MAX_COMPARED:
-        return base, _seen(bot.repository.get_pull(pull.number))
+    base, changed = compared(bot, pull.base.sha, head)
+    if changed is None:
+        return base, patiently("changes", lambda: _seen(bot.repository.get_pull(pull.number)), bot)
     return base, _seen(pull, changed)
+
+
+_NO_TITLE = (
+    "the run's title does not name the merge group's commits: give performance.yml the `run-name` that kernelgate's "
+    "own copy has"
+)
+
+
+def _of_group(bot: Bot, run: WorkflowRun) -> tuple[Run, SeenPull, bool]:
+    """What a merge queue's group is and changes, and whether it changes what measures it.
+
+    A group that does could give its run any title. So its workflows are compared with the default branch's, and count
+    as changed by whatever else is still queued before it.
+    """
+    title = _GROUP_TITLE.fullmatch(run.display_title)
+    base = title[1] if title and title[2] == run.head_sha and title[1] != run.head_sha else None
+    since, changed = compared(bot, base or run.head_sha, run.head_sha)
+    seen = SeenPull(
+        by_bot=True,
+        labels=queued_labels(bot, run.head_branch or ""),
+        names=names_of(changed) if changed is not None else None,
+        patches=tuple((file.filename, file.patch or "") for file in changed or ()),
+    )
+    unmerged = compared(bot, default_branch(bot), run.head_sha)[1]
+    judges = unmerged is None or any(name.startswith(JUDGES) for name in names_of(unmerged))
+    return Run(head_sha=run.head_sha, base_sha=base if since == base else None), seen, judges
 
 
 def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:

@@ -14,8 +14,18 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github.actions import Event, EventPull, Step
-from kernelgate.ci.github.client import Bot, changed_names, default_branch, merge_base, patiently, read_pull, request
+from kernelgate.ci.github.actions import Event, EventGroup, EventPull, Step
+from kernelgate.ci.github.client import (
+    Bot,
+    changed_names,
+    compared,
+    default_branch,
+    merge_base,
+    names_of,
+    patiently,
+    read_pull,
+    request,
+)
 from kernelgate.ci.policy.policy import Measure, RunnerGpu
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
@@ -72,6 +82,8 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     event = step.event()
     if event.pull_request is not None:
         return _of_pull_request(bot, rules, event, event.pull_request)
+    if event.merge_group is not None:
+        return _of_group(bot, rules, event.merge_group)
     given = {key: str(value) for key, value in (event.inputs or {}).items() if value}
     if {"ref", "pull-request", "case", "set"} & given.keys():
         return _of_dispatch(bot, rules, given)
@@ -160,6 +172,34 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
     return Plan(True, "the pull request touches what is measured", rules.gpus, run, touches_judge)
 
 
+# A merge queue's group -----------------------------------------------------------------------------------------------
+
+GROUP = "merge_group"
+_QUEUE = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-(\d{1,9})-[0-9a-f]{40}")
+
+
+def queued_pull(ref: str) -> int | None:
+    """The pull request that GitHub made the branch of a merge queue's group for, if it is one."""
+    return int(found[1]) if (found := _QUEUE.fullmatch(ref)) else None
+
+
+def queued_labels(bot: Bot, ref: str) -> tuple[str, ...]:
+    number = queued_pull(ref)
+    return tuple(label.name for label in read_pull(bot, number).labels) if number else ()
+
+
+def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
+    """As a pull request is planned. What stands before it in the queue belongs to its base."""
+    files = compared(bot, group.base_sha, group.head_sha)[1]
+    names = names_of(files) if files is not None else None
+    run = Run(base_sha=group.base_sha, head_sha=group.head_sha)
+    touches_judge = names is None or any(name.startswith(JUDGE_PATHS) for name in names)
+    why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
+    if why_not is not None:
+        return Plan(False, why_not, run=run, touches_judge=touches_judge)
+    return Plan(True, "the group touches what is measured", rules.gpus, run, touches_judge)
+
+
 # What somebody asked for ---------------------------------------------------------------------------------------------
 
 
@@ -226,6 +266,11 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     name, run = step.environment.get("GITHUB_EVENT_NAME", ""), step.environment.get("GITHUB_RUN_ID", "")
     if name in OURS:
         return f"admitted: {name} is an internal event"
+    if name == GROUP:
+        group = step.event().merge_group
+        if group is None or group.head_sha != head_sha:
+            raise NotAdmittedError(f"{head_sha[:12]} is not the head of the event's merge group")
+        return f"admitted: {head_sha[:12]} is in the merge queue, where people with write access put it"
     if not name.startswith("pull_request"):
         raise NotAdmittedError(f"runs started by {name or 'nothing that is known'} are not measured")
     shown = step.event().pull_request

@@ -61,9 +61,11 @@ def post(
         # A check would pass for it.
         return _post_nothing(bot, info, "the commit was never measured; /kernelgate bench does it")
     bot.step.summary(render.comment(posting.report, render.COMMENT_LIMIT))
+    texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
+    if info.of_group:
+        return _exit_code([_put_verdict(bot, info, posting, rules, texts[0])])
     if info.pull_request is None:
         return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
-    texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     number, stamp = info.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
     words = (bot, number, texts, stamp, posting.topic, not posting.quiet)
@@ -73,11 +75,8 @@ def post(
     ended = [_one(bot, "comment", PULLS, lambda: put_comment(*words, look_again=False))]
     if ended[0].outdated:
         return _post_nothing(bot, info, ended[0].outcome.removeprefix("left alone: "))
-    notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
     decision = posting.decision
-    rest = {"judged": posting.judged, "settled": decision.settled, "held": bool(decision.held)}
-    check = CheckRun(decision.conclusion, posting.title, texts[0], notes, info.run_url, **rest)
-    ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told)))
+    ended.append(_put_verdict(bot, info, posting, rules, texts[0]))
     if decision.again and not (ended[-1].left or ended[-1].error):
         bot.step.output(again=str(stamp.run_id))
     if not ended[-1].left:
@@ -91,6 +90,15 @@ def post(
         what = "block of results in the description"
         ended.append(_one(bot, what, PULLS, lambda: put_results(bot, number, made, stamp)))
     return _exit_code(ended)
+
+
+def _put_verdict(bot: Bot, info: RunInfo, posting: Posting, rules: Policy, text: str) -> Posted:
+    """The check run with the verdict."""
+    notes = line_notes(posting, info.pull.patches if info.pull else (), rules.template.kernel_paths)
+    decision = posting.decision
+    rest = {"judged": posting.judged, "settled": decision.settled, "held": bool(decision.held)}
+    check = CheckRun(decision.conclusion, posting.title, text, notes, info.run_url, **rest)
+    return _one(bot, "check run", CHECKS, lambda: put_check(bot, check, Stamp.of(info.run), info.told))
 
 
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Posted:

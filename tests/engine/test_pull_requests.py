@@ -55,6 +55,17 @@ def test_it_does_not_block(project: Project, factor: str, claim: str, said: str,
     assert (conclusion, labels) == ("success", [label])
 
 
+def test_a_merge_group(project: Project) -> None:
+    """act evaluates what starts the workflow, its environment and which job of report.yml runs."""
+    pull, _, _ = project.pull(touch_kernel)
+    run = project.queue(pull)
+    assert set(run.jobs) == {"plan / plan", "build / base", "build / head", MEASURE}, run.log
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [check] = project.server.checks.values()
+    assert (check["head_sha"], check["conclusion"]) == (run.head_sha, "failure")
+
+
 @pytest.mark.parametrize(
     ("gpu", "fails", "said", "conclusion"),
     [("wrong", "fuzz", "wrong result", "failure"), ("lost", "doctor", "not your fault", "action_required")],

@@ -65,6 +65,7 @@ EVENTS = {
     "pull_request": ("opened", "synchronize", "labeled", "closed", "converted_to_draft"),
     "workflow_run": ("completed", "requested"),
     "issue_comment": ("created",),
+    "merge_group": ("checks_requested",),
     "push": (None,),
     "workflow_dispatch": (None,),
 }

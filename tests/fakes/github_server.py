@@ -200,6 +200,8 @@ class FakeGitHub:
         self.files: dict[tuple[str, str], bytes] = {}
         """(branch, path) to content."""
         self.merge_bases: dict[tuple[str, str], str] = {}
+        self.compared: dict[tuple[str, str], list[str]] = {}
+        """(base, head) to the files that differ, where no pull request lies between them."""
         self.requests: list[Request] = []
         self.problems: list[str] = []
         self.faults: list[InjectedFault] = []
@@ -434,7 +436,7 @@ class FakeGitHub:
         like = example("diff-entry-items")[0]
         pull = next((one for one in self.pulls.values() if (one.base_sha, one.head_sha) == (base, head)), None)
         if pull is None:
-            return []
+            return [like | {"filename": name} for name in self.compared.get((base, head), ())]
         unlisted = max(0, (pull.changed_files or 0) - len(pull.files))
         others = [{"filename": f"zzz/{number}"} for number in range(min(unlisted, MAX_COMPARED))]
         return [like | file for file in [*pull.files, *others]][:MAX_COMPARED]

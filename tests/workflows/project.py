@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.fakes.github_server import FakeGitHub, Json, Pull, event
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
-from tests.workflows.repository import Change, Repository, open_pull
+from tests.workflows.repository import Change, Repository, open_pull, queue
 from tests.workflows.runner import HOME_REPOSITORY, Platform, WorkflowRun
 
 HEADER = "csrc/attention/mma_sync/tile.h"
@@ -77,6 +77,11 @@ class Project:
         fork = pull.head_repository != self.server.repository
         ref = f"refs/pull/{pull.number}/merge"
         return self.platform.start(file, "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, fork=fork)
+
+    def queue(self, pull: Pull, file: str = "measure-pull-request.yml") -> WorkflowRun:
+        """Runs `performance` for the group that the merge queue makes of the pull request."""
+        payload, head, ref = queue(self.server, self.repository, pull)
+        return self.platform.start(file, "merge_group", payload, sha=head, ref=ref)
 
     def report(self, run: WorkflowRun) -> WorkflowRun:
         """Runs `report` on the default branch after `run` ended."""

@@ -81,6 +81,22 @@ class Repository:
         return head, merge
 
 
+def queue(server: FakeGitHub, repository: Repository, pull: Pull) -> tuple[Json, str, str]:
+    """Somebody with write access queues the pull request: (GitHub's event, the commit that it would merge, its ref)."""
+    base = repository.main
+    repository.git("checkout", "--quiet", "--detach", base)
+    repository.git("merge", "--quiet", "--no-ff", "-m", f"Merge pull request #{pull.number}", pull.head_ref)
+    head = repository.git("rev-parse", "HEAD")
+    ref = f"refs/heads/gh-readonly-queue/main/pr-{pull.number}-{base}"
+    repository.git("push", "--quiet", "origin", f"{head}:{ref}")
+    names = repository.git("diff", "--name-only", base, head).splitlines()
+    server.compared |= {(base, head): names, ("main", head): names}
+    payload = event("merge_group.checks_requested")
+    payload["merge_group"] |= {"head_sha": head, "base_sha": base, "head_ref": ref, "base_ref": "refs/heads/main"}
+    payload["repository"] |= {"full_name": server.repository, "default_branch": "main"}
+    return payload, head, ref
+
+
 def open_pull(
     server: FakeGitHub, repository: Repository, change: Change, source: str, **facts: Any
 ) -> tuple[Pull, Json, str]:

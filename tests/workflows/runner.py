@@ -161,7 +161,10 @@ class Platform:
             }
         ceiling = READ_ALL if fork else dict.fromkeys(READ_ALL, "write")
         call = Call(workflow, self.server.repository, sha, ref, inputs, ceiling, only=only)
-        self.run_jobs(run, call, self._github_context(run, event, payload, sha, ref))
+        github = self._github_context(run, event, payload, sha, ref)
+        named = str(self.language.expanded(workflow.content.get("run-name", ""), {"github": github, "inputs": inputs}))
+        shown["display_title"] = named.strip() or shown["display_title"]
+        self.run_jobs(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
 

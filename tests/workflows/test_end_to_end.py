@@ -81,6 +81,22 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     a_maintainer_accepts_it(project, opened[0])
 
 
+@pytest.mark.slow
+def test_a_merge_queues_group_is_measured_and_gets_its_check(project: Project) -> None:
+    pull, _, _ = project.pull(touch_kernel)
+    run = project.queue(pull)
+    assert run.conclusion == "success", run.log
+    assert run.jobs["measure (l4) / measure"].environment == "kernelgate"
+    found = record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json").run
+    assert (found.base_sha, found.head_sha) == (project.repository.main, run.head_sha)
+    assert run.head_sha != pull.head_sha
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [check] = project.server.checks.values()
+    assert (check["head_sha"], check["conclusion"]) == (run.head_sha, "failure")
+    assert project.server.bodies(pull.number) == []
+
+
 def edited_is_judged_again_without_measuring(project: Project, pull: Pull, payload: Json, merge: str) -> None:
     pull.body = DESCRIPTION.replace("10% faster", "5% slower")
     payload |= {"action": "edited", "changes": {"body": {"from": DESCRIPTION}}}

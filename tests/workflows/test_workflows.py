@@ -215,7 +215,7 @@ def event(name: str, head: str | None = None) -> dict[str, object]:
 
 
 GATES: dict[str, tuple[dict[str, object], str]] = {
-    **{name: (event(name), "kernelgate") for name in OURS},
+    **{name: (event(name), "kernelgate") for name in (*OURS, "merge_group")},
     "a branch of the repository": (event("pull_request", "o/r"), "kernelgate"),
     "a fork": (event("pull_request", "stranger/r"), "kernelgate-forks"),
     # A fork's own workflow may choose these events, which also run the fork's files.
@@ -241,6 +241,18 @@ def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, langu
     group = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": event("pull_request", "o/r")})
     assert group["group"].endswith("-7")
     assert group["cancel-in-progress"] is True
+
+
+@pytest.mark.parametrize("name", ["check", "measure-pull-request"])
+def test_no_group_of_a_merge_queue_cancels_another(name: str, language: Language) -> None:
+    groups = {
+        language.expanded(
+            WORKFLOWS[name].content["concurrency"],
+            {"github": event("merge_group") | {"sha": sha, "ref": f"refs/heads/gh-readonly-queue/main/pr-7-{sha}"}},
+        )["group"]
+        for sha in ("a" * 40, "b" * 40)
+    }
+    assert len(groups) == 2
 
 
 @pytest.mark.parametrize(

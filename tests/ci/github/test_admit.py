@@ -74,6 +74,18 @@ def test_events_that_a_forks_workflow_may_choose_are_asked_the_same(desk: Desk, 
         asked(desk, event, head_repository=FORK)
 
 
+@pytest.mark.parametrize("queued", [HEAD, NEWER, None])
+def test_of_a_merge_queue_its_groups_head_alone_is_admitted(desk: Desk, queued: str | None) -> None:
+    shown = {"head_sha": queued, "base_sha": NEWER, "head_ref": "refs/heads/gh-readonly-queue/main/pr-7-" + NEWER}
+    desk.told({"merge_group": shown} if queued else {})
+    step = Step({**desk.bot.step.environment, "GITHUB_EVENT_NAME": "merge_group", "GITHUB_RUN_ID": "1"})
+    if queued == HEAD:
+        assert "is in the merge queue" in admit(desk.bot, step, HEAD)
+        return
+    with pytest.raises(NotAdmittedError, match="is not the head of the event's merge group"):
+        admit(desk.bot, step, HEAD)
+
+
 @pytest.mark.parametrize("event", ["", "something_new"])
 def test_unknown_events_are_not(desk: Desk, event: str) -> None:
     with pytest.raises(NotAdmittedError, match="not measured"):

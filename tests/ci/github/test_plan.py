@@ -40,6 +40,31 @@ def dispatched(**inputs: str) -> dict[str, Any]:
     return event("workflow_dispatch") | {"inputs": {key.replace("_", "-"): value for key, value in inputs.items()}}
 
 
+# Merge queues --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "labels", "measure", "said"),
+    [
+        (["csrc/k.cu"], [], True, "touches what is measured"),
+        (["README.md"], [], False, "changes no measured path"),
+        (["csrc/k.cu"], ["skip-performance"], False, "has the label skip-performance"),
+        ([f"docs/{number}" for number in range(300)], [], True, "touches what is measured"),
+    ],
+    ids=["a kernel", "no kernel", "a label", "more files than GitHub lists"],
+)
+def test_a_merge_group_is_measured_against_its_own_base(
+    desk: Desk, tmp_path: Path, files: list[str], labels: list[str], measure: bool, said: str
+) -> None:
+    desk.github.open_pull(number=104, head_sha="d" * 40, labels=labels)
+    desk.github.compared[BASE, HEAD] = files
+    payload = event("merge_group.checks_requested")
+    payload["merge_group"] |= {"head_sha": HEAD, "base_sha": BASE}
+    found = planned(desk, tmp_path, payload)
+    assert (found.measure, said in found.reason) == (measure, True)
+    assert (found.run.base_sha, found.run.head_sha, found.run.pull_request) == (BASE, HEAD, None)
+
+
 # Pull requests -------------------------------------------------------------------------------------------------------
 
 

@@ -680,3 +680,77 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
     assert new.startswith(first)
     assert the_check(desk) == check
     assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+# A merge queue's group -----------------------------------------------------------------------------------------------
+
+QUEUE = f"gh-readonly-queue/main/pr-1-{BASE_SHA}"
+GROUP: dict[str, Any] = {
+    "event": "merge_group",
+    "head_sha": HEAD_SHA,
+    "head_branch": QUEUE,
+    "display_title": f"Merge group {BASE_SHA}..{HEAD_SHA}",
+}
+
+
+def queued(desk: Desk, tmp_path: Path, example: str, files: tuple[str, ...] = ("csrc/k.cuh",), **run: Any) -> int:
+    """Posts what a group's run found; its pull request stands with another head."""
+    desk.github.open_pull(head_sha="d" * 40, base_sha=BASE_SHA)
+    desk.github.compared |= {(base, HEAD_SHA): list(files) for base in (BASE_SHA, "main")}
+    made = desk.github.add_run(None, **GROUP | run)
+    desk.github.add_job(made, "plan / plan", "success")
+    desk.github.add_job(made, "measure (l4) / measure", "success")
+    desk.github.add_artifact(made, "kernelgate-record-l4", {"run.json": named(example)})
+    fetch(desk.bot, made["id"], tmp_path / "group")
+    return post(desk.bot, tmp_path / "group", POLICY)
+
+
+@pytest.mark.parametrize(("example", "conclusion"), [("faster", "success"), ("slower", "failure")])
+def test_a_merge_group_gets_a_check_on_its_own_head_and_nothing_else(
+    desk: Desk, tmp_path: Path, example: str, conclusion: str
+) -> None:
+    assert queued(desk, tmp_path, example) == 0
+    check = the_check(desk)
+    assert (check["name"], check["head_sha"], check["conclusion"]) == ("kernelgate verdict", HEAD_SHA, conclusion)
+    assert desk.github.writes() == ["POST /check-runs"]
+    assert "the description" not in check["output"]["summary"], "nobody can add to it in the queue"
+    assert desk.outputs == {}, "it is not measured again: a queue merges without it, or ejects it"
+
+
+@pytest.mark.parametrize(
+    ("run", "files", "said"),
+    [
+        ({"display_title": "Widen the loads"}, ("csrc/k.cuh",), "run-name"),
+        ({"display_title": f"Merge group {HEAD_SHA}..{HEAD_SHA}"}, ("csrc/k.cuh",), "run-name"),
+        ({"display_title": f"Merge group {'e' * 40}..{HEAD_SHA}"}, ("csrc/k.cuh",), "another base commit"),
+        ({}, ("csrc/k.cuh", ".github/workflows/performance.yml"), "changes the workflows that measure it"),
+    ],
+    ids=["no title of ours", "its own base", "another base than the record's", "a workflow"],
+)
+def test_a_group_that_might_have_chosen_its_base_or_its_judge_passes_nothing(
+    desk: Desk, tmp_path: Path, run: dict[str, Any], files: tuple[str, ...], said: str
+) -> None:
+    queued(desk, tmp_path, "faster", files, **run)
+    check = the_check(desk)
+    assert check["conclusion"] == "action_required"
+    assert said in check["output"]["title"] + check["output"]["summary"]
+
+
+def test_what_is_still_queued_before_a_group_may_change_its_workflows(desk: Desk, tmp_path: Path) -> None:
+    """Else two commits of one pull request could: the first changes the workflow, which gives the second as base."""
+    desk.github.compared[BASE_SHA, HEAD_SHA] = ["csrc/k.cuh"]
+    made = desk.github.add_run(None, **GROUP)
+    desk.github.open_pull(head_sha="d" * 40)
+    desk.github.compared["main", HEAD_SHA] = ["csrc/k.cuh", ".github/workflows/performance.yml"]
+    assert fetch(desk.bot, made["id"], tmp_path / "group").changes_judges
+
+
+def test_a_group_that_touches_no_kernel_passes(desk: Desk, tmp_path: Path) -> None:
+    desk.github.open_pull(head_sha="d" * 40)
+    desk.github.compared |= {(base, HEAD_SHA): ["README.md"] for base in (BASE_SHA, "main")}
+    made = desk.github.add_run(None, **GROUP)
+    for job, ended in (("plan / plan", "success"), ("build", "skipped"), ("measure", "skipped")):
+        desk.github.add_job(made, job, ended)
+    fetch(desk.bot, made["id"], tmp_path / "group")
+    assert post(desk.bot, tmp_path / "group", POLICY) == 0
+    assert (the_check(desk)["head_sha"], the_check(desk)["conclusion"]) == (HEAD_SHA, "neutral")
