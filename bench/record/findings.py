@@ -302,6 +302,7 @@ class Note(Model):
     head_alone                there is nothing to compare the head with, and the text says why
     same_library              base and head are one library, which was not timed
     same_machine_code         base and head of some cases are the same machine code and host, and were not timed
+    measured_before           the queued pull request's record of the same machine code, and the text says which
     host_changed              some cases are the same machine code, called by another host, and were timed
     alternating               base and head took turns in separate processes, and the text says why
     no_cases                  no card has cases for the machine: nothing was timed

@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench import record
+from kernelgate.bench.build import library
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
 from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Command, json_option, step_answer, with_rules
@@ -25,13 +27,14 @@ from kernelgate.ci.github import (
     description,
     fetch,
     plan,
+    queued,
 )
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.bisect import SearchKind
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.pipeline import artifacts as libraries
-from kernelgate.ci.pipeline import default_branch, prior
+from kernelgate.ci.pipeline import default_branch, measured, prior
 from kernelgate.ci.policy.policy import Policy
 
 
@@ -136,17 +139,17 @@ def accept_(pull_request: int, head_sha: str, base_sha: str, output: Path, token
 
 
 @workflow_step()
-@click.option("--record", "measured", required=True, type=PATH, help="Of the default branch.")
+@click.option("--record", "proposed", required=True, type=PATH, help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
 @with_rules()
-def baseline(measured: Path, label: str, force: bool, rules: Policy) -> None:
+def baseline(proposed: Path, label: str, force: bool, rules: Policy) -> None:
     """Propose a new baseline as a pull request if the record improves on the stored one; of a tag, a new release.
 
     Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
     past = prior.past(progress.say)
-    baseline_pr.refresh(client.connect(Step()), measured, label, rules, force, past)
+    baseline_pr.refresh(client.connect(Step()), proposed, label, rules, force, past)
 
 
 @workflow_step("culprits")
@@ -194,6 +197,32 @@ def index(output: Path) -> None:
         step.warn(f"the history's index cannot be fetched: {error}")
         found = False
     step.output(file=str(output) if found else "")
+
+
+@workflow_step("measured")
+@click.option("--base-library", required=True, type=PATH, help="What the base was compiled to, …")
+@click.option("--head-library", required=True, type=PATH, help="… and the head.")
+@click.option("--gpu", required=True, help="The GPU's label in the policy.")
+@click.option("-o", "--output", required=True, type=OUTPUT, help="Where the run record goes.")
+def measured_(base_library: Path, head_library: Path, gpu: str, output: Path) -> None:
+    """Take the record of a queued pull request where a merge queue's group is the same machine code on both sides.
+
+    Then `measured=true` is put out. Whatever keeps it from being used is said: then the group is measured. Needs
+    GITHUB_TOKEN.
+    """
+    step = Step()
+    try:
+        both = library.read_all(base_library), library.read_all(head_library)
+        with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
+            number, known = queued.record_of(client.connect(step), gpu, Path(folder))
+        found = measured.as_this_run(known, number, *both)
+        record.write(found, output)
+    except KernelgateError as error:
+        step.log(f"to be measured: {error}")
+        step.output(measured="false")
+        return
+    step.log(found.notes[0].text)
+    step.output(measured="true")
 
 
 @workflow_step("admit")

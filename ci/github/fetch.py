@@ -18,14 +18,26 @@ from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
 from pydantic import ConfigDict, Field, ValidationError
 
+from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Model, Run
 from kernelgate.ci.github import artifacts, check_run
 from kernelgate.ci.github.check_run import KeptAcceptance
-from kernelgate.ci.github.client import RUN, Bot, changed_names, compared, default_branch, lack, names_of, patiently
-from kernelgate.ci.github.plan import GROUP, queued_labels
+from kernelgate.ci.github.client import (
+    RUN,
+    Bot,
+    changed_names,
+    compared,
+    default_branch,
+    lack,
+    names_of,
+    patiently,
+    read_pull,
+)
+from kernelgate.ci.github.plan import GROUP, queued_labels, queued_pull
 from kernelgate.ci.github.upsert import shown_stamp
+from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.gate import Acceptance, Label
 
 FILE = "run-info.json"
@@ -158,11 +170,12 @@ def read_run_info(folder: Path) -> RunInfo:
         raise UsageError(f"{path} is not what `kernelgate step fetch` writes: {type(error).__name__}") from None
 
 
-def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInfo:
+def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None, acceptances: bool = True) -> RunInfo:
     """Fills the folder `into` with `run-info.json`, `<label>.run.json` and `<label>.failure.json`.
 
-    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. Raises
-    GitHubError where the API cannot be used.
+    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. `acceptances`:
+    those that stand are looked up, which takes a token that sees checks. Raises GitHubError where the API cannot be
+    used.
     """
     run = _told(bot, run_id) or patiently("run", lambda: read_run(bot, run_id), bot)
     pull, why_none, shared = None, None, False
@@ -174,7 +187,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
         known = _identity(bot, run, Run(head_sha=run.head_sha, pull_request=pull.number if pull else None))
         info = RunInfo(run=known, run_url=run.html_url, conclusion=run.conclusion, under_way=True, begun=True)
     else:
-        info = _ended(bot, run, pull, into, asked)
+        info = _ended(bot, run, pull, into, asked, acceptances)
     fork = run.head_repository is None or run.head_repository.full_name != bot.repository.full_name
     more = {"fork": fork, "told": (run.id, run.run_attempt), "no_pull_request": why_none, "shared_head": shared}
     info = info.model_copy(update=more)
@@ -187,7 +200,9 @@ def _identity(bot: Bot, run: WorkflowRun, known: Run, **more: str) -> Run:
     return known.model_copy(update=ours | more)
 
 
-def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, asked: Run | None) -> RunInfo:
+def _ended(
+    bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, asked: Run | None, acceptances: bool
+) -> RunInfo:
     """What is known of a run that ended; what it left behind goes into the folder."""
     run, jobs = _jobs(bot, run)
     wanted = asked or Run(head_sha=run.head_sha)
@@ -205,20 +220,24 @@ def _ended(bot: Bot, run: WorkflowRun, pull: PullRequest | None, into: Path, ask
         seen = patiently("changes", lambda: _seen(bot.repository.get_pull(number)), bot)
     accepted: tuple[KeptAcceptance, ...] = ()
     # Only a label says that there may be something: a report has few calls to spare.
-    if seen is not None and wanted.pull_request is not None and Label.ACCEPTED in seen.labels:
+    looked_up = acceptances and seen is not None and Label.ACCEPTED in seen.labels
+    if looked_up and wanted.pull_request is not None:
         accepted = check_run.standing(bot, wanted.pull_request, wanted.head_sha or "")
     # A run that a command started is the default branch's, whatever the pull request changes.
     by_pull = pull is not None and run.event.startswith("pull_request")
     changes_judges |= by_pull and (seen is None or seen.touches(JUDGES))
     known = _identity(bot, run, wanted, event=run.event)
     gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
+    refused = artifacts.take_in(bot, run, gpus, known, into)
+    if looked_up and of_group:
+        accepted = _accepted_before(bot, run, wanted.base_sha or "", into)
     return RunInfo(
         run=known,
         run_url=run.html_url,
         pull=seen,
         conclusion=run.conclusion,
         changes_judges=changes_judges,
-        refused=(*untitled, *artifacts.take_in(bot, run, gpus, known, into)),
+        refused=(*untitled, *refused),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         gpus=gpus,
         measured=any(job.builds_or_measures for job in jobs),
@@ -302,6 +321,16 @@ def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
         names=changed_names(pull, listed) if changed is None else names_of(listed),
         patches=tuple((file.filename, file.patch or "") for file in listed),
     )
+
+
+def _accepted_before(bot: Bot, run: WorkflowRun, base: str, folder: Path) -> tuple[KeptAcceptance, ...]:
+    """What was accepted of the queued pull request counts for its group where all that is judged is its own record."""
+    number = queued_pull(run.head_branch or "")
+    records = [record.read(file) for file in sorted(folder.glob("*.run.json"))]
+    if number is None or not all(cards.notes(one, cards.MEASURED_BEFORE) for one in records):
+        return ()
+    kept = check_run.standing(bot, number, read_pull(bot, number).head.sha)
+    return tuple(one.model_copy(update={"base_sha": base}) for one in kept)
 
 
 # The run and its jobs ------------------------------------------------------------------------------------------------

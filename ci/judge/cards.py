@@ -13,6 +13,7 @@ SAME_LIBRARY = "same_library"
 SAME_CODE = "same_machine_code"
 HOST_CHANGED = "host_changed"
 NO_CASES = "no_cases"
+MEASURED_BEFORE = "measured_before"
 
 
 def same_library(record: RunRecord) -> frozenset[str]:

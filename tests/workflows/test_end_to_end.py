@@ -79,6 +79,7 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
 
     edited_is_judged_again_without_measuring(project, *opened)
     a_maintainer_accepts_it(project, opened[0])
+    what_was_accepted_passes_the_merge_queue(project, opened[0])
 
 
 @pytest.mark.slow
@@ -129,6 +130,38 @@ def a_maintainer_accepts_it(project: Project, pull: Pull) -> None:
     # Made up is one case alone: the others that the plan asks for hold it.
     assert checks == {"kernelgate verdict": "action_required", "kernelgate accepted": "neutral"}
     assert sorted(pull.labels) == ["performance: accepted", "performance: regressed"]
+
+
+def what_was_accepted_passes_the_merge_queue(project: Project, pull: Pull) -> None:
+    """The group is the machine code that was measured, until somebody else's kernel is merged."""
+    accepted = {check["name"]: check["conclusion"] for check in project.server.checks.values()}
+    run = project.queue(pull)
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert [steps[name] for name in ("take what was measured before", "doctor", "fuzz", "bench")] == [
+        "success",
+        *["skipped"] * 3,
+    ], run.log
+    assert project.report(run).conclusion == "success"
+    check = project.server.checks[max(project.server.checks)]
+    assert (check["head_sha"], check["conclusion"]) == (run.head_sha, accepted["kernelgate verdict"]), check
+    assert check["conclusion"] != "failure", "it is the verdict that was accepted"
+    assert "are the same machine code as measured in" in check["output"]["summary"]
+    assert f"#{pull.number}" in check["output"]["summary"]
+    assert "Accepted by `@maintainer`" in check["output"]["summary"]
+
+    project.repository.change_main(touch_another_file)
+    run = project.queue(pull)
+    assert f"the base of attention is not what was measured in #{pull.number}" in run.log
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert steps["bench"] == "success"
+    assert project.report(run).conclusion == "success"
+    check = project.server.checks[max(project.server.checks)]
+    assert (check["head_sha"], check["conclusion"]) == (run.head_sha, "failure"), "it was accepted of other code"
+
+
+def touch_another_file(tree: Path) -> None:
+    with (tree / "csrc/attention/numeric.cuh").open("a", encoding="utf-8") as file:
+        file.write("\n[[gnu::used]] static const int another_number = 2;\n")
 
 
 @pytest.mark.slow
