@@ -4,8 +4,8 @@
     python tests/fakes/cut_descriptions.py OPENAPI_FOLDER EXAMPLES_FOLDER
 
 writes `github_openapi.json.gz` and `webhook_examples.json.gz` beside this file, each with its package's version inside.
-A new endpoint of the bot is added to OPERATIONS, one of docs/install.md or .ci/runner to SETTINGS, and the script run
-again.
+A new endpoint of the bot is added to OPERATIONS, one of `kernelgate setup` or .ci/runner to SETTINGS, and the script
+run again.
 """
 
 from __future__ import annotations
@@ -46,18 +46,24 @@ OPERATIONS = {
     "/issues/{issue_number}/comments": "get post",
     "/issues/{issue_number}/labels": "get post",
     "/issues/{issue_number}/labels/{name}": "delete",
-    "/labels/{name}": "patch",
+    "/labels/{name}": "get patch delete",
     "/pulls": "get post",
     "/pulls/{pull_number}": "get patch",
     "/pulls/{pull_number}/files": "get",
 }
 SETTINGS = {
-    f"{REPOSITORY}/actions/permissions/fork-pr-contributor-approval": "put",
-    f"{REPOSITORY}/actions/permissions/workflow": "put",
+    f"{REPOSITORY}/actions/permissions/fork-pr-contributor-approval": "get put",
+    f"{REPOSITORY}/actions/permissions/workflow": "get put",
     f"{REPOSITORY}/actions/runners/generate-jitconfig": "post",
-    f"{REPOSITORY}/environments/{{environment_name}}": "put",
-    f"{REPOSITORY}/rulesets": "post",
-    "/orgs/{org}/actions/runner-groups": "post",
+    f"{REPOSITORY}/environments/{{environment_name}}": "get put delete",
+    f"{REPOSITORY}/labels": "post",
+    f"{REPOSITORY}/pages": "get post put delete",
+    f"{REPOSITORY}/rulesets": "get post",
+    f"{REPOSITORY}/rulesets/{{ruleset_id}}": "get put delete",
+    "/orgs/{org}/actions/runner-groups": "get post",
+    "/orgs/{org}/actions/runner-groups/{runner_group_id}": "get patch delete",
+    "/orgs/{org}/actions/runner-groups/{runner_group_id}/repositories": "get",
+    "/orgs/{org}/actions/runner-groups/{runner_group_id}/repositories/{repository_id}": "put delete",
     "/orgs/{org}/actions/runners/generate-jitconfig": "post",
     "/user": "get",
 }

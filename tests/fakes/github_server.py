@@ -147,16 +147,20 @@ def _problem(asked: tuple[str, str, tuple[tuple[str, str], ...], str], status: i
 
 
 Handler = Callable[..., Any]
+ELSEWHERE = ("/orgs/", "/user")
+"""How the paths begin that lie in no repository."""
 ROUTES: list[tuple[str, str, re.Pattern[str], str, Handler]] = []
 
 
 def route(method: str, path: str, needs: str) -> Callable[[Handler], Handler]:
     """`needs`: the permission, such as "checks: write"; "|" where one of several is enough."""
 
+    whole = path if path.startswith(ELSEWHERE) else PREFIX + path
+
     def register(handler: Handler) -> Handler:
-        names = re.findall(r"\{(\w+)\}", path)
-        pattern = re.escape(PREFIX + path)
-        for name in ["owner", "repo", *names]:
+        names = re.findall(r"\{(\w+)\}", whole)
+        pattern = re.escape(whole)
+        for name in names:
             wide = name in ("path", "ref") and path.endswith(f"{{{name}}}")
             kind = r"\d+" if name.endswith(("_number", "_id")) else ".+" if wide else "[^/]+"
             pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{kind})")
@@ -190,6 +194,10 @@ class FakeGitHub:
         self.jobs: dict[int, list[Json]] = {}
         self.approvals: dict[int, dict[str, str]] = {}
         """Run to {environment: who approved it}."""
+        self.owner_type, self.admin = "Organization", False
+        """Whose the repository is, and whether the token's owner administers it."""
+        self.settings: dict[str, Json] = {}
+        """Path to what stands there; see github_settings.py."""
         self.reruns: list[int] = []
         """The runs that were started again."""
         self.artifacts: dict[int, Json] = {}
@@ -340,7 +348,8 @@ class FakeGitHub:
             if method != request.method or found is None:
                 continue
             values = {name: unquote(value) for name, value in found.groupdict().items()}
-            same = f"{values.pop('owner')}/{values.pop('repo')}" == self.repository
+            owner, _, name = self.repository.partition("/")
+            same = values.pop("owner", owner) == values.get("org", owner) == owner and values.pop("repo", name) == name
             with self._lock:
                 if not same:
                     answer = Answer(404, NOT_FOUND)
@@ -362,7 +371,7 @@ class FakeGitHub:
 
     def _check(self, request: Request, path: str, values: dict[str, str], answer: Answer) -> None:
         """Holds both against the description; a refusal says nothing of the request's form."""
-        address = f"/repos/{self.repository}" + path
+        address = path if path.startswith(ELSEWHERE) else f"/repos/{self.repository}" + path
         for name, value in values.items():
             address = address.replace(f"{{{name}}}", quote(value, safe=""))
         sent = "" if request.body is None else json.dumps(request.body)
@@ -534,7 +543,9 @@ def _repository(github: FakeGitHub, _: Request) -> Any:
     shown = example("full-repository-default-response") | {"language": None}
     for key in ("source", "parent", "template_repository"):
         shown.pop(key, None)  # GitHub's own example lacks required keys in them
-    return github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
+    shown = github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
+    shown["owner"] |= {"type": github.owner_type}
+    return shown | {"permissions": {"admin": github.admin, "push": True, "pull": True}}
 
 
 @route("GET", "/pulls", SEE_PULLS)

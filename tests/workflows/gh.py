@@ -1,11 +1,11 @@
-"""Stands in for gh where docs/install.md is tried out; what is asked of the API is held against GitHub's description.
+"""Stands in for gh where docs/install.md is tried out, and holds a request to the API against GitHub's description.
 
-    api [-X METHOD] PATH [-f KEY=TEXT] [-F KEY=VALUE] [--input -] [--jq .KEY]
     repo fork OWNER/NAME --org ORG --clone
     repo clone OWNER/NAME
     pr create --repo OWNER/NAME --head BRANCH --title TEXT --body TEXT
     workflow run NAME --repo OWNER/NAME
     auth refresh --scopes SCOPES
+    auth token
 
 A request must fit the description, and name no field that is not in there: GitHub takes no notice of those, so that a
 typing error would set nothing. Its answer is GitHub's own example. Repositories are bare ones below $GH_ORIGINS, and
@@ -39,9 +39,8 @@ class GhRefusedError(Exception):
 
 
 def main(words: list[str]) -> int:
-    name = words[0] if words[0] == "api" else " ".join(words[:2])
     try:
-        done, said = COMMANDS[name](words[len(name.split()) :])
+        done, said = COMMANDS[" ".join(words[:2])](words[2:])
     except GhRefusedError as refused:
         print(f"gh: {refused}", file=sys.stderr)
         return 1
@@ -62,29 +61,6 @@ def options(words: list[str], *required: str, **optional: Any) -> argparse.Names
 
 
 # The API -------------------------------------------------------------------------------------------------------------
-
-
-def api(words: list[str]) -> tuple[Json, str]:
-    short = {"-X": "--method", "-f": "--raw-field", "-F": "--field", "-q": "--jq"}
-    many = {"action": "append", "default": []}
-    given = options(
-        [short.get(word, word) for word in words],
-        "path",
-        method={},
-        raw_field=many,
-        field=many,
-        input={"choices": ["-"]},
-        jq={},
-    )
-    fields = dict(pair.split("=", 1) for pair in given.raw_field)
-    fields |= {key: _typed(value) for key, value in (pair.split("=", 1) for pair in given.field)}
-    if fields and given.input:
-        raise GhRefusedError("fields beside --input become a query, which nothing here wants")
-    body = json.loads(sys.stdin.read()) if given.input else fields or None
-    method = given.method or ("GET" if body is None else "POST")
-    path = "/" + given.path.lstrip("/")
-    answer = asked(method.lower(), path, body)
-    return {"method": method, "path": path, "body": body}, _picked(answer, given.jq)
 
 
 def asked(method: str, path: str, body: Any) -> Any:
@@ -149,20 +125,6 @@ def _followed(entry: Json) -> Json:
     return found
 
 
-def _typed(text: str) -> Any:
-    """As `-F` reads a value."""
-    words = {"true": True, "false": False, "null": None}
-    return words[text] if text in words else int(text) if re.fullmatch(r"-?\d+", text) else text
-
-
-def _picked(answer: Any, query: str | None) -> str:
-    if query is None:
-        return "" if answer is None else json.dumps(answer)
-    if not re.fullmatch(r"\.\w+", query):
-        raise GhRefusedError(f"the stand-in reads no query as long as {query}")
-    return str(answer[query[1:]])
-
-
 # Repositories --------------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +159,11 @@ def refresh(words: list[str]) -> tuple[Json, str]:
     return {"scopes": options(words, "--scopes").scopes.split(",")}, ""
 
 
+def token(words: list[str]) -> tuple[Json, str]:
+    options(words)
+    return {"token": True}, os.environ["GH_TOKEN_TO_SHOW"]
+
+
 def git(repository: str, *words: str) -> int:
     return subprocess.run(["git", "-C", origin(repository), *words], capture_output=True, check=False).returncode
 
@@ -206,12 +173,12 @@ def origin(repository: str) -> Path:
 
 
 COMMANDS: dict[str, Callable[[list[str]], tuple[Json, str]]] = {
-    "api": api,
     "repo fork": fork,
     "repo clone": clone,
     "pr create": open_pull,
     "workflow run": dispatch,
     "auth refresh": refresh,
+    "auth token": token,
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -16,10 +17,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 from kernelgate.bench.build import library
+from kernelgate.ci.commands.setup import file_of
 from kernelgate.ci.github import description
 from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.judge import completeness
 from kernelgate.ci.policy import policy
+from tests.fakes import github_settings
+from tests.fakes.github_server import FakeGitHub
 from tests.miniature import ENVIRONMENT, git
 from tests.workflows import gh
 from tests.workflows.documents import ROOT, workflows
@@ -57,10 +61,8 @@ class CommandDone:
     """The clone of it that one ends up in."""
     fork: Path
     requests: list[dict[str, Any]]
-
-    def body(self, path: str) -> Any:
-        [asked] = [each for each in self.requests if each.get("path") == path]
-        return asked["body"]
+    settings: dict[str, Any]
+    """What GitHub keeps of it."""
 
 
 def origin(folder: Path, name: str, change: Change) -> None:
@@ -94,6 +96,15 @@ def stand_in(folder: Path, name: str, script: str) -> None:
     program.chmod(0o755)
 
 
+def administered(hub: FakeGitHub) -> None:
+    """As GitHub has the repository once its workflows were pushed."""
+    hub.admin, hub.permissions, hub.settings = True, dict(github_settings.RIGHTS), copy.deepcopy(github_settings.BEGIN)
+    folder = ROOT / ("docs/caller" if hub.repository == OWN else ".github/workflows")
+    for file in folder.glob("*.yml"):
+        content = file.read_text("utf-8").replace(f"{HOME_REPOSITORY}/", f"{FORK}/")
+        hub.files["main", f".github/workflows/{file.name}"] = content.encode()
+
+
 def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     """Does what the page says, from an empty folder, for a kernel in `repository`."""
     origin(folder, PUBLISHED, as_published)
@@ -116,12 +127,17 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
         "GH_REQUESTS": str(folder / "requests"),
     }
     words = ["bash", "-c", script.replace(f"REPO={OWN}", f"REPO={repository}")]
-    done = subprocess.run(
-        words, cwd=work, env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    with FakeGitHub(repository) as hub:
+        administered(hub)
+        told |= {"GITHUB_API_URL": hub.url, "GH_TOKEN_TO_SHOW": hub.token}
+        done = subprocess.run(
+            words, cwd=work, env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     requests = [json.loads(line) for line in (folder / "requests").read_text("utf-8").splitlines()]
-    return CommandDone(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
+    return CommandDone(
+        repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests, hub.settings
+    )
 
 
 @pytest.fixture(scope="module", params=[OWN, FORK])
@@ -129,37 +145,18 @@ def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return walk(tmp_path_factory.mktemp("install"), request.param)
 
 
-def test_the_settings_let_nobody_in_unasked(done: CommandDone) -> None:
-    said = done.body(f"/repos/{done.repository}/actions/permissions/workflow")
-    assert said == {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
-
-    said = done.body(f"/repos/{done.repository}/actions/permissions/fork-pr-contributor-approval")
-    assert said == {"approval_policy": "all_external_contributors"}
-
-    top = f"/repos/{done.repository}/environments/"
-    made = {
-        each["path"].removeprefix(top): each["body"] for each in done.requests if each.get("path", "").startswith(top)
-    }
-    user = gh.asked("get", "/user", None)["id"]
-    assert made == {
-        "kernelgate": None,
-        "kernelgate-forks": {"reviewers": [{"type": "User", "id": user}], "deployment_branch_policy": None},
-    }
-    gate = workflows()["measure"].jobs["measure"]["environment"]["name"]
-    assert all(f"'{name}'" in gate for name in made)
-
-    said = done.body("/orgs/my-org/actions/runner-groups")
-    assert (said["restricted_to_workflows"], said["visibility"]) == (True, "selected")
-    assert said["selected_workflows"] == [f"{FORK}/.github/workflows/measure.yml@refs/heads/main"]
-    assert said["selected_repository_ids"] == [gh.asked("get", f"/repos/{done.repository}", None)["id"]]
-
-    said = done.body(f"/repos/{done.repository}/rulesets")
-    assert said["conditions"]["ref_name"]["include"] == ["~DEFAULT_BRANCH"]
-    [rule] = [rule for rule in said["rules"] if rule["type"] == "required_status_checks"]
+def test_the_repository_is_set_up_and_the_group_admits_the_forks_workflow(done: CommandDone) -> None:
+    """tests/ci/test_setup_verb.py says what each setting is."""
+    [group] = [one for path, one in done.settings.items() if path.startswith("/runner-groups/")]
+    assert group["selected_workflows"] == [f"{FORK}/.github/workflows/measure.yml@refs/heads/main"]
+    rules = [rule for path, one in done.settings.items() if path.startswith("/rulesets/") for rule in one["rules"]]
+    [rule] = [rule for rule in rules if rule["type"] == "required_status_checks"]
     asked = {check["context"] for check in rule["parameters"]["required_status_checks"]}
     jobs = {job["name"] for each in workflows(done.tree).values() for job in each.jobs.values()}
     assert asked == {CHECK_NAME} | ({"checks"} & jobs)
     assert ("checks" in asked) == (done.repository == FORK)
+    kept = json.loads((done.tree / file_of(done.repository)).read_text("utf-8"))
+    assert kept["before"]["approval of forks' workflows"] == {"approval_policy": "first_time_contributors"}
 
     # An organisation's settings ask for admin:org, a push of workflows for workflow.
     assert done.requests[0] == {"scopes": ["admin:org", "workflow"]}

@@ -1,0 +1,175 @@
+"""`kernelgate setup`: the settings on GitHub that a repository needs, shown before each is changed, and restored."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+from pydantic import ConfigDict, Field, ValidationError
+
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.record import Model
+from kernelgate.ci.commands.options import Answered, answers
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.github import client
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import Bot
+from kernelgate.ci.github.setup import (
+    Json,
+    Place,
+    Setting,
+    holds,
+    place,
+    runner_conf,
+    settings,
+    shown,
+)
+
+
+@dataclass(frozen=True)
+class SettingAnswer:
+    setting: str
+    was: str
+    will_be: str
+    changed: bool
+
+
+@dataclass(frozen=True)
+class SetupAnswer:
+    changes: tuple[SettingAnswer, ...]
+    before: str | None
+    """The file with what was there before; null where nothing is to be restored."""
+    runner_conf: str
+
+
+# What was there before ------------------------------------------------------------------------------------------------
+
+
+class KeptSettings(Model):
+    """What was there before the first change of each setting, by its name; null where there was nothing."""
+
+    schema_: Annotated[Literal["kernelgate.setup/1"], Field(alias="schema")] = "kernelgate.setup/1"
+    repository: str
+    before: dict[str, Json | None] = Field(default_factory=dict)
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+
+def file_of(repository: str) -> Path:
+    return Path(f"kernelgate-setup-{repository.replace('/', '-')}.json")
+
+
+def read_kept(repository: str) -> KeptSettings:
+    """Raises UsageError where the file is another's."""
+    file = file_of(repository)
+    if not file.exists():
+        return KeptSettings(repository=repository)
+    try:
+        kept = KeptSettings.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        raise UsageError(f"{file} is not what `kernelgate setup` writes: move it away") from None
+    if kept.repository != repository:
+        raise UsageError(f"{file} is about {kept.repository}: move it away")
+    return kept
+
+
+def write_kept(kept: KeptSettings) -> None:
+    """The file goes with the last setting in it."""
+    file = file_of(kept.repository)
+    if kept.before:
+        files.write(file, kept.model_dump_json(by_alias=True, indent=2) + "\n")
+    else:
+        file.unlink(missing_ok=True)
+
+
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("repository", metavar="OWNER/NAME")
+@click.option("--yes", is_flag=True, help="Make each change without a question.")
+@click.option("--undo", is_flag=True, help="Restore what was there before.")
+@answers(SetupAnswer)
+def setup(repository: str, yes: bool, undo: bool) -> Answered:
+    """Set up a repository on GitHub: permissions of workflows, labels, environments, rules and the runner group.
+
+    Each change is shown before it is made, and made after a yes. What was there before is kept in
+    kernelgate-setup-OWNER-NAME.json, in this folder. Needs GITHUB_TOKEN, such as `gh auth token` prints it.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
+        raise UsageError(f"{visible(repository, 80)!r} is no repository: name it as OWNER/NAME")
+    bot = client.connect(Step({**Step().environment, "GITHUB_REPOSITORY": repository}))
+    at, kept = place(bot), read_kept(repository)
+    agreed = _agreed(yes)
+    made = tuple(_restored(at, kept, agreed) if undo else _made(at, kept, agreed))
+    left = file_of(repository) if file_of(repository).exists() else None
+    told = SetupAnswer(made, str(left) if left else None, runner_conf(at))
+    return Answered(told, _said(told, repository, undo))
+
+
+def _agreed(yes: bool) -> Callable[[], bool]:
+    """Whether a change is made; without a terminal nobody could be asked."""
+    return lambda: yes or (sys.stdin.isatty() and click.confirm("  change it?", default=True, err=True))
+
+
+def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
+    before = dict(kept.before)
+    for setting in settings(at):
+        now = setting.read()
+        if holds(now, setting.wanted):
+            continue
+
+        def keep(name: str = setting.name, now: Json | None = now) -> None:
+            # The first one counts, and is written before anything is changed.
+            before.setdefault(name, now)
+            write_kept(kept.model_copy(update={"before": before}))
+
+        yield _changed(at.bot, setting, now, setting.wanted, agreed, keep)
+
+
+def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
+    """The last change first."""
+    before, known = dict(kept.before), {setting.name: setting for setting in settings(at)}
+    for name in reversed(kept.before):
+        setting, then = known.get(name), kept.before[name]
+        now = setting.read() if setting else None
+        if setting and now != then:
+            done = _changed(at.bot, setting, now, then, agreed)
+            yield done
+            if not done.changed:
+                continue
+        del before[name]
+        write_kept(kept.model_copy(update={"before": before}))
+
+
+def _changed(
+    bot: Bot,
+    setting: Setting,
+    now: Json | None,
+    then: Json | None,
+    agreed: Callable[[], bool],
+    first: Callable[[], None] = lambda: None,
+) -> SettingAnswer:
+    was, will_be = visible(shown(now, then or {}), 2000), visible(shown(then, now or {}), 2000)
+    click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
+    if changed := agreed():
+        first()
+        setting.change(bot, then)
+    return SettingAnswer(setting.name, was, will_be, changed)
+
+
+def _said(told: SetupAnswer, repository: str, undo: bool) -> str:
+    done, left = (sum(one.changed is which for one in told.changes) for which in (True, False))
+    lines = [f"{repository}: nothing to do"] if not told.changes else []
+    lines += [f"{repository}: {counted(done, 'setting')} {'restored' if undo else 'changed'}"] if done else []
+    lines += [f"{counted(left, 'change')} not made; --yes makes each without a question"] if left else []
+    lines += [f"what was there before: {told.before}; --undo restores it"] if told.before and not undo else []
+    lines += [f"/etc/kernelgate/runner.conf of the GPU machine:\n{told.runner_conf}"] if not undo else []
+    return "\n".join(lines)

@@ -1,0 +1,220 @@
+"""`kernelgate setup` against a GitHub that keeps what it is told, and holds requests against GitHub's description."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.ci.commands.cli import run as kernelgate
+from kernelgate.ci.commands.setup import file_of
+from tests.fakes import github_settings
+from tests.fakes.github_server import FakeGitHub
+from tests.fakes.github_settings import BEGIN
+from tests.workflows.documents import ROOT, workflows
+
+REPOSITORY = "octo-org/kernels"
+JUDGE = "octo-org/kernelgate"
+ME = 1
+"""The user of GitHub's own example."""
+
+
+@pytest.fixture
+def hub(github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
+    """A repository of an organisation, whose workflows call the organisation's fork of kernelgate."""
+    github.admin, github.permissions = True, dict(github_settings.RIGHTS)
+    github.settings = copy.deepcopy(BEGIN)
+    called = (ROOT / "docs/caller/performance.yml").read_text("utf-8")
+    github.files["main", ".github/workflows/performance.yml"] = called.replace("kernelgate/kernelgate", JUDGE).encode()
+    monkeypatch.chdir(tmp_path)
+    for name, value in github.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    monkeypatch.setattr("kernelgate.ci.github.client.time.sleep", lambda _: None)
+    return github
+
+
+def as_fork(hub: FakeGitHub) -> None:
+    """The kernel lies in the fork of kernelgate itself."""
+    for name in ("measure.yml", "check.yml"):
+        hub.files["main", f".github/workflows/{name}"] = b"name: x"
+
+
+def rules(hub: FakeGitHub) -> dict[str, dict[str, Any]]:
+    """The parameters of each rule, by the ruleset's name and its type."""
+    sets = [one for path, one in hub.settings.items() if path.startswith("/rulesets/")]
+    return {f"{one['name']}: {rule['type']}": rule["parameters"] for one in sets for rule in one["rules"]}
+
+
+def test_everything_is_set_once_and_the_second_time_there_is_nothing_to_do(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
+    said = capsys.readouterr()
+    assert hub.settings["/actions/permissions/workflow"] == {
+        "default_workflow_permissions": "read",
+        "can_approve_pull_request_reviews": True,
+    }
+    approval = hub.settings["/actions/permissions/fork-pr-contributor-approval"]
+    assert approval == {"approval_policy": "all_external_contributors"}
+    assert hub.settings["/environments/kernelgate-forks"]["reviewers"] == [{"type": "User", "id": ME}]
+    gate = workflows()["measure"].jobs["measure"]["environment"]["name"]
+    made = {path.removeprefix("/environments/") for path in hub.settings if path.startswith("/environments/")}
+    assert len(made) == 2
+    assert all(f"'{name}'" in gate for name in made)
+    assert {name for name in hub.repository_labels if name.startswith("performance: ")} == {
+        f"performance: {end}" for end in ("improved", "regressed", "unchanged", "accepted")
+    }
+    required = rules(hub)["kernelgate: required_status_checks"]["required_status_checks"]
+    assert required == [{"context": "kernelgate verdict"}]
+    assert rules(hub)["kernelgate merge queue: merge_queue"]["grouping_strategy"] == "ALLGREEN"
+    [(path, group)] = [(path, one) for path, one in hub.settings.items() if path.startswith("/runner-groups/")]
+    assert (group["restricted_to_workflows"], group["visibility"]) == (True, "selected")
+    assert group["selected_workflows"] == [f"{JUDGE}/.github/workflows/measure.yml@refs/heads/main"]
+    number = path.rpartition("/")[2]
+    assert len(hub.settings[f"/members/{number}"]) == 1
+    assert "/pages" not in hub.settings
+    assert f"ORGANISATION=octo-org\nRUNNER_GROUP_ID={number}\nREPOSITORIES={REPOSITORY}" in said.out
+    assert "is:      default_workflow_permissions: write, can_approve_pull_request_reviews: no" in said.err
+    assert "will be: default_workflow_permissions: read, can_approve_pull_request_reviews: yes" in said.err
+
+    writes = hub.writes()
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    assert f"{REPOSITORY}: nothing to do" in capsys.readouterr().out
+    assert hub.writes() == writes
+
+
+def test_undo_restores_what_was_there_whatever_it_was(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    """Among it what somebody had made under the same names."""
+    hub.settings["/environments/kernelgate-forks"] = {
+        "wait_timer": 30,
+        "deployment_branch_policy": None,
+        "reviewers": [],
+    }
+    hub.repository_labels["performance: improved"] = {"name": "performance: improved", "color": "ededed"}
+    as_fork(hub)
+    hub.settings["/pages"] = {"build_type": "legacy", "source": {"branch": "gh-pages", "path": "/"}}
+    before, labels = copy.deepcopy(hub.settings), copy.deepcopy(hub.repository_labels)
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
+    assert hub.settings["/environments/kernelgate-forks"]["wait_timer"] == 30
+    contexts = rules(hub)["kernelgate: required_status_checks"]["required_status_checks"]
+    assert contexts == [{"context": "kernelgate verdict"}, {"context": "checks"}]
+    assert hub.settings["/pages"]["build_type"] == "workflow"
+    assert str(file_of(REPOSITORY)) in capsys.readouterr().out
+
+    assert kernelgate(["setup", REPOSITORY, "--undo", "--yes"]) == 0, capsys.readouterr().err
+    left = {path: one for path, one in hub.settings.items() if not path.startswith("/members/")}
+    assert left == before
+    assert {name: one["color"] for name, one in hub.repository_labels.items()} == {
+        name: one["color"] for name, one in labels.items()
+    }
+    assert not file_of(REPOSITORY).exists()
+    assert kernelgate(["setup", REPOSITORY, "--undo"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+def test_without_a_yes_nothing_is_changed(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither where nobody can be asked."""
+    assert kernelgate(["setup", REPOSITORY, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {one["changed"] for one in told["changes"]} == {False}
+    assert "runner group of octo-org" in {one["setting"] for one in told["changes"]}
+    assert (hub.writes(), told["before"], hub.settings) == ([], None, BEGIN)
+
+
+def test_who_reviews_forks_already_stays_the_reviewer(hub: FakeGitHub) -> None:
+    team = {"reviewers": [{"type": "User", "id": 7}]}
+    hub.settings["/environments/kernelgate-forks"] = team
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    assert hub.settings["/environments/kernelgate-forks"] == team
+
+
+def test_a_person_gets_neither_a_merge_queue_nor_a_runner_group(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.owner_type = "User"
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0, capsys.readouterr().err
+    assert not any(path.startswith("/runner-groups") for path in hub.settings)
+    assert {name.partition(":")[0] for name in rules(hub)} == {"kernelgate"}
+    assert f"ORGANISATION=\nRUNNER_GROUP_ID=\nREPOSITORIES={REPOSITORY}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lacks", "right"),
+    [
+        ("administration", "the repository permission “Administration: read and write”"),
+        ("issues", "the repository permission “Issues: read and write”"),
+        ("organization_self_hosted_runners", "the organisation permission “Self-hosted runners: read and write”"),
+    ],
+)
+def test_a_right_that_is_missing_is_named_and_what_was_done_is_kept(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], lacks: str, right: str
+) -> None:
+    del hub.permissions[lacks]
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("kernelgate: ")
+    assert said.endswith(f"the token needs {right}")
+    done = file_of(REPOSITORY).exists()
+    assert done == (lacks != "administration"), "the first of all needs it"
+    hub.permissions[lacks] = "write"
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    assert kernelgate(["setup", REPOSITORY, "--undo", "--yes"]) == 0
+    assert {path: one for path, one in hub.settings.items() if not path.startswith("/members/")} == BEGIN
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "code", "said"),
+    [
+        (["kernels"], None, 64, "'kernels' is no repository: name it as OWNER/NAME"),
+        (["octo-org/other"], None, 64, "there is no repository octo-org/other, or the token does not see it"),
+        ([REPOSITORY], lambda hub: setattr(hub, "admin", False), 3, "only an administrator of octo-org/kernels"),
+        ([REPOSITORY], lambda hub: hub.files.clear(), 3, "run `kernelgate init` there and push"),
+        ([REPOSITORY], lambda _: file_of(REPOSITORY).write_text("{}"), 64, "is not what `kernelgate setup` writes"),
+    ],
+    ids=["no name", "no repository", "no administrator", "no workflows", "another file"],
+)
+def test_what_keeps_it_from_beginning_is_one_sentence(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], words: list[str], change: Any, code: int, said: str
+) -> None:
+    if change:
+        change(hub)
+    assert kernelgate(["setup", *words, "--yes"]) == code
+    err = capsys.readouterr().err
+    assert (said in err, err.count("\n")) == (True, 1)
+    assert hub.writes() == []
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_restriction_that_github_does_not_keep_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where an organisation's plan has none: the group would admit every workflow."""
+    made = github_settings._make
+
+    def forgets(github: FakeGitHub, kind: str, body: dict[str, Any]) -> Any:
+        return made(github, kind, body | ({"restricted_to_workflows": False} if kind == "/runner-groups" else {}))
+
+    monkeypatch.setattr(github_settings, "_make", forgets)
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
+    said = "runner group of octo-org: GitHub took the change, and keeps restricted_to_workflows: no"
+    assert said in capsys.readouterr().err
+
+
+def test_an_answer_that_was_lost_changes_nothing_twice(hub: FakeGitHub) -> None:
+    hub.fault("POST", "/rulesets", drop="after")
+    hub.fault("POST", "/labels", drop="after")
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 0
+    names = [one["name"] for path, one in hub.settings.items() if path.startswith("/rulesets/")]
+    assert sorted(names) == ["kernelgate", "kernelgate merge queue"]
+
+
+def test_what_the_organisation_forbids_is_said_at_once(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.fault("PUT", "/actions/permissions/workflow", times=9, status=409, message="Conflict")
+    assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
+    said = "workflow permissions: GitHub answers 409, as where the organisation forbids the setting"
+    assert said in capsys.readouterr().err
+    assert hub.faults[0].times == 8, "it is not asked again"
