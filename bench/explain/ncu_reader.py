@@ -41,10 +41,6 @@ _PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _PREFIXED = ("hz", "byte", "cycle", "inst", "sector", "request")
 
 
-class ReportError(KernelgateError):
-    """A file that holds no report, or none that can be read."""
-
-
 @dataclass(frozen=True)
 class Rule:
     """One result of NVIDIA's own analysis."""
@@ -76,21 +72,21 @@ class ProfiledKernel:
 
 
 def is_report(path: Path) -> bool:
-    """Whether the file begins as a report does. Raises ReportError where it cannot be read."""
+    """Whether the file begins as a report does. Raises KernelgateError where it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(4) in (MAGIC, ZSTD_MAGIC)
     except OSError as error:
-        raise ReportError(f"{path}: cannot be read: {error.strerror}") from None
+        raise KernelgateError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def read(path: Path) -> tuple[ProfiledKernel, ...]:
-    """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
+    """The launches in the report, in its order. Raises KernelgateError where it is no whole report, or holds none."""
     if not is_report(path):
-        raise ReportError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
+        raise KernelgateError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
     kernels = apart(path)
     if not kernels:
-        raise ReportError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
+        raise KernelgateError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
     return kernels
 
 
@@ -100,9 +96,9 @@ def apart(path: Path) -> tuple[ProfiledKernel, ...]:
         try:
             return reader.ask(ReportFile(path=path.absolute()), ReportLaunches, PATIENCE_S).kernels
         except WorkerFailedError as error:
-            raise ReportError(f"{path}: {plain(str(error))}") from None
+            raise KernelgateError(f"{path}: {plain(str(error))}") from None
         except WorkerError as error:
-            raise ReportError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
+            raise KernelgateError(f"{path}: cannot be read as a report: {plain(str(error))}") from None
 
 
 class ReportFile(Message):
@@ -121,11 +117,11 @@ def launches_of(report: ReportFile) -> ReportLaunches:
 
 
 def launches(path: str) -> tuple[ProfiledKernel, ...]:
-    """The launches in the report, read in this very process. Raises ReportError, or ends the process."""
+    """The launches in the report, read in this very process. Raises KernelgateError, or ends the process."""
     try:
         import ncu_report
     except (ImportError, OSError) as error:
-        raise ReportError(
+        raise KernelgateError(
             f"reports are read with NVIDIA's ncu_report package: pip install ncu-report ({error})"
         ) from None
     try:
@@ -133,7 +129,7 @@ def launches(path: str) -> tuple[ProfiledKernel, ...]:
         actions = [action for index in range(context.num_ranges()) for action in context.range_by_idx(index)]
         return tuple(kernel for action in actions if (kernel := _kernel(action)) is not None)
     except Exception as error:  # the package raises what its C++ does
-        raise ReportError(f"cannot be read as a report: {error}") from None
+        raise KernelgateError(f"cannot be read as a report: {error}") from None
 
 
 def _kernel(action: Any) -> ProfiledKernel | None:

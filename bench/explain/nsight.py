@@ -47,10 +47,6 @@ TIMEOUT_S: Final = 120.0
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
-class ProfileError(KernelgateError):
-    """This side has no profile; says why in a sentence."""
-
-
 @dataclass(frozen=True)
 class Options:
     out: Path
@@ -169,7 +165,7 @@ def profiled(profiler: Profiler) -> ProfilingResult:
 
 
 def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profile:
-    """One side's profile, its report in `options.out`. Raises ProfileError saying what kept it from being made."""
+    """One side's profile, its report in `options.out`. Raises KernelgateError saying what kept it from being made."""
     report, pattern = job.report(options), job.pattern(options)
     lines: list[str] = []
     start = time.monotonic()
@@ -180,19 +176,19 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
             lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError as error:
-        raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished; {error}") from None
+        raise KernelgateError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished; {error}") from None
     reason = failure(lines, code, pattern)
     if reason is not None:
-        raise ProfileError(reason)
+        raise KernelgateError(reason)
     if not report.exists():
-        raise ProfileError(f"ncu ended with {code} and wrote no report; its last words: {last_words(lines)}")
+        raise KernelgateError(f"ncu ended with {code} and wrote no report; its last words: {last_words(lines)}")
     kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
     of_side = of_call(kernels, pattern or job.own, whole=pattern is None)
     if of_side is None:
         text = f"none of the first {MAX_KERNELS} kernels of a call is the library's own: name some by --kernel"
-        raise ProfileError(text)
+        raise KernelgateError(text)
     figures, hot = of_side
     return Profile(
         card=job.chosen.card.name,

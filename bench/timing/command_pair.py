@@ -49,10 +49,6 @@ Times = Mapping[str, tuple[float, ...]]
 Undecided = Callable[[RunRecord], frozenset[CaseKey]]
 
 
-class CommandError(KernelgateError):
-    """A command failed, or printed what are no times."""
-
-
 @dataclass(frozen=True)
 class CommandPair:
     base: str
@@ -73,7 +69,7 @@ class CommandPair:
 def run(pair: CommandPair, undecided: Undecided, keep: Callable[[RunRecord], None]) -> RunRecord:
     """Runs both until `undecided` names no case, or the pair's processes are spent.
 
-    `keep` gets the record after each process, and whole. Raises CommandError naming the side, and what it said last.
+    `keep` gets the record after each process, and whole. Raises KernelgateError naming the side, and what it said last.
     """
     machine = environment.describe()
     made = RunRecord(
@@ -117,7 +113,7 @@ def _with_cases(made: RunRecord, timings: Sequence[record.Timing]) -> RunRecord:
     cases = [timing.case for timing in timings]
     known = [case.id for case in made.cases]
     if made.cases and set(cases) != set(known):
-        raise CommandError(f"the commands printed times of {_listed(cases)}, and of {_listed(known)} before")
+        raise KernelgateError(f"the commands printed times of {_listed(cases)}, and of {_listed(known)} before")
     return made.model_copy(update={"cases": tuple(record.Case(card=CARD, id=case) for case in cases)})
 
 
@@ -136,7 +132,7 @@ def _timings(pair: CommandPair, rng: random.Random, name: str) -> tuple[record.T
         _same_cases(times)
         if runs >= MAX_RUNS and runs < _least(times) < ROUNDS:
             few = f"{_least(times)} times of a case in {runs} runs"
-            raise CommandError(f"a command prints too few times: {few}; let it print {ROUNDS}, or one")
+            raise KernelgateError(f"a command prints too few times: {few}; let it print {ROUNDS}, or one")
     made = []
     for case in times["base"]:
         count = min(len(times[side][case]) for side in times)
@@ -158,7 +154,8 @@ def _least(times: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
 def _same_cases(times: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
     base, head = (list(times[side]) for side in ("base", "head"))
     if set(base) != set(head):
-        raise CommandError(f"the base printed times of {_listed(base)}, the head of {_listed(head)}: name them alike")
+        named = f"times of {_listed(base)}, the head of {_listed(head)}"
+        raise KernelgateError(f"the base printed {named}: name them alike")
 
 
 def _listed(cases: Sequence[str]) -> str:
@@ -186,19 +183,19 @@ def run_once(pair: CommandPair, side: str) -> Times:
                 on_silence=lambda seconds: progress.say(f"the {side} has printed nothing for {seconds:.0f} s"),
             )
         except TimeoutError as error:
-            raise CommandError(f"the {side} took more than {pair.timeout_s:g} s ({error}): --timeout") from None
+            raise KernelgateError(f"the {side} took more than {pair.timeout_s:g} s ({error}): --timeout") from None
         took_us = (time.perf_counter() - begun) * 1e6
         said = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")[:200]
         if code:
-            raise CommandError(f"the {side} {_ended(code)}: {pair.command(side)}: {said}")
+            raise KernelgateError(f"the {side} {_ended(code)}: {pair.command(side)}: {said}")
         if pair.wall:
             return {WALL: (took_us,)}
         if OUT in pair.command(side):
             if not out.is_file():
-                raise CommandError(f"the {side} wrote nothing to {OUT}: {pair.command(side)}: {said}")
+                raise KernelgateError(f"the {side} wrote nothing to {OUT}: {pair.command(side)}: {said}")
             found = printed_json(out.read_text(encoding="utf-8", errors="replace"))
             if found is None:
-                raise CommandError(f"what the {side} wrote to {OUT} is no JSON object")
+                raise KernelgateError(f"what the {side} wrote to {OUT} is no JSON object")
         else:
             found = printed_json("\n".join(lines))
         if found is None:
@@ -206,7 +203,7 @@ def run_once(pair: CommandPair, side: str) -> Times:
         try:
             return times_of(found, TO_US[pair.unit], Path(folder))
         except ValueError as error:
-            raise CommandError(f"the {side} printed {error}; --wall takes how long it runs") from None
+            raise KernelgateError(f"the {side} printed {error}; --wall takes how long it runs") from None
 
 
 def _ended(code: int) -> str:

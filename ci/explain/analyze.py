@@ -140,7 +140,7 @@ class Analysis:
 
 
 def analyze(path: Path) -> tuple[Analysis, ...]:
-    """Every launch of the report, in its order. Raises ReportError where there is nothing to read."""
+    """Every launch of the report, in its order. Raises KernelgateError where there is nothing to read."""
     return tuple(analyze_kernel(kernel) for kernel in ncu_reader.read(path))
 
 

@@ -20,10 +20,6 @@ REQUIRED = ("When", "Do", "Run", "Check", "Evidence")
 OPTIONAL = ("Saves",)
 
 
-class PatternError(KernelgateError):
-    """A file of patterns cannot be read, or a section lacks something."""
-
-
 @dataclass(frozen=True)
 class Pattern:
     name: str
@@ -45,32 +41,33 @@ def file_of(checkout: Path) -> Path:
 
 
 def read_all(path: Path) -> tuple[Pattern, ...]:
-    """All patterns of a file, in its order; a section that is none is said and left out. Raises PatternError."""
+    """All patterns of a file, in its order; a section that is none is said and left out. Raises KernelgateError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PatternError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise KernelgateError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     found: list[Pattern] = []
     for name, lines in SECTION.findall(text):
         try:
             found.append(_pattern(path, name.strip(), lines))
-        except PatternError as error:
+        except KernelgateError as error:
             say(f"left out: {error}")
     if not found:
-        raise PatternError(f"{path} has no pattern: each is a section, which begins with a line `## NAME`")
+        raise KernelgateError(f"{path} has no pattern: each is a section, which begins with a line `## NAME`")
     return tuple(found)
 
 
 def _pattern(path: Path, name: str, section: str) -> Pattern:
     said = dict(LINE.findall(section))
     if lacks := [one for one in REQUIRED if one not in said]:
-        raise PatternError(f"{path}: pattern {name} has no line `- {lacks[0]}: …`")
+        raise KernelgateError(f"{path}: pattern {name} has no line `- {lacks[0]}: …`")
     if strange := [one for one in said if one not in (*REQUIRED, *OPTIONAL)]:
         known = ", ".join((*REQUIRED, *OPTIONAL))
-        raise PatternError(f"{path}: pattern {name} has a line `- {strange[0]}: …`; known are {known}")
+        raise KernelgateError(f"{path}: pattern {name} has a line `- {strange[0]}: …`; known are {known}")
     signals = tuple(re.findall(r"`(\w+)`", said["Check"]))
     if unknown := next((one for one in signals if one not in SIGNALS), None):
-        raise PatternError(f"{path}: pattern {name}: no signal is called {unknown!r}; there are {', '.join(SIGNALS)}")
+        known = ", ".join(SIGNALS)
+        raise KernelgateError(f"{path}: pattern {name}: no signal is called {unknown!r}; there are {known}")
     command = said["Run"].strip("`")
     return Pattern(name, said["When"], said["Do"], command, signals, said["Evidence"], said.get("Saves"))
 

@@ -44,10 +44,6 @@ MOST_SHOWN = 60
 """Characters of a value that does not fit."""
 
 
-class PolicyError(KernelgateError):
-    """The policy file cannot be read or does not say what a policy may say."""
-
-
 class Gates(PolicySection):
     """What blocks, what counts as an improvement, and what counts as the same."""
 
@@ -223,7 +219,7 @@ class Policy(PolicySection):
 def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`.
 
-    Raises PolicyError naming the key that does not fit, and UsageError for a preset that the file does not have.
+    Raises KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have.
     """
     chosen = path or POLICY_FILE
     try:
@@ -231,9 +227,9 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     except FileNotFoundError as error:
         if path is None and not chosen.is_symlink():
             return parse("", "the built-in policy", preset)
-        raise PolicyError(f"{chosen}: the policy cannot be read: {error.strerror}") from None
+        raise KernelgateError(f"{chosen}: the policy cannot be read: {error.strerror}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{chosen}: the policy cannot be read: {getattr(error, 'strerror', error)}") from None
+        raise KernelgateError(f"{chosen}: the policy cannot be read: {getattr(error, 'strerror', error)}") from None
     return parse(text, str(chosen), preset)
 
 
@@ -272,12 +268,12 @@ def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         content = tomllib.loads(text)
     except ValueError as error:  # also of a number with thousands of digits
-        raise PolicyError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
+        raise KernelgateError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
     except RecursionError:
-        raise PolicyError(f"{name} is nested too deeply to be a policy") from None
+        raise KernelgateError(f"{name} is nested too deeply to be a policy") from None
     presets = content.pop("presets", BUILT_IN_PRESETS)
     if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):
-        raise PolicyError(f"{name}: presets must be tables, such as [presets.strict.gates]")
+        raise KernelgateError(f"{name}: presets must be tables, such as [presets.strict.gates]")
     return content, presets
 
 
@@ -298,7 +294,7 @@ def _validated(content: dict[str, Any], name: str, text: str, preset: str | None
         found = [one for fault in error.errors(include_url=False) for one in _by_key(fault)]
         faults = "; ".join(_said(fault, text, preset) for fault in found[:MOST_FAULTS])
         rest = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
-        raise PolicyError(f"{where} does not fit: {faults}{rest}") from None
+        raise KernelgateError(f"{where} does not fit: {faults}{rest}") from None
 
 
 def _by_key(fault: ErrorDetails) -> list[ErrorDetails]:

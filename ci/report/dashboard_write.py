@@ -279,15 +279,11 @@ LIBRARY = {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.cs
 """The files of the package that a site needs, and what they are called there."""
 
 
-class ChartLibraryError(KernelgateError):
-    """uPlot is not installed, or in another version."""
-
-
 def chart_library(folder: Path | None = None) -> dict[str, str]:
     """The files of uPlot, which draws the series, by their names in a site: from `folder`, else from beside this module
     or the working folder. From npm, at the version of package-lock.json, never kept in the repository.
 
-    Raises ChartLibraryError, which says how to install it.
+    Raises KernelgateError, which says how to install it.
     """
     lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
     wanted: str = lock["packages"]["node_modules/uplot"]["version"]
@@ -295,12 +291,12 @@ def chart_library(folder: Path | None = None) -> dict[str, str]:
     installed = next((place for place in places if (place / "package.json").is_file()), None)
     how = f"`npm install --ignore-scripts --no-save uplot@{wanted}` puts it into ./node_modules"
     if installed is None:
-        raise ChartLibraryError(f"no uPlot in {' or '.join(map(str, places))}, which draws the charts: {how}")
+        raise KernelgateError(f"no uPlot in {' or '.join(map(str, places))}, which draws the charts: {how}")
     try:
         have = json.loads((installed / "package.json").read_text(encoding="utf-8"))["version"]
         read = {name: (installed / file).read_text(encoding="utf-8") for file, name in LIBRARY.items()}
     except (OSError, ValueError, KeyError, TypeError):
-        raise ChartLibraryError(f"the uPlot in {installed} is not whole: {how}") from None
+        raise KernelgateError(f"the uPlot in {installed} is not whole: {how}") from None
     if have != wanted:
-        raise ChartLibraryError(f"the uPlot in {installed} is version {have}, not {wanted}: {how}")
+        raise KernelgateError(f"the uPlot in {installed} is version {have}, not {wanted}: {how}")
     return read

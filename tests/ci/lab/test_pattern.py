@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import folder, log, patterns
 from kernelgate.ci.lab.signals import SIGNALS
@@ -51,7 +52,7 @@ def test_a_section_that_lacks_something_is_named_and_left_out(
     assert [one.name for one in patterns.read_all(file)] == ["other"]
     assert re.search(said, capsys.readouterr().err.replace("\n", " "))
     file.write_text("# none\n", encoding="utf-8")
-    with pytest.raises(patterns.PatternError, match=r"patterns\.md has no pattern: each is a section"):
+    with pytest.raises(KernelgateError, match=r"patterns\.md has no pattern: each is a section"):
         patterns.read_all(file)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.ci.policy import policy
-from kernelgate.ci.policy.policy import Policy, PolicyError
+from kernelgate.ci.policy.policy import Policy
 
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
@@ -57,7 +57,7 @@ def test_a_preset_changes_single_keys() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(text: str, named: str) -> None:
-    with pytest.raises(PolicyError, match=named):
+    with pytest.raises(KernelgateError, match=named):
         policy.parse(text)
 
 
@@ -85,7 +85,7 @@ def refused(text: str) -> str:
     """Why a policy is not taken; empty where it is."""
     try:
         policy.parse(text, "the file")
-    except PolicyError as error:
+    except KernelgateError as error:
         return str(error)
     return ""
 
@@ -188,7 +188,7 @@ def test_a_preset_names_its_own_line() -> None:
 )
 def test_gpus_that_do_not_fit_are_refused(gpus: list[tuple[str, str]], named: str) -> None:
     tables = ", ".join(f'{{ label = "{label}", target = "{target}" }}' for label, target in gpus)
-    with pytest.raises(PolicyError, match=named):
+    with pytest.raises(KernelgateError, match=named):
         policy.parse(f"[measure]\ngpus = [{tables}]")
 
 
@@ -200,7 +200,7 @@ def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
 def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     for name, said in (("missing.toml", "No such file"), ("", "Is a directory"), ("binary.toml", "can't decode")):
-        with pytest.raises(PolicyError, match=f"{name}: the policy cannot be read: .*{said}"):
+        with pytest.raises(KernelgateError, match=f"{name}: the policy cannot be read: .*{said}"):
             policy.load(tmp_path / name)
 
 
@@ -208,7 +208,7 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
     (tmp_path / ".ci").mkdir()
     (tmp_path / ".ci" / "kernelgate.toml").symlink_to("gone")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PolicyError, match="cannot be read"):
+    with pytest.raises(KernelgateError, match="cannot be read"):
         policy.load()
 
 

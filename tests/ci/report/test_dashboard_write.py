@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.report import dashboard_write as write
 from kernelgate.ci.report.dashboard import Dashboard
 from kernelgate.ci.report.dashboard_write import LIBRARY as FILES
-from kernelgate.ci.report.dashboard_write import ChartLibraryError, chart_library
+from kernelgate.ci.report.dashboard_write import chart_library
 from tests.ci.report import dashboard_examples as made
 
 LIBRARY = {"uplot.js": "", "uplot.css": ""}
@@ -104,13 +105,13 @@ def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:
 
 
 def test_where_uplot_is_missing_or_another_one_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ChartLibraryError, match=r"npm install .* uplot@1\.6\.32"):
+    with pytest.raises(KernelgateError, match=r"npm install .* uplot@1\.6\.32"):
         chart_library(tmp_path)
     (tmp_path / "package.json").write_text('{"version": "1.0.0"}')
-    with pytest.raises(ChartLibraryError, match="not whole"):
+    with pytest.raises(KernelgateError, match="not whole"):
         chart_library(tmp_path)
     for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    with pytest.raises(ChartLibraryError, match=r"version 1\.0\.0, not 1\.6\.32"):
+    with pytest.raises(KernelgateError, match=r"version 1\.0\.0, not 1\.6\.32"):
         chart_library(tmp_path)
