@@ -368,9 +368,7 @@ def lack(value: Any, shape: Any) -> str | None:
     return None
 
 
-@cache
-def _adapter(shape: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(shape)
+_adapter = cache(TypeAdapter)
 
 
 def _parsed(body: str) -> Any:
