@@ -40,8 +40,8 @@ SEARCH_SHARE = 0.25
 where one is launched by none, all are tried."""
 MAX_FINDINGS, MAX_LINES, MAX_TEXT = 50, 20_000, 500
 """Findings in a record, lines that are kept of a tool, and characters of one text."""
-MAX_KERNELS, MAX_NAMED = 1000, 3
-"""Kernels in a record that no case launches, and those that a terminal names."""
+MAX_KERNELS = 1000
+"""Kernels in a record that no case launches."""
 
 # "=========     at kernel(float *, int)+0xc0 in file.cu:7", also "… access at kernel(float *)+0xa0 in race.cu:6".
 _AT = re.compile(r"at (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+?):(?P<line>\d+))?$")
@@ -124,32 +124,6 @@ def exit_code(done: Sequence[record.Check]) -> int:
         return 1
     whole = all(check.status == "passed" and (check.run or 0) >= (check.asked or 0) for check in done)
     return 0 if whole else KernelgateError.exit_code
-
-
-def finding_text(one: CheckFinding) -> str:
-    where = f" at {one.file}:{one.line}" if one.file else ""
-    known = "; the base has it, too" if one.on_base else ""
-    often = f" ({one.times} times)" if one.times > 1 else ""
-    return f"{one.tool}: {one.text}, in {one.kernel}{where}{often}{known}"
-
-
-def to_text(done: record.Check) -> Iterator[str]:
-    """For a terminal: each finding, then the end in one sentence."""
-    for one in done.findings:
-        yield finding_text(one)
-    about = f"sanitize {done.card}"
-    if done.status == "skipped":
-        yield f"{about}: skipped: {done.reason}"
-        return
-    found = f"{done.failed} found" if done.failed else "nothing found"
-    part = "" if done.run == done.asked else f"; only {done.run} of {done.asked} runs came to their end"
-    yield f"{about}: {found} by {', '.join(done.tools)} in {', '.join(done.cases)}{part}"
-    if done.reason:
-        yield f"{about}: {done.reason}"
-    if done.unreached:
-        few = len(done.unreached) <= MAX_NAMED
-        what = ", ".join(done.unreached) if few else f"{len(done.unreached)} kernels, which the run record names"
-        yield f"{about}: no case was seen to launch {what}"
 
 
 def skipped(reason: str, card: str) -> record.Check:

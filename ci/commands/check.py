@@ -149,7 +149,8 @@ def sanitize(
 
     Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
-    rules = policy.load().sanitizer
+    known = policy.load()
+    rules = known.sanitizer
     measuring.check_record(run)
     heads = measuring.libraries(Path.cwd(), ref, library)
     alone = base is None and base_library is None
@@ -162,7 +163,8 @@ def sanitize(
     with worker_pool() as workers:
         done = measuring.sanitize(about, options, environment.describe(workers), workers, cases)
     added = measuring.added(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
-    text = "\n".join(line for check in done for line in sanitizer.to_text(check))
+    looked_at = RunRecord(cards=tuple(one.recorded for one in about), checks=done)
+    text = "\n".join(map(render.plain_line, correctness.sanitizer(looked_at, known.gates)))
     return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done), added)
 
 

@@ -120,6 +120,8 @@ def test_the_record_keeps_its_other_checks_and_gets_this_one_once(
     )
     monkeypatch.setattr(sanitize, "check", lambda *_: racing)
     capsys.readouterr()
+    assert kernelgate("--base", "main") == 1
+    assert "compute-sanitizer: racecheck: " in capsys.readouterr().out, "in the words of the comment"
     assert kernelgate("--base", "main", "--record", str(path), "--json") == 1
     assert json.loads(capsys.readouterr().out)["checks"][0]["findings"][0]["line"] == 3
     assert record.read(path).checks == (FUZZED, racing)
