@@ -297,33 +297,26 @@ def _recorder(trial: CardTrial) -> _Recorder | _Functions:
     from kernelgate.bench.kernel import operands
 
     library = trial.library.read()
-    if library.manifest.binding == "torch":
-        return _Recorder(_schemas(trial, library))
+    before = operands.registered()
     try:
-        return _Functions(operands.load(library))
+        ops = operands.load(library)
     except KernelgateError as error:
         raise CardError(str(trial.card), None, "build", str(error)) from None
+    return _Recorder(_schemas(trial, library, before)) if library.manifest.binding == "torch" else _Functions(ops)
 
 
-def _schemas(trial: CardTrial, library: Library) -> Mapping[str, Sequence[Any]]:
+def _schemas(trial: CardTrial, library: Library, before: set[str]) -> Mapping[str, Sequence[Any]]:
     """The schemas of the library's operators, overloads together. Raises CardError where there are none."""
     import torch
 
-    def registered() -> set[str]:
-        return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    from kernelgate.bench.kernel import operands
 
-    before = registered()
-    try:
-        torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
-    except (OSError, RuntimeError) as error:
-        reason = first_line(error.__cause__ or error)  # torch's own error does not repeat it
-        fault = f"torch {torch.__version__} cannot load the library: {reason}"
-        raise CardError(str(trial.card), None, "build", fault) from None
-    own = sorted(name for name in registered() if name.startswith(f"{library.manifest.namespace}::"))
+    new = operands.registered()
+    own = sorted(name for name in new if name.startswith(f"{library.manifest.namespace}::"))
     schemas = {name: torch._C._jit_get_schemas_for_operator(name) for name in own}
     if not any(schemas.values()):
         fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {library.manifest.namespace}; "
-        fault += f"it registers: {', '.join(sorted(registered() - before)) or 'none'}"
+        fault += f"it registers: {', '.join(sorted(new - before)) or 'none'}"
         raise CardError(str(trial.card), None, "build", fault)
     return {name: overloads for name, overloads in schemas.items() if overloads}
 

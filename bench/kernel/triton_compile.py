@@ -255,10 +255,7 @@ def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
     from the same file, so that it is registered once for both.
     """
 
-    def known_names() -> set[str]:
-        return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
-
-    before, others = known_names(), set[str]()
+    before, others = operands.registered(), set[str]()
     define = torch.library.Library.define
     own, installed = folder.resolve(), [Path(place).resolve() for place in sys.path if place]
 
@@ -272,11 +269,11 @@ def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
             path = Path(str(path_of([*args, *kwargs.values()][0]))).resolve()
             if path.is_relative_to(own) or not any(map(path.is_relative_to, installed)):
                 return load(loader, *args, **kwargs)
-            known = known_names()
+            known = operands.registered()
             try:
                 return load(loader, *args, **kwargs)
             finally:
-                others.update(known_names() - known)
+                others.update(operands.registered() - known)
 
         return loads
 
@@ -285,7 +282,7 @@ def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
     ctypes.CDLL.__init__ = watched(ctypes.CDLL.__init__, str)  # type: ignore[method-assign]
     modules: Any = ExtensionFileLoader
     modules.create_module = watched(modules.create_module, attrgetter("origin"))
-    return lambda: frozenset(known_names() - before - others)
+    return lambda: frozenset(operands.registered() - before - others)
 
 
 def explain(error: Any, kernel: Any, printed: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Column, Line, Link, Paragraph, Strong, Table, Verbatim
+from kernelgate.ci.document.model import Code, Line, Link, Paragraph, Piece, Strong, Table, Verbatim, table
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently, request, until_done
 from kernelgate.ci.github.upsert import of_another_author, own, same_text
@@ -172,7 +172,7 @@ def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
     compared = record.read(path)
     made = of_verdict(compared, judge(compared, rules), rules).report
     # Not its first line and its next step: they speak of a merge.
-    tables = [table for table in (made.cases, made.folded) if table is not None]
+    tables = [one for one in (made.cases, made.folded) if one is not None]
     return render.blocks((Paragraph(made.summary), *tables))
 
 
@@ -195,12 +195,11 @@ def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
 
 
 def _table(culprit: Culprit) -> Table:
-    columns = (Column("change", True), Column("case"), Column("GPU"), Column("now"))
-    rows: list[tuple[Line, ...]] = []
+    rows: list[tuple[Piece | Line, ...]] = []
     for case in culprit.worst_first[:MAX_ROWS]:
         change, between = formatting.signed(case.change_pct, case.interval_pct)
         now: Line = ("fixed by ", Code(case.by[:7])) if case.state == "fixed" else (case.state,)
-        rows.append(((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now))
+        rows.append(((Strong(change), f" {between}"), Code(case.named), Code(case.gpu), now))
     if (left := len(culprit.cases) - len(rows)) > 0:
-        rows.append((("",), (f"and {left} more",), ("",), ("",)))
-    return Table(columns, tuple(rows))
+        rows.append(("", f"and {left} more", "", ""))
+    return table(("#change", "case", "GPU", "now"), rows)

@@ -162,6 +162,11 @@ def scatter_p(ratio: float, df: int) -> float:
     return float(special.chdtrc(df, ratio * df))
 
 
+def student_half_width(df: float) -> float:
+    """Standard errors to either side of a mean that hold 95%, by Student's t."""
+    return float(special.stdtrit(df, (1 + INTERVAL_LEVEL) / 2))
+
+
 def normal_half_width(level: float) -> float:
     """Standard errors in half a normal interval of this level."""
     return float(special.ndtri((1 + level) / 2))

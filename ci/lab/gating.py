@@ -8,8 +8,6 @@ from math import exp, log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from scipy.special import stdtrit
-
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import RunRecord
@@ -19,6 +17,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CaseVerdict
+from kernelgate.ci.judge.stats import student_half_width
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advice, folder, watching
 from kernelgate.ci.lab.folder import Session
@@ -30,8 +29,6 @@ from kernelgate.ci.policy.policy import Policy
 
 CLI = "kernelgate.ci.commands.cli"
 NO_GPU = "this machine has no GPU to profile on"
-LEVEL = 0.95
-"""Of the interval of how many times as fast as the reference."""
 
 
 def run(
@@ -223,7 +220,7 @@ def beside_reference(measured: RunRecord, both: Sequence[CaseVerdict]) -> dict[s
         timed = [(one.get("reference"), one.get("head")) for one in times]
         logs = [log(median(reference) / median(head)) for reference, head in timed if reference and head]
         if len(logs) > 1:
-            reaches.append(float(stdtrit(len(logs) - 1, (1 + LEVEL) / 2)) * stdev(logs) / sqrt(len(logs)))
+            reaches.append(student_half_width(len(logs) - 1) * stdev(logs) / sqrt(len(logs)))
     if len(reaches) < len(both):
         return {"speedup": speedup}
     reach = sqrt(sum(one**2 for one in reaches)) / len(reaches)

@@ -17,6 +17,7 @@ from scipy import special
 
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.judge.stats import student_half_width
 from kernelgate.ci.lab.drawings import minutes_words
 from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, SessionSummary
 
@@ -113,7 +114,7 @@ def _median(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
 def _mean(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """Of counts, so that its interval (Student's t) ends at 0."""
     n, mean = len(values), fmean(values)
-    half = float(special.stdtrit(n - 1, 1 - TAIL)) * stdev(values) / sqrt(n)
+    half = student_half_width(n - 1) * stdev(values) / sqrt(n)
     return mean, (max(0.0, mean - half), mean + half)
 
 
@@ -122,7 +123,7 @@ def _learning(minutes: Sequence[float]) -> tuple[float, tuple[float, float]]:
     logs, n = list(map(log, minutes)), len(minutes)
     slope, begin = linear_regression(range(n), logs)
     left = sum((one - begin - slope * at) ** 2 for at, one in enumerate(logs))
-    half = float(special.stdtrit(n - 2, 1 - TAIL)) * sqrt(left / (n - 2) / (n * (n * n - 1) / 12))
+    half = student_half_width(n - 2) * sqrt(left / (n - 2) / (n * (n * n - 1) / 12))
     return percent(slope), (percent(slope - half), percent(slope + half))
 
 
@@ -174,7 +175,9 @@ def lines(rows: Sequence[SessionSummary]) -> Iterator[str]:
         listed = [one for one in rows if one.opened.source == source and not one.is_search]
         if listed:
             yield from (f"{title}:", *(f"  {_line(one)}" for one in listed))
-            yield from (f"  pattern {_pattern_line(one)}" for one in pattern_counts(listed))
+            for one in pattern_counts(listed):
+                counts = ((how, getattr(one, how)) for how in HOWS)
+                yield f"  pattern {one.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"
             yield ""
 
 
@@ -208,8 +211,3 @@ def usd_words(one: SessionSummary) -> str:
     parts = (("GPU", one.figures.usd_gpu), ("assistant", one.figures.usd_assistant), ("other", one.figures.usd_other))
     known = [f"{usd:.2f} USD {of}" for of, usd in parts if usd is not None]
     return " + ".join(known) or "cost not known"
-
-
-def _pattern_line(one: PatternCount) -> str:
-    counts = ((how, getattr(one, how)) for how in HOWS)
-    return f"{one.pattern}: {', '.join(f'{how} in {count}' for how, count in counts if count)}"

@@ -176,7 +176,10 @@ def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
     rows = "\n".join(
         ["| try | action | bottleneck | right? If not: what it was |", "| --- | --- | --- | --- |", *tries]
     )
-    return f"""{_asked(events, state)}
+    usual = "Is what limits each try named rightly? Which pattern would have saved time?"
+    questions = _section("Questions", notes(events, "question") or [usual])
+    report = "\n".join((*_lines(events, state, False), "", *questions))
+    return f"""{report}
 ## Review
 
 Fill this in, and commit it beside the log. Reviewer and day:
@@ -189,13 +192,6 @@ What should be tried next, and why:
 
 A pattern that would have saved time, of `kernelgate patterns --all` or a new one (when it applies, what to do):
 """
-
-
-def _asked(events: Sequence[Event], state: SessionState) -> str:
-    """The report without drawings, and the questions below it."""
-    usual = "Is what limits each try named rightly? Which pattern would have saved time?"
-    questions = _section("Questions", notes(events, "question") or [usual])
-    return "\n".join((*_lines(events, state, False), "", *questions))
 
 
 def _lines(events: Sequence[Event], state: SessionState, drawn: bool) -> Iterator[str]:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
-from kernelgate.ci.judge.stats import NORMAL_95
+from kernelgate.ci.judge.stats import NORMAL_95, student_half_width
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
@@ -384,8 +384,6 @@ class Dashboard:
 
 SHOWN = 10_000
 """Measurements of a case that its page has."""
-LEVEL = 0.95
-"""Of the intervals."""
 WEEKS = 26
 """The newest weeks, which are shown."""
 
@@ -499,14 +497,7 @@ def _note(count: int, cut: bool, placed: bool) -> str:
 
 def _reach(error: float | None, processes: int) -> float | None:
     """Half of the interval of a mean over the processes, by Student's t."""
-    return None if error is None or processes < 2 else error * _quantile(processes)
-
-
-@cache
-def _quantile(processes: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(processes - 1, (1 + LEVEL) / 2))
+    return None if error is None or processes < 2 else error * student_half_width(processes - 1)
 
 
 def weeks(connection: sa.Connection) -> tuple[SiteWeek, ...]:

@@ -60,7 +60,8 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
             return (words.mark, " ", *words.text)
         return (words.mark, f" Other {other} than the baseline's: ", *uncapped(words.text))
     mark, said = _agreeing(words, decision)
-    lost = [gpu for gpu in gpus if gpu is not worst and is_lost(gpu)]
+    # Of which nothing is known, and for which the change is not to blame.
+    lost = [one for one in gpus if one is not worst and one.failure and one.failure.fault in (Fault.RUNNER, Fault.OURS)]
     if lost and not decision.blocks and all(one.cause == "machine" for one in decision.held):
         # What is known of the others is all that is known.
         mark, said = Mark.RUNNER, words.text
@@ -79,11 +80,6 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
 
 def _gains(one: JudgedCase) -> bool:
     return one.status.is_news and not one.status.is_slower
-
-
-def is_lost(gpu: GpuReport) -> bool:
-    """Whether nothing is known of this GPU, and the change is not to blame for that."""
-    return gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS)
 
 
 def best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> GpuReport | None:

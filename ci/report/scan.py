@@ -12,7 +12,7 @@ from pydantic import Field
 from kernelgate.bench.record import Model
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.drawing import WIDTH, Scale
-from kernelgate.ci.document.model import Code, Column, Line, Mark, Report, Section, Strong, Table, Verbatim
+from kernelgate.ci.document.model import Code, Line, Mark, Piece, Report, Section, Strong, Table, Verbatim, table
 
 SPAN = re.compile(r"(\d+)(d|w|mo|y)")
 """A time as `--since` takes it, such as "6mo"."""
@@ -158,25 +158,24 @@ def _changes(found: ScanAnswer) -> Table | None:
         for mark, ones in zip(marks, (case.slower, case.faster, case.unconfirmed), strict=True)
         for one in ones
     )
-    columns = (Column("commit"), Column("change", numeric=True), Column("95%"), Column("subject"), Column("case"))
-    return Table(columns, rows) if rows else None
+    return table(("commit", "#change", "95%", "subject", "case"), rows) if rows else None
 
 
-def _row(mark: Mark, case: str, one: ScannedChange) -> tuple[Line, ...]:
+def _row(mark: Mark, case: str, one: ScannedChange) -> tuple[Piece | Line, ...]:
     change, interval = formatting.signed(one.change_pct, one.interval_pct)
     if one.interval_pct is None:
         change, interval = f"about {change}", f"not confirmed: {one.said}"
-    return (mark, " ", Code(one.commit[:SHORT])), (Strong(change),), (interval,), (one.subject,), (Code(case),)
+    return (mark, " ", Code(one.commit[:SHORT])), Strong(change), interval, one.subject, Code(case)
 
 
 def _sections(case: ScannedCase) -> Iterable[Section]:
     if case.levels:
-        columns = (Column("commit"), Column("time beside the newest", numeric=True), Column("subject"))
-        rows = tuple(
-            ((Code(one.commit[:SHORT]),), (formatting.percent(one.above_newest_pct, 2, sign=True),), (one.subject,))
+        rows = (
+            (Code(one.commit[:SHORT]), formatting.percent(one.above_newest_pct, 2, sign=True), one.subject)
             for one in case.levels[-ROWS:]
         )
-        yield Section(f"{case.case}: {len(case.levels)} measured", (Table(columns, rows),), worth=1)
+        listed = table(("commit", "#time beside the newest", "subject"), rows)
+        yield Section(f"{case.case}: {len(case.levels)} measured", (listed,), worth=1)
     if case.not_measured:
         lines = tuple(f"{sha[:SHORT]}: {why}" for sha, why in case.not_measured.items())
         yield Section(f"{case.case}: {len(lines)} not measured", (Verbatim(lines, ""),), worth=2)
