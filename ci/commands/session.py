@@ -161,9 +161,6 @@ def gate(work: SessionAtHand, gate: str | None, skip: str | None) -> Answered:
 @argument("what", callback=_said, about="What was changed")
 @argument("why", callback=_said, about="Why it should help")
 @click.option("--action", help="The stable name of this kind of change, as `kernelgate recommend` names it.")
-@click.option(
-    "--recommended", is_flag=True, help="The action was recommended; without --action: the one that `next` names."
-)
 @on_session(folder.still_open)
 def try_(work: SessionAtHand, **asked: object) -> Answered:
     """Measure the change since the last kept state: WHAT was changed, and WHY it should help.

@@ -47,7 +47,7 @@ from kernelgate.ci.lab.log import (
     TryOutcome,
     tries,
 )
-from kernelgate.ci.lab.state import due, is_tuning, state_of, untried
+from kernelgate.ci.lab.state import due, is_tuning, state_of
 from kernelgate.ci.lab.watching import Watch
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy as policies
@@ -147,30 +147,21 @@ def run(session: Session, root: Path, policy: Policy, asked: TriedChange, sessio
 
 
 def as_recommended(asked: TriedChange, session: Session, root: Path) -> TriedChange:
-    """With the action that `kernelgate recommend` names now, where the author named none, and whether it names it.
-
-    Raises UsageError for an action that nobody knows, and where none is named although one is said to be recommended.
-    """
-    if asked.action is not None and asked.action not in CATALOGUE:
+    """With whether `kernelgate recommend` names its action now. Raises UsageError for an action that nobody knows."""
+    if asked.action is None:
+        return asked
+    if asked.action not in CATALOGUE:
         near = difflib.get_close_matches(asked.action, CATALOGUE, 1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(CATALOGUE))}"
         raise UsageError(f"no action is called {asked.action!r}: {meant}")
-    if asked.action is None and not asked.recommended:
-        return asked
     source, found = advice.profile_of(session), {}
     try:
         found = {one.action: one for one in advice.answer(source, root).recommendations} if source else {}
     except KernelgateError as error:
         say(f"nothing is recommended: {error}")
-    action = asked.action or untried(tuple(found), tries(session.events))
-    if action is None:
-        raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
-    if action in found:
-        say(f"{action} is recommended: {advice.evidence(found[action])}")
-    elif asked.recommended and found:  # an author's word counts only where nothing here says otherwise
-        say(f"{action} is not recommended now, and not logged as such: {', '.join(found)}")
-    recommended = action in found or (asked.recommended and not found)
-    return asked.model_copy(update={"action": action, "recommended": recommended})
+    if asked.action in found:
+        say(f"{asked.action} is recommended: {advice.evidence(found[asked.action])}")
+    return asked.model_copy(update={"recommended": asked.action in found})
 
 
 def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:

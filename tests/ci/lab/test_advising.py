@@ -28,8 +28,8 @@ PROFILED = (*made.passed(0.4), made.gate("profile", 5, bottleneck="bank_conflict
 KEPT = (*PROFILED, made.tried(1, -30, 20, action="swizzle"), made.decided(1, True, 21))
 
 
-def asked(action: str | None = None, recommended: bool = False) -> TriedChange:
-    return TriedChange(what="w", why="y", action=action, recommended=recommended)
+def asked(action: str | None) -> TriedChange:
+    return TriedChange(what="w", why="y", action=action)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -140,8 +140,8 @@ def test_without_a_profile_nothing_is_recommended(here: Path) -> None:
 def test_an_action_that_is_recommended_is_logged_as_such(here: Path) -> None:
     found = after_kept(here)
     assert trying.as_recommended(asked("swizzle"), found, here).recommended
-    by_flag = trying.as_recommended(asked(recommended=True), found, here)
-    assert (by_flag.action, by_flag.recommended) == ("swizzle", True)
+    assert not trying.as_recommended(asked("more-warps"), found, here).recommended
+    assert not trying.as_recommended(asked(None), found, here).recommended
 
 
 def test_a_try_is_logged_with_what_nvidia_estimated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
