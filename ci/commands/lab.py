@@ -102,9 +102,8 @@ def prompt(session: str, rules: Policy) -> Answered:
 def mcp(context: click.Context, rules: Policy) -> None:
     """Serve doctor, build, fuzz, bench, session and more to an agent, over the Model Context Protocol (stdio).
 
-    What an agent may take is in [agents] of the policy, read once when the server starts: GPU-seconds in all and in a
-    session, seconds of a call, bytes of an answer. Its paths stay in the checkout, its output below out/, and the verbs
-    see no token. Needs the extra `mcp`.
+    An agent may take the GPU-seconds of [agents] in the policy, which is read once when the server starts. Its paths
+    stay in the checkout, its output below out/, and the verbs see no token. Needs the extra `mcp`.
 
     Exit codes: 0 the client closed the connection, 3 could not run, 64 usage.
     """
