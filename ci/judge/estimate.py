@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.change import percent
-from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
+from kernelgate.ci.judge import correctness, dependence, gpus, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, SAME_LIBRARY, compared, same_library
+from kernelgate.ci.judge.gpus import Between
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -55,13 +57,31 @@ class Group:
     """Of changes: all that is known beforehand of their scatter."""
     left_out: int | None = None
     """A process that stands alone and changes nothing that is decided."""
+    gpus: tuple[int, ...] = ()
+    """The number of each process's GPU; empty where all ran on one."""
 
     @property
     def kept(self) -> tuple[Array, Array]:
         """Values and variances of the processes that count."""
-        if self.left_out is None:
-            return self.values, self.variances
-        return np.delete(self.values, self.left_out), np.delete(self.variances, self.left_out)
+        return self._counted[:2]
+
+    @property
+    def between(self) -> Between | None:
+        values, variances, numbers = self._counted
+        return gpus.between(values, variances, self.prior, numbers) if numbers else None
+
+    @property
+    def within(self) -> Array:
+        """The values of the processes that count, without what lies between their GPUs."""
+        values, variances, numbers = self._counted
+        return gpus.centred(values, variances, self.prior, numbers) if numbers else values
+
+    @property
+    def _counted(self) -> tuple[Array, Array, tuple[int, ...]]:
+        out = self.left_out
+        if out is None:
+            return self.values, self.variances, self.gpus
+        return np.delete(self.values, out), np.delete(self.variances, out), self.gpus[:out] + self.gpus[out + 1 :]
 
     @property
     def processes(self) -> int:
@@ -70,8 +90,8 @@ class Group:
     @property
     def scatter_p(self) -> float:
         """The chance of processes scattering this much where they scatter as the prior and their rounds say."""
-        df = self.processes - 1
-        return stats.scatter_p(stats.scatter_ratio(*self.kept, self.prior), df) if df else 1.0
+        df = self.processes - len({0, *self.gpus})
+        return stats.scatter_p(stats.scatter_ratio(self.within, self.kept[1], self.prior), df) if df else 1.0
 
     def fit(self) -> Fit | None:
         """Of changes: what each spread makes of them."""
@@ -80,8 +100,10 @@ class Group:
     def pooled(self, usual: float | None = None) -> Pooled:
         """Its processes together; `usual`: the share of such cases that are usual, where the record shows another."""
         if found := self.fit():
-            return found.pooled(found.share if usual is None else usual, self.prior_df)
-        return stats.pool(*self.kept, self.prior, self.prior_df)
+            pooled = found.pooled(found.share if usual is None else usual, self.prior_df)
+        else:
+            pooled = stats.pool(*self.kept, self.prior, self.prior_df)
+        return self.between.widened(pooled) if self.between else pooled
 
 
 @dataclass(frozen=True)
@@ -169,8 +191,8 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
     wrong, seen = correctness.wrong_bases(record), witness.log_ratios(record)
     device = record.environment.device
-    tolerated = witness.tolerance(device)
-    cases = [of_paired(case, device, policy, history.spread(device, case.key)) for case in compared(record)]
+    tolerated, where = witness.tolerance(device), gpus.by_environment(record)
+    cases = [of_paired(case, device, policy, history.spread(device, case.key), where) for case in compared(record)]
     family, same = sum(bool(case.groups) and case.key in seen for case in cases), same_library(record)
     found = []
     for case in cases:
@@ -197,8 +219,15 @@ def _of_one_library(seen: Pooled, gates: Gates) -> list[Finding]:
     return [Finding(SAME_LIBRARY, f"base and head are one library, which is not {change} from itself", True)]
 
 
-def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSpread | None = None) -> Evidence:
-    """The evidence of a case whose processes timed both sides. `known`: what its past comparisons show of them."""
+def of_paired(
+    case: TimedCase,
+    device: Device,
+    policy: Policy,
+    known: KnownSpread | None = None,
+    where: Mapping[str, str] = MappingProxyType({}),
+) -> Evidence:
+    """The evidence of a case whose processes timed both sides. `known`: what its past comparisons show of them;
+    `where`: the GPU that each environment is."""
     minimum = policy.processes.minimum
     of_head = [process for process in case.processes if process.samples_us.get("head")]
     if of_head and not any(process.samples_us.get("base") for process in case.processes):
@@ -230,8 +259,10 @@ def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSprea
         bias += math.log1p(order_bias / 100)
     step = max(location.log_step(np.concatenate(side)) for side in (base, head))
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    group, odd = of_changes(changes, prior.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy)
+    numbers = gpus.of_processes(used, where)
+    group, odd = of_changes(changes, prior.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy, numbers)
     found += odd
+    found += group.between.findings() if group.between else ()
     own = (validity.modes_of_sides(base, head), *([validity.drift_of_sides(base, head)] if paired else []))
     change, moved = group.pooled().change, (*depends.moved, *own)
     for effect in moved:
@@ -246,11 +277,17 @@ def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSprea
 
 
 def of_changes(
-    changes: Sequence[Location], quiet_pct: float, known: KnownSpread | None, policy: Policy
+    changes: Sequence[Location],
+    quiet_pct: float,
+    known: KnownSpread | None,
+    policy: Policy,
+    numbers: tuple[int, ...] = (),
 ) -> tuple[Group, list[Finding]]:
-    """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case."""
+    """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case; `numbers`: of
+    the processes' GPUs."""
     expected_pct = max(quiet_pct, known.spread_pct) if known else quiet_pct
     group = _group(changes, expected_pct, sum(one.rounds for one in changes), prior.prior(quiet_pct, known))
+    group = replace(group, gpus=numbers)
     # The log changes at which what is said of a case changes.
     gates = policy.gates
     percents = (-gates.improvement_pct, -gates.margin_pct, 0.0, gates.margin_pct, gates.regression_pct)
@@ -353,15 +390,16 @@ def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[
         return group, []
     # Changes have a prior of any spread; levels are judged by themselves.
     by_themselves = group if group.spread else replace(group, prior_df=0)
-    reach = float(np.ptp(group.values))
-    size = abs(float(group.values.mean())) if group.spread else 0.0
+    values = group.within
+    reach = float(np.ptp(values))
+    size = abs(float(values.mean())) if group.spread else 0.0
     far = reach > max(math.log1p(dependence.DISAGREE_PCT / 100), DISAGREE_SHARE * size)
-    rests = [np.delete(group.values, index) for index in range(len(group.values))]
-    odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, rests, strict=True)]))
+    rests = [np.delete(values, index) for index in range(len(values))]
+    odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(values, rests, strict=True)]))
     if group.processes < 3 or np.ptp(rests[odd]) >= LONE_SHARE * reach:
         message = f"processes disagree by {percent(reach):.1f}%, more than their rounds explain"
         return by_themselves, [Finding("processes_disagree", message, far)]
-    lone, others = float(group.values[odd]), float(rests[odd].mean())
+    lone, others = float(values[odd]), float(rests[odd].mean())
     message = f"process {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
     rest = replace(group, left_out=odd)
     between = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)

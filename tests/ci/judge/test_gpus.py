@@ -1,0 +1,85 @@
+"""A case that was measured on two GPUs: what they do to a change is no noise of processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record as records
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge import gpus
+from kernelgate.ci.judge.case import CaseVerdict, Outcome
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.records import noise, paired_record
+
+KEPT = Path(__file__).parents[2] / "data" / "comparisons" / "exact_maxima.json"
+SECOND = "GPU-second"
+
+
+def on_two(made: RunRecord, factor: float, uuid: str = SECOND) -> RunRecord:
+    """Every other process on another GPU, whose head takes `factor` times as long."""
+    here = made.environments[0]
+    there = here.model_copy(update={"id": "1", "device": here.device.model_copy(update={"uuid": uuid})})
+
+    def moved(timing: records.Timing) -> records.Timing:
+        head = tuple(factor * us for us in timing.samples_us["head"])
+        return timing.model_copy(update={"samples_us": {**timing.samples_us, "head": head}})
+
+    processes = [
+        process.model_copy(update={"environment": "1", "timings": tuple(map(moved, process.timings))})
+        if number % 2
+        else process
+        for number, process in enumerate(made.processes)
+    ]
+    return made.model_copy(update={"environments": (here, there), "processes": tuple(processes)})
+
+
+def made(change: float, seed: int = 5) -> RunRecord:
+    base, head = noise(np.random.default_rng(seed), change, processes=6)
+    return paired_record(base, head, device="NVIDIA H200")
+
+
+def judged(record: RunRecord) -> CaseVerdict:
+    [case] = judge(record, Policy()).cases
+    return case
+
+
+@pytest.mark.parametrize("change", [0.05, -0.12, 0.0])
+def test_equal_gpus_say_what_one_says(change: float) -> None:
+    alone, both = judged(made(change)), judged(on_two(made(change), 1.0))
+    assert alone.verdict in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.EQUIVALENT)
+    assert both.verdict == alone.verdict
+    assert both.interval_pct is not None
+    assert alone.interval_pct is not None
+    assert both.interval_pct[1] - both.interval_pct[0] >= alone.interval_pct[1] - alone.interval_pct[0]
+
+
+@pytest.mark.parametrize("change", [0.05, -0.12, 0.0])
+def test_gpus_that_differ_by_three_percent_are_no_certain_verdict(change: float) -> None:
+    case = judged(on_two(made(change), 1.03))
+    assert case.verdict == Outcome.INCONCLUSIVE
+    assert case.interval_pct is not None
+    assert case.interval_pct[1] - case.interval_pct[0] > 10, "two values, one degree of freedom"
+    [finding] = [one for one in case.findings if one.code == gpus.DISAGREE]
+    assert "its GPUs disagree about the change (" in finding.message
+
+
+def test_the_same_gpu_under_two_names_is_one() -> None:
+    """As where base and head run in two Pythons: an environment is no GPU."""
+    one = made(0.05)
+    assert judged(on_two(one, 1.0, uuid=one.environment.device.uuid or "")) == judged(one)
+
+
+def test_small_differences_of_gpus_widen_the_interval() -> None:
+    same, apart = judged(on_two(made(0.05), 1.0)), judged(on_two(made(0.05), 1.004))
+    widths = [high - low for low, high in (same.interval_pct or (0, 0), apart.interval_pct or (0, 0))]
+    assert widths[1] > 1.2 * widths[0]
+
+
+def test_a_kept_record_on_two_equal_gpus_keeps_its_verdicts() -> None:
+    whole = records.read(KEPT)
+    before, after = judge(whole, Policy()), judge(on_two(whole, 1.0), Policy())
+    assert [case.verdict for case in after.cases] == [case.verdict for case in before.cases]
