@@ -7,7 +7,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -149,6 +149,10 @@ class TimingOptions:
     same: bool = False
     lock_clocks: bool = False
     resume: bool = False
+    shard: record.Shard | None = None
+    """Which part of the cases; None is all of them."""
+    seconds: Mapping[record.CaseKey, float] = field(default_factory=dict)
+    """What cases are known to take: by that they are dealt out to shards."""
 
 
 def check_cases(known: Cards, suite: str | None, case_ids: tuple[str, ...]) -> None:
@@ -175,8 +179,9 @@ def bench(
     skeleton = begun(about, machine)
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
     every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)
+    mine = of_shard(every, asked.shard, asked.seconds)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
-    differing = tuple(one for one in every if one.card.name not in left_out)
+    differing = tuple(one for one in mine if one.card.name not in left_out)
     same = commit.SameCode() if asked.same else commit.same_code(about, differing, machine)
     chosen = tuple(one for one in differing if one not in same.left_out)
     seed = new_seed(asked.seed)
@@ -189,13 +194,17 @@ def bench(
     checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
     planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
-    run = skeleton.run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash})
+    identity = {"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard}
+    run = skeleton.run.model_copy(update=identity)
     skeleton = with_same_code(skeleton.model_copy(update={"run": run, "expected": planned, "checks": done}), same)
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
         of = "machine code" if same.left_out else "library"
-        say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
+        if mine:
+            say(f"base and head are the same {of}: nothing is measured; --same measures it all the same")
+        else:
+            say(f"shard {asked.shard} has none of the {len(every)} cases: nothing is measured")
         whole = skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})})
         record.write(whole, output)
         return whole
@@ -205,6 +214,16 @@ def bench(
     timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
     record.write(timed_record, output)
     return timed_record
+
+
+def of_shard(
+    every: tuple[ChosenCase, ...], shard: record.Shard | None, seconds: Mapping[record.CaseKey, float]
+) -> tuple[ChosenCase, ...]:
+    """Whatever the libraries are, so that all shards deal out the same cases."""
+    if shard is None:
+        return every
+    mine = record.assigned([one.recorded.key for one in every], seconds, shard.of)[shard.number - 1]
+    return tuple(one for one in every if one.recorded.key in mine)
 
 
 def with_accuracy(

@@ -9,4 +9,5 @@ default.
 
 from kernelgate.bench.record.findings import *
 from kernelgate.bench.record.run_record import *
+from kernelgate.bench.record.shards import *
 from kernelgate.bench.record.subjects import *

@@ -315,6 +315,9 @@ class Note(Model):
     no_witness                base and head were not timed each in a process of its own, and the text says why
     load                      how busy a CPU was as its kernel began to be timed
     left_processes            processes that a library had started were still running, and were ended
+    shard_missing             a shard of the measurement was lost, and the text names its cases
+    measured_in_shards        several machines measured a part each
+    resumed                   the measurement was interrupted, and the text says where it went on
     paused                    there were pauses before samples, since the GPU ran at its power limit
     """
 

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -59,6 +59,25 @@ def must_be_unique(names: Iterable[str], what: str) -> None:
 # ---- Identities ------------------------------------------------------------------------------------------------------
 
 
+class Shard(Model):
+    """A part of a measurement that several machines share, and what all parts must agree on to be put together."""
+
+    number: Positive
+    of: Positive
+    seed: Whole
+    policy: str | None = None
+    """A digest of the numbers that said when to stop."""
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Self:
+        if self.number > self.of:
+            raise ValueError(f"there is no shard {self} of a measurement in {self.of} shards")
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
 class Run(Model):
     """Which measurement this is: the one identity from plan to comment."""
 
@@ -84,6 +103,8 @@ class Run(Model):
     resumed_from: str | None = None
     """The id of the run whose processes this one goes on with."""
     ended: Literal["complete", "preempted", "cancelled", "failed"] | None = None
+    shard: Shard | None = None
+    """Null where one machine measures all cases, and once all shards are merged."""
     created_at: str | None = None
     """ISO 8601, UTC."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ from kernelgate.ci.commands.options import (
     OUTPUT,
     OUTPUT_FOLDER,
     PATH,
+    SHARD,
     Answered,
     AskedSides,
     answers,
@@ -132,6 +134,8 @@ class BenchAnswer:
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @options.seed
 @click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
+@click.option("--shard", type=SHARD, help="Time only this part of the cases, such as 2/4; then `kernelgate merge`.")
+@click.option("--times", type=PATH, help="With --shard: an earlier record, by whose times cases are dealt out.")
 @click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
 @click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
@@ -141,6 +145,8 @@ def bench(
     sides: AskedSides,
     pinned_library: Path | None,
     processes: int | None,
+    shard: tuple[int, int] | None,
+    times: Path | None,
     fuzzed: Path | None,
     gpu: str | None,
     output: Path,
@@ -152,19 +158,24 @@ def bench(
     The record grows process by process: an interrupted run loses only the current process; --resume continues it.
     Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
+
+    With --shard, which needs --seed, each of several machines times its part. Cases are dealt out by the times in
+    --times, else in the policy's baseline of --gpu, else evenly. Fuzz, sanitize and profile with shard 1 alone.
     """
     if pinned_library and not sides.alone:
         raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
+    part = _part(shard, timing["seed"], rules)
+    known_seconds = _known_seconds(times, gpu, rules) if part else {}
     judging = sides.judging()
     target = next((one.target for one in rules.measure.gpus if one.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     least = rules.processes.minimum
     plan_hash = kernel_cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     most = min(processes or rules.processes.limit, rules.processes.limit)
-    known = rules.timing.model_dump() | timing
+    known = rules.timing.model_dump() | timing | {"shard": part, "seconds": known_seconds}
     asked = measuring.TimingOptions(most, least=least, gpu=gpu, target=target, plan_hash=plan_hash, **known)
     measuring.check_cases(judging, asked.suite, asked.case_ids)
     past = prior.past(progress.say)
@@ -189,6 +200,22 @@ def bench(
     seconds = sum(cost.gpu_seconds for cost in made.costs)
     told = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, f"kernelgate compare {output}")
     return Answered(told, str(output))
+
+
+def _part(shard: tuple[int, int] | None, seed: int | None, rules: Policy) -> record.Shard | None:
+    if shard is None:
+        return None
+    if seed is None:
+        raise UsageError("--shard needs --seed: the same number for all shards")
+    digest = hashlib.sha256(rules.model_dump_json().encode()).hexdigest()
+    return record.Shard(number=shard[0], of=shard[1], seed=seed, policy=digest)
+
+
+def _known_seconds(times: Path | None, gpu: str | None, rules: Policy) -> dict[record.CaseKey, float]:
+    """What cases took in the record that is named, or in the baseline of this GPU; nothing where there is neither."""
+    stored = next((Path(one.baseline) for one in rules.measure.gpus if one.label == gpu and one.baseline), None)
+    known = times or (stored if stored and stored.exists() else None)
+    return record.measured_seconds(record.read(known)) if known else {}
 
 
 @dataclass(frozen=True)

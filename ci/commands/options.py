@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,7 +48,21 @@ class FiniteNumber(click.FloatRange):
         return number if abs(number) <= LARGEST else self.fail(f"{value} is no number up to {LARGEST:g}.", param, ctx)
 
 
+class ShardNumber(click.ParamType[tuple[int, int]]):
+    """ "2/4" as (2, 4)."""
+
+    name = "number/count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", str(value))
+        number, of = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= of:
+            self.fail(f"{value} is no shard: write 1/4 to 4/4 for four shards.", param, ctx)
+        return number, of
+
+
 PATH = click.Path(path_type=Path)
+SHARD = ShardNumber()
 OUTPUT, OUTPUT_FOLDER = OutputPath(), OutputPath(is_folder=True)
 MORE_THAN_0, AT_LEAST_0 = FiniteNumber(min=0, min_open=True), FiniteNumber(min=0)
 Command = Callable[..., Any]

@@ -290,6 +290,7 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     timed = {case.key: len(case.processes) for case in cards.compared(record)}
     if unfit(record):
         return frozenset()
+    policy = _of_family(record, policy)
     evidences = estimate.of_record(record, policy, history)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
@@ -300,6 +301,15 @@ def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
         if timed[case.key] < few
         or (timed[case.key] < many and (case.key in lacking or not settled(case, claim, policy)))
     )
+
+
+def _of_family(record: RunRecord, policy: Policy) -> Policy:
+    """A shard's cases are judged together with those of all shards, so they get their part of alpha alone."""
+    if record.run.shard is None or not record.expected:
+        return policy
+    share = len(record.cases) / max(len(record.cases), len(record.expected.cases))
+    certainty = policy.certainty.model_copy(update={"alpha": policy.certainty.alpha * share})
+    return policy.model_copy(update={"certainty": certainty})
 
 
 def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:

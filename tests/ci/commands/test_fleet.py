@@ -1,0 +1,59 @@
+"""A measurement that several machines share, by the commands that they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import Run, RunRecord, timed_cases
+from kernelgate.ci.commands.cli import run
+from tests import shards
+from tests.shards import Checkout, statuses
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.mark.nightly
+def test_two_shards_are_measured_apart_and_judged_together(checkout: Checkout, tmp_path: Path) -> None:
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
+    for number, file in enumerate(files, 1):
+        checkout.run(*checkout.bench(file, "--shard", f"{number}/2"))
+    first, second = map(record.read, files)
+    assert {case.key for case in first.cases}.isdisjoint(case.key for case in second.cases)
+    said, _ = checkout.run("merge", *map(str, files), "-o", str(tmp_path / "run.json"))
+    assert said.strip() == str(tmp_path / "run.json")
+    together = record.read(tmp_path / "run.json")
+    assert [case.axes["N"] for case in together.cases] == list(shards.SIZES)
+    assert all(case.processes for case in timed_cases(together))
+    assert statuses(together).keys() == {case.id for case in together.cases}
+    assert len(together.checks) == 1, "the accuracies of one card are one check"
+    assert {one.case for one in together.checks[0].accuracies} == {case.id for case in together.cases}
+    _, told = checkout.run("merge", str(files[1]), "-o", str(tmp_path / "half.json"))
+    assert "shard 1/2 is missing: not measured: scale/" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--shard", "3/2", "--seed", "1"], "3/2 is no shard: write 1/4 to 4/4 for four shards."),
+        (["--shard", "1/2"], "--shard needs --seed: the same number for all shards"),
+    ],
+)
+def test_a_shard_that_no_other_could_join_is_refused(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bench", *words]) == 64
+    assert says in capsys.readouterr().err
+
+
+def test_what_is_no_shard_is_not_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, output = tmp_path / "run.json", tmp_path / "all.json"
+    record.write(RunRecord(run=Run(ended="complete")), file)
+    assert run(["merge", str(file), "-o", str(output)]) == 3
+    assert f"{file} is no shard: measure each part with" in capsys.readouterr().err
+    assert not output.exists()
