@@ -10,6 +10,7 @@ import pytest
 
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.core.documentation import page
+from kernelgate.bench.core.errors import PreemptedError
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli, exit_codes
 from kernelgate.ci.explain import bottleneck as limits
@@ -56,7 +57,13 @@ def test_each_command_is_taken_and_runs_where_it_needs_no_gpu(
 def test_the_quick_reference_has_every_verb_and_exit_code() -> None:
     table = TEXT.split("## Quick reference")[1]
     assert set(re.findall(r"^\| `kernelgate (\w+)`", table, re.MULTILINE)) == set(docs_code.top_level())
-    codes = exit_codes.STOP, exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT, exit_codes.CLOSED_PIPE
+    codes = (
+        exit_codes.STOP,
+        PreemptedError.exit_code,
+        exit_codes.UNEXPECTED,
+        exit_codes.INPUT_OUTPUT,
+        exit_codes.CLOSED_PIPE,
+    )
     assert {str(code) for code in codes} <= set(re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
 
 

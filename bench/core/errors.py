@@ -68,6 +68,12 @@ class OutputError(KernelgateError):
     exit_code = 74
 
 
+class PreemptedError(KernelgateError):
+    """The machine was taken away. What was measured is kept; to be gone on with, here or on another machine."""
+
+    exit_code = 75
+
+
 class RecordError(KernelgateError):
     """A run record is broken or does not fit the question."""
 

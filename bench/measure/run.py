@@ -28,7 +28,7 @@ from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.check.soak import Soak
 from kernelgate.bench.check.trials import WORKER
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, NoKernelError, PreemptedError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards, commit, fuzz_corpus
@@ -37,6 +37,7 @@ from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git, interpreter, lock
 from kernelgate.bench.system.beside import version as version_of
+from kernelgate.bench.system.preemption import Notice
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -168,13 +169,16 @@ def bench(
     undecided: paired.Undecided = paired.all_cases,
     fuzzed: Path | None = None,
     workers: WorkerPool | None = None,
+    notice: Notice | None = None,
 ) -> record.RunRecord:
     """Times both sides into a run record at `output`, shows its times and rates, and measures both sides' accuracy.
 
     `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
     fuzz results go into this one; it may be the file at `output`. `workers`: processes that were started before.
-    Raises UsageError where that record is of another head, and where there is no case for this machine.
+    Raises UsageError where that record is of another head, and where there is no case for this machine; PreemptedError
+    after a `notice`, with all that was finished at `output`.
     """
+    notice = notice or Notice()
     machine = environment.describe(workers)
     skeleton = begun(about, machine)
     done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
@@ -208,12 +212,28 @@ def bench(
         whole = skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})})
         record.write(whole, output)
         return whole
-    timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
-    screen = Console(stderr=True)
-    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
-    timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
-    record.write(timed_record, output)
+    timed_record: record.RunRecord | None = None
+    try:
+        timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers, notice)
+        screen = Console(stderr=True)
+        (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(percentiles(timed_record))
+        notice.heed()
+        timed_record = with_accuracy(timed_record, about, chosen, seed, workers)
+        record.write(timed_record, output)
+    except BaseException:
+        if not notice.given:
+            raise
+        raise _preempted(timed_record, output) from None
     return timed_record
+
+
+def _preempted(timed: record.RunRecord | None, output: Path) -> PreemptedError:
+    """`timed`: where all but the accuracy was measured; else the record already says how it ended."""
+    if timed is not None:
+        run = timed.run.model_copy(update={"ended": "preempted"})
+        record.write(timed.model_copy(update={"run": run}), output)
+    kept = len(record.read(output).processes) if output.exists() else 0
+    return PreemptedError(f"preempted with {kept} processes in {output}: the same command with --resume goes on")
 
 
 def of_shard(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from kernelgate.bench.kernel import axes
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
+from kernelgate.bench.system.preemption import Notice
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import process
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN, LoadError, ProcessError
@@ -70,12 +71,16 @@ class Growing:
     path: Path
 
     def note(self, *notes: Note) -> None:
+        self.update(notes=self._with(notes))
+
+    def _with(self, notes: Sequence[Note]) -> tuple[Note, ...]:
         known = {note.text for note in self.record.notes}
         new = tuple({note.text: note for note in notes if note.text not in known}.values())
-        self.update(notes=(*self.record.notes, *new))
+        return (*self.record.notes, *new)
 
     def add(self, done: Timed) -> None:
-        """A process, its notes, what it cost, and the clocks that were found wrong."""
+        """A process, its notes, what it cost, and the clocks that were found wrong: all at once, since a notice may end
+        the run between any two lines."""
         spent = {cost.phase: cost.gpu_seconds for cost in self.record.costs}
         calls = "witness" if done.process.role == "witness" else "calls"
         for phase, seconds in (
@@ -83,16 +88,19 @@ class Growing:
             ("verifying", sum(one.verifying_s for one in done.results)),
         ):
             spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
-        costs = tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items())
-        self.update(processes=(*self.record.processes, done.process), costs=costs)
+        checks = self.record.checks
         if findings := [record.CheckFinding(text=one.contradiction) for one in done.results if one.contradiction]:
             card = min((timing.card for timing in done.process.timings), default="")
-            check = record.Check(kind="witness", card=card, status="failed", findings=tuple(findings))
-            self.update(checks=(*self.record.checks, check))
-        self.note(*done.notes)
+            checks = (*checks, record.Check(kind="witness", card=card, status="failed", findings=tuple(findings)))
+        self.update(
+            processes=(*self.record.processes, done.process),
+            costs=tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items()),
+            checks=checks,
+            notes=self._with(done.notes),
+        )
         self.write()
 
-    def end(self, how: Literal["complete", "failed", "cancelled"]) -> None:
+    def end(self, how: Literal["complete", "failed", "cancelled", "preempted"]) -> None:
         self.update(run=self.record.run.model_copy(update={"ended": how}))
         self.write()
 
@@ -110,6 +118,7 @@ def run(
     undecided: Undecided = all_cases,
     resume: bool = False,
     workers: WorkerPool | None = None,
+    notice: Notice | None = None,
 ) -> RunRecord:
     """Times the plan process by process. After each, the record in `path` holds all processes so far.
 
@@ -117,10 +126,12 @@ def run(
     here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
     `undecided` leaves out are not timed again, but for a few controls. Raises ProcessError naming the process and the
     case where one crashed, hung or could not load its library; the processes before it stay in `path`. Raises
-    RecordError where the record to resume does not fit. `workers` that were started before save their start.
+    RecordError where the record to resume does not fit. `workers` that were started before save their start. Once
+    there is a `notice`, no further process begins, and NoticeOverError is raised.
     """
+    notice = notice or Notice()
     resumed = resume and path.exists()
-    growing = _resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton, path)
+    plan, growing = _resumed(plan, skeleton, path) if resumed else (plan, _begun(plan, skeleton, path))
     if resumed and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
         progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")
         growing.end("complete")
@@ -141,28 +152,34 @@ def run(
             processes.prepare({process.VERIFIER: 1})
             processes.prepare({process.WORKER: 1}, imports(plan.parts[0].sides.named))
             if on_gpu:
-                held = growing.record.environments[0].model_copy(update={"clock_policy": clock})
-                growing.update(environments=(held, *growing.record.environments[1:]))
+                held = (
+                    one.model_copy(update={"clock_policy": clock}) if one.id == plan.environment.id else one
+                    for one in growing.record.environments
+                )
+                growing.update(environments=tuple(held))
             setup = Setup(plan.environment, plan.how, processes)
-            _time(plan, setup, growing, undecided)
-            _witness(plan, setup, growing)
+            _time(plan, setup, growing, undecided, notice)
+            _witness(plan, setup, growing, notice)
             if setup.verifier is not None:  # it holds memory of the device, which is not to be had twice
                 setup.verifier.worker.__exit__()
     except BaseException as error:
-        if growing.record.processes:
+        if notice.given:  # also where what was asked to end too, such as a worker, ended first
+            growing.end("preempted")
+        elif growing.record.processes:
             growing.end("failed" if isinstance(error, KernelgateError) else "cancelled")
         raise
     growing.end("complete")
     return growing.record
 
 
-def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided) -> None:
+def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided, notice: Notice) -> None:
     """Process after process, of each card in turn, until no case needs another one."""
     alternating = {  # a run that began with alternating processes continues with them
         timing.card for one in growing.record.processes if one.role == "alternating" for timing in one.timings
     }
     alternating |= {one.card.name for one in plan.parts if one.sides.clash}
     while needed := wanted(plan, growing.record, undecided):
+        notice.heed()
         # Of the card that has the fewest processes: a process of each card in turn.
         part = min(
             (one for one in plan.parts if any(case.key in needed for case in one.recorded)),
@@ -187,6 +204,8 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
             try:
                 done = process.timed(setup, turn, advance)
             except ProcessError as error:
+                if notice.given:  # a worker that was asked to end, too, tells nothing of its libraries
+                    raise
                 if number == 0 and sides.pinned is not None:  # which may no longer run, such as with a newer torch
                     alone = replace(part, sides=replace(sides, pinned=None))
                     plan = replace(plan, parts=tuple(alone if one is part else one for one in plan.parts))
@@ -239,7 +258,7 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
     return tuple(cases)
 
 
-def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
+def _witness(plan: PairedPlan, setup: Setup, growing: Growing, notice: Notice) -> None:
     """Base and head of each card, each alone in a process; not where outputs were wrong, which decides all."""
     left = _unwitnessed(plan, growing.record)
     for at, part in enumerate(left):
@@ -250,6 +269,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
         turns = range(_processes_of(growing.record, part, WITNESS), process.WITNESS_TURNS[setup.device])
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
+                notice.heed()
                 last = number + 1 == turns.stop
                 words = ["witness", *([] if len(plan.parts) == 1 else [name]), *([f"{number + 1}"] if number else [])]
                 turn = Turn(
@@ -333,20 +353,37 @@ def _begun(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
     return growing
 
 
-def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> Growing:
+def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> tuple[PairedPlan, Growing]:
+    """The plan on this machine, which may be another one than before, and the record so far."""
     old = record.read(path)
     reasons = unfit(plan, old)
+    if old.run.shard != skeleton.run.shard:
+        here = f"shard {skeleton.run.shard}" if skeleton.run.shard else "all cases"
+        reasons += (f"it was begun as another shard, or with another seed or policy, than {here}",)
     if reasons:
         raise RecordError(f"{path} cannot be resumed: {'; '.join(reasons)}; write to another file")
+    known = next((one for one in old.environments if not environment.differences(one, plan.environment)), None)
+    ids = {one.id for one in old.environments}
+    id_ = known.id if known else next(str(number) for number in range(len(ids) + 1) if str(number) not in ids)
+    here_now = plan.environment.model_copy(update={"id": id_})
     parts = ("environments", "cards", "builds", "cases", "processes", "costs", "notes")
     kept = {name: getattr(old, name) for name in parts}
+    if known is None:
+        kept["environments"] = (*old.environments, here_now)
     run_ = skeleton.run.model_copy(update={"resumed_from": old.run.id})
-    return Growing(skeleton.model_copy(update={**kept, "run": run_, "checks": skeleton.checks or old.checks}), path)
+    update = {**kept, "run": run_, "checks": skeleton.checks or old.checks}
+    growing = Growing(skeleton.model_copy(update=update), path)
+    where = f" on another {plan.environment.device.name}" if known is None else ""
+    if old.run.ended == "preempted" or where:
+        after = " after preemption" if old.run.ended == "preempted" else ""
+        text = f"resumed{after}{where}, from process {len(old.processes) + 1} on"
+        growing.note(Note(code="resumed", text=text))
+    return replace(plan, environment=here_now), growing
 
 
 def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     """Why the record `old` cannot be continued with this plan; empty where it can."""
-    reasons = list(environment.differences(old.environment, plan.environment))
+    reasons = list(environment.differences_in_kind(old.environment, plan.environment))
     timed_cards = {part.card.name for part in plan.parts}
     before = {(one.card, one.side): one.library_sha256 for one in old.builds if one.card in timed_cards}
     now = {(one.card, one.side): one.library_sha256 for one in builds(plan)}

@@ -27,7 +27,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Build
-from kernelgate.bench.system import environment, progress
+from kernelgate.bench.system import environment, preemption, progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
@@ -159,6 +159,9 @@ def bench(
     Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
 
+    After SIGTERM the process that is being timed has 25 s to finish; the exit code is then 75. --resume goes on, also
+    on another machine with the same kind of GPU.
+
     With --shard, which needs --seed, each of several machines times its part. Cases are dealt out by the times in
     --times, else in the policy's baseline of --gpu, else evenly. Fuzz, sanitize and profile with shard 1 alone.
     """
@@ -195,7 +198,8 @@ def bench(
             built = measuring.beside(built, measuring.libraries(Path.cwd(), None, pinned_library))
         about = commit.judged(judging, built, "default branch" if gpu else None)
         workers.prepare(needed)
-        measuring.bench(about, asked, output, open_cases, fuzzed, workers)
+        notice = stack.enter_context(preemption.awaited())
+        measuring.bench(about, asked, output, open_cases, fuzzed, workers, notice)
     made = record.read(output)
     seconds = sum(cost.gpu_seconds for cost in made.costs)
     told = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, f"kernelgate compare {output}")

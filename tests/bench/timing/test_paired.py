@@ -25,12 +25,14 @@ from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
+from kernelgate.bench.system.preemption import Notice, NoticeOverError
 from kernelgate.bench.timing import paired, pool, process, verifier
 from kernelgate.bench.timing.case_timing import LoadError, ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.process import Measuring
 from kernelgate.ci.history import judging
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import machine
 from tests import faulty
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
@@ -372,6 +374,73 @@ def test_a_record_that_does_not_fit_is_refused(
     with pytest.raises(RecordError, match=f"cannot be resumed: {says}"):
         run(plan(**other), path, resume=True)
     assert record.read(path) == before
+
+
+# Preempted
+
+
+def preempted(planned: PairedPlan, path: Path, after: int) -> RunRecord:
+    """A run that gets notice while its process number `after` is timed."""
+    notice = Notice()
+
+    def undecided(so_far: RunRecord) -> frozenset[CaseKey]:
+        notice.given = len(so_far.processes) >= after
+        return paired.all_cases(so_far)
+
+    with pytest.raises(NoticeOverError):
+        run(planned, path, undecided=undecided, notice=notice)
+    return record.read(path)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_preempted_run_keeps_what_was_finished_and_goes_on(
+    one_process: tuple[PairedPlan, RunRecord], tmp_path: Path
+) -> None:
+    planned, path = replace(one_process[0], processes=3), tmp_path / "run.json"
+    before = preempted(planned, path, after=1)
+    assert before.run.ended == "preempted"
+    assert [one.id for one in before.processes] == ["1"]
+    done = run(planned, path, resume=True)
+    assert done.processes[:1] == before.processes
+    assert [one.id for one in done.processes] == ["1", "2", "3"]
+    assert done.run.ended == "complete"
+    assert "resumed after preemption, from process 2 on" in texts(done)
+    assert "resumed after preemption" in str(machine.how_measured(done)), "and the comment says so"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_run_goes_on_on_another_machine_of_the_kind(
+    one_process: tuple[PairedPlan, RunRecord], tmp_path: Path
+) -> None:
+    """Each process says where it ran. Back on the first machine, it is the one that it was."""
+    planned, path = replace(one_process[0], processes=2), tmp_path / "run.json"
+    preempted(planned, path, after=1)
+    elsewhere = CPU.model_copy(update={"host": "another"})
+    done = run(replace(planned, environment=elsewhere), path, resume=True)
+    assert [one.host for one in done.environments] == [CPU.host, "another"]
+    assert [one.environment for one in done.processes] == ["0", "1"]
+    assert any(text.startswith("resumed after preemption on another ") for text in texts(done))
+    done = run(replace(planned, processes=3), path, resume=True)
+    assert [one.environment for one in done.processes] == ["0", "1", "0"]
+    assert len(done.environments) == 2
+
+
+def test_a_worker_that_is_asked_to_end_too_blames_nobody(
+    one_process: tuple[PairedPlan, RunRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clouds send SIGTERM to every process of the machine."""
+    planned, path, notice = one_process[0], tmp_path / "run.json", Notice()
+
+    def dies(*_: object) -> None:
+        notice.given = True
+        raise LoadError("the process ended by SIGTERM")
+
+    monkeypatch.setattr(process, "timed", dies)
+    with pytest.raises(LoadError):
+        run(planned, path, notice=notice)
+    after = record.read(path)
+    assert after.run.ended == "preempted"
+    assert not any("took turns" in text for text in texts(after))
 
 
 # The verb, and signals

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,8 +13,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord, timed_cases
 from kernelgate.ci.commands.cli import run
+from kernelgate.ci.judge.case import Outcome
 from tests import shards
-from tests.shards import Checkout, statuses
+from tests.processes import wait_for
+from tests.shards import Checkout, told
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +36,49 @@ def test_two_shards_are_measured_apart_and_judged_together(checkout: Checkout, t
     together = record.read(tmp_path / "run.json")
     assert [case.axes["N"] for case in together.cases] == list(shards.SIZES)
     assert all(case.processes for case in timed_cases(together))
-    assert statuses(together).keys() == {case.id for case in together.cases}
+    assert told(together)[0] is Outcome.REGRESSED
     assert len(together.checks) == 1, "the accuracies of one card are one check"
     assert {one.case for one in together.checks[0].accuracies} == {case.id for case in together.cases}
-    _, told = checkout.run("merge", str(files[1]), "-o", str(tmp_path / "half.json"))
-    assert "shard 1/2 is missing: not measured: scale/" in told
+    _, said = checkout.run("merge", str(files[1]), "-o", str(tmp_path / "half.json"))
+    assert "shard 1/2 is missing: not measured: scale/" in said
+
+
+@pytest.mark.nightly
+def test_a_run_that_is_killed_at_random_moments_loses_nothing(checkout: Checkout, tmp_path: Path) -> None:
+    """By SIGTERM, which is a notice, and by SIGKILL; what was finished stays to the byte."""
+    whole, file = tmp_path / "whole.json", tmp_path / "run.json"
+    checkout.run(*checkout.bench(whole))
+    moments = random.Random(11)
+    kept: tuple[record.Process, ...] = ()
+    endings = list[str | None]()
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM, signal.SIGTERM):
+        with checkout.start(*checkout.bench(file, "--resume")) as verb:
+            wait_for(lambda: file.exists() or verb.poll() is not None, what="nothing was timed")
+            with suppress(subprocess.TimeoutExpired):
+                verb.wait(moments.uniform(4, 14))
+            verb.send_signal(number)
+            _, said = verb.communicate(timeout=120)
+        if verb.returncode == 0:
+            break
+        assert verb.returncode == (75 if number == signal.SIGTERM else -number), said
+        so_far = record.read(file)
+        endings.append(so_far.run.ended)
+        assert so_far.processes[: len(kept)] == kept
+        kept = so_far.processes
+        if number == signal.SIGTERM:
+            assert f"preempted with {len(kept)} processes in {file}: the same command with --resume goes on" in said
+    assert "preempted" in endings
+    checkout.run(*checkout.bench(file, "--resume"))
+    done = record.read(file)
+    assert done.processes[: len(kept)] == kept
+    assert done.run.ended == "complete"
+    assert [check.kind for check in done.checks] == ["accuracy"]
+    for made in (done, record.read(whole)):
+        verdict, certain = told(made)
+        assert verdict is Outcome.REGRESSED
+        assert set(certain.values()) == {Outcome.REGRESSED}
+    said, _ = checkout.run("report", str(file))
+    assert "resumed after preemption" in said
 
 
 @pytest.mark.parametrize(
