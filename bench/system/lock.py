@@ -1,5 +1,5 @@
-"""One measurement at a time on one device of this machine, temporary folders that a killed process leaves behind and
-the next one removes, and which machine this is.
+"""One measurement at a time on one device of this machine, first come first served; temporary folders that a killed
+process leaves behind and the next one removes; and which machine this is.
 
 The operating system releases a lock when its holder dies.
 """
@@ -23,6 +23,8 @@ from datetime import datetime
 from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.system import device_queue
+from kernelgate.bench.system.device_queue import Ticket
 from kernelgate.bench.system.progress import say
 
 WAIT_S = 3600.0
@@ -37,24 +39,30 @@ _REMIND_S = 30.0
 
 @contextmanager
 def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Holds the device (a GPU's uuid; None for the CPU) during the block; waits while another process holds it.
+    """Holds the device (a GPU's uuid; None for the CPU) during the block; waits for who holds it, or came before.
 
-    The file stands in the temporary folder, so processes that measure one device must share that folder. Raises
+    The files stand in the temporary folder, so processes that measure one device must share that folder. Raises
     KernelgateError where the device is still held after `wait_s`.
     """
     handle = _open(path(uuid))
+    queue = -1
     try:
-        _wait(handle, uuid, wait_s)
+        queue = _open(path(uuid).with_suffix(".queue"))
+        with device_queue.ticket(queue) as mine:
+            _wait(handle, uuid, wait_s, mine)
         os.ftruncate(handle, 0)
         note = {"pid": os.getpid(), "since": datetime.now().astimezone().isoformat(timespec="seconds")}
         os.pwrite(handle, json.dumps(note).encode(), 0)
         _log_holding(-1)
+        begun = time.monotonic()
         try:
             yield
         finally:
             _log_holding(1)
+            device_queue.remember(queue, time.monotonic() - begun)
     finally:
-        os.close(handle)
+        for each in {handle, queue} - {-1}:
+            os.close(each)
 
 
 def _log_holding(sign: int) -> None:
@@ -128,20 +136,38 @@ def waited_s(line: str) -> tuple[float, bool] | None:
     return (float(found[2]), found[1] == "waited ") if found else None
 
 
-def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
-    begun = time.monotonic()
-    reminded = -_REMIND_S
-    while not taken(handle):
+_waits: list[float] = []
+
+
+def waited_in_all_s() -> float:
+    """For how long this process has waited for devices, which counts against no budget."""
+    return sum(_waits)
+
+
+def _wait(handle: int, uuid: str | None, wait_s: float, mine: Ticket) -> None:
+    begun, name = time.monotonic(), uuid or "the CPU"
+    reminded, told = -_REMIND_S, -1
+    while (ahead := mine.ahead) or not taken(handle):
         waited = time.monotonic() - begun
-        holder = f"{uuid or 'the CPU'} is being measured by {_holder(handle)}"
         if waited >= wait_s:
-            raise KernelgateError(f"{holder}; gave up after {waited:.0f} s: end that process or try again later")
-        if waited - reminded >= _REMIND_S:
-            reminded = waited
-            say(f"{holder}; waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)")
+            why = f"{_occupied(handle, name)}; gave up after {waited:.0f} s: end that process or try again later"
+            raise KernelgateError(why)
+        if waited - reminded >= _REMIND_S or ahead != told:
+            reminded, told = waited, ahead
+            place = device_queue.in_words(ahead, mine.estimate_s(_held_s(handle)))
+            how_long = f"waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)"
+            say(f"{_occupied(handle, name)}; {how_long}; in its queue: {place}")
         time.sleep(_POLL_S)
-    if reminded > -_REMIND_S:
-        say(f"waited {time.monotonic() - begun:.0f} s for {uuid or 'the CPU'}")
+    _waits.append(time.monotonic() - begun)
+    if told >= 0:
+        say(f"waited {_waits[-1]:.0f} s for {name}")
+
+
+def _occupied(handle: int, name: str) -> str:
+    if taken(handle):  # for a moment, in which the first of the queue looks again
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        return f"{name} is about to be measured by who came before"
+    return f"{name} is being measured by {_holder(handle)}"
 
 
 def taken(handle: int) -> bool:
@@ -159,6 +185,14 @@ def _holder(handle: int) -> str:
         return f"process {note['pid']} since {note['since']}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+def _held_s(handle: int) -> float | None:
+    try:
+        since = datetime.fromisoformat(json.loads(os.pread(handle, 1000, 0))["since"])
+        return (datetime.now().astimezone() - since).total_seconds()
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 # ---- Temporary folders -----------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def timed(
     if device not in ("cuda", "cpu"):
         raise UsageError(f"the tensors lie on {device}; functions are timed on a GPU (cuda) or on the CPU")
     machine = environment.here("cuda" if device == "cuda" else "cpu")
-    seed, begun, started = random.SystemRandom().getrandbits(31), time.monotonic(), datetime.now(UTC)
+    seed = random.SystemRandom().getrandbits(31)
     cache = cache_bytes(environment.kind(machine), machine.device.l2_bytes)
     case = CaseFacts(id=name, axes={}, label=name, flops=None, bytes=None, tolerance=tolerance)
     rng = random.Random(seed)  # noqa: S311 - not for secrets
@@ -74,6 +74,7 @@ def timed(
         shared=False,
     )
     with lock.device(machine.device.uuid), nvml.readings(device, machine.device.uuid) as source, torch.no_grad():
+        begun, started = time.monotonic(), datetime.now(UTC)
         runner = InProcess(kernel, {"base": base, "head": head}, asked.device, source)
         team = Team(runner, (runner,))
         samples = case_timing.prepared(team, asked, case, rng, "leave")
@@ -81,12 +82,13 @@ def timed(
         case_timing.time_rounds(team, samples, rounds, lambda: None)
         done = case_timing.finished(team, samples, CARD)
         wrong = not kernel.agrees(head)
+        took_s = time.monotonic() - begun
     process = record.Process(
         id=f"{os.getpid()}-{started:%H%M%S%f}",
         loaded=("base", "head"),
         seed=str(seed),
         started_at=started.isoformat(timespec="seconds"),
-        wall_seconds=round(time.monotonic() - begun, 3),
+        wall_seconds=round(took_s, 3),
         timings=(_with_call(done.timing, wrong),),
     )
     return RunRecord(

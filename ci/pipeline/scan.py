@@ -25,7 +25,7 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import bisect
 from kernelgate.bench.measure.bisect import DISK_FULL, Workbench
 from kernelgate.bench.record import CaseKey
-from kernelgate.bench.system import environment
+from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.ci.bisect.posterior import ProcessRead
@@ -52,12 +52,12 @@ class Budget:
     """Of time. A step begins if it ends in time even where it takes as long as the longest one of its kind did."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._begun = seconds, time.monotonic()
+        self._seconds, self._begun = seconds, _working_s()
         self._longest: dict[str, float] = {}
 
     @property
     def left_s(self) -> float:
-        return self._seconds - (time.monotonic() - self._begun)
+        return self._seconds - (_working_s() - self._begun)
 
     def holds(self, kind: str, until: float = 1.0) -> bool:
         """Whether another step ends before this share of the whole is spent."""
@@ -66,9 +66,14 @@ class Budget:
 
     @contextmanager
     def step(self, kind: str) -> Iterator[None]:
-        begun = time.monotonic()
+        begun = _working_s()
         yield
-        self._longest[kind] = max(self._longest.get(kind, 0.0), time.monotonic() - begun)
+        self._longest[kind] = max(self._longest.get(kind, 0.0), _working_s() - begun)
+
+
+def _working_s() -> float:
+    """A clock that stands still while this process waits for a device."""
+    return time.monotonic() - lock.waited_in_all_s()
 
 
 @dataclass(frozen=True)

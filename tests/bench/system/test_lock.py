@@ -7,14 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import lock
+from kernelgate.bench.system import device_queue, lock
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.worker import child_environment, memory_file
 
@@ -67,6 +68,113 @@ def test_who_waits_is_told_why_and_goes_on_when_it_is_free() -> None:
         assert waiting.stdout
         assert waiting.stdout.readline() == "held\n"
         waiting.communicate()
+
+
+TURN = f"""
+import os, sys
+from kernelgate.bench.system import lock, progress
+progress.say("loads what another user may not read")
+os.setuid(int(sys.argv[3]))
+with lock.device({UUID!r}), open(sys.argv[1], "a") as served:
+    served.write(sys.argv[2])
+"""
+
+
+@contextmanager
+def waiter(served: Path, name: str, user: int = os.getuid()) -> Iterator[subprocess.Popen[str]]:
+    """A process that queues, and writes its name once it has the device."""
+    words = [sys.executable, "-B", "-c", TURN, str(served), name, str(user)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def place(process: subprocess.Popen[str]) -> str:
+    """The next that a waiter is told of its place: a line comes when that changes."""
+    lines = iter(process.stderr or ())
+    return next(line.rpartition("in its queue: ")[2].strip() for line in lines if "in its queue: " in line)
+
+
+def test_who_came_first_is_served_first_and_told_its_place(tmp_path: Path) -> None:
+    """And who dies while it waits keeps nobody waiting."""
+    served = tmp_path / "served"
+    with (
+        holder() as first,
+        waiter(served, "a") as a,
+        ExitStack() as others,
+    ):
+        assert place(a) == "1st", "nobody knows yet how long the device is held"
+        b, c = (others.enter_context(waiter(served, name)) for name in "bc")
+        assert {place(b), place(c)} == {"2nd", "3rd"}
+        # Which of the two came first, the system decided.
+        d = others.enter_context(waiter(served, "d"))
+        assert place(d) == "4th"
+        b.kill()
+        b.wait()
+        assert place(d) == "3rd"
+        first.communicate("\n")
+        assert [one.wait(timeout=60) for one in (a, c, d)] == [0, 0, 0]
+    assert served.read_text() == "acd"
+
+
+def test_the_last_measurements_say_how_long_a_waiter_waits(tmp_path: Path) -> None:
+    """Three of them took 3 minutes, and a mere look at the device none that counts."""
+    queue = os.open(lock.path(UUID).with_suffix(".queue"), os.O_RDWR | os.O_CREAT)
+    for seconds in (180.0, 9.0, 180.0, 0.2, 180.0):
+        device_queue.remember(queue, seconds)
+    os.close(queue)
+    with holder(), waiter(tmp_path / "served", "a") as a:
+        assert place(a) == "1st, about 3 minutes"
+        with waiter(tmp_path / "served", "b") as b:
+            assert place(b) == "2nd, about 6 minutes"
+
+
+@pytest.mark.parametrize(
+    ("ahead", "seconds", "said"),
+    [
+        (0, 12.0, "1st, less than a minute"),
+        (1, 61.0, "2nd, about a minute"),
+        (10, 600.0, "11th, about 10 minutes"),
+        (21, None, "22nd"),
+    ],
+)
+def test_a_place_is_said_as_people_say_it(ahead: int, seconds: float | None, said: str) -> None:
+    assert device_queue.in_words(ahead, seconds) == said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="one user cannot start a process of another")
+def test_users_of_one_machine_share_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as shared:
+        Path(shared).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", shared)
+        monkeypatch.setenv("TMPDIR", shared)
+        served = Path(shared, "served")
+        served.touch()
+        served.chmod(0o666)
+        with holder() as first, waiter(served, "a", user=65534) as a:
+            assert place(a) == "1st"
+            with waiter(served, "b") as b:
+                assert place(b) == "2nd"
+                a.kill()
+                a.wait()
+                assert place(b) == "1st"
+                first.communicate("\n")
+                assert b.wait(timeout=60) == 0
+        assert served.read_text() == "b"
+
+
+def test_waiting_is_counted_apart_from_work() -> None:
+    before = lock.waited_in_all_s()
+    with holder() as other:
+        threading.Timer(1.0, other.kill).start()
+        with lock.device(UUID, wait_s=60):
+            assert lock.waited_in_all_s() - before >= 0.5
+    known = lock.waited_in_all_s()
+    with lock.device(UUID):
+        pass
+    assert lock.waited_in_all_s() - known < 0.5
 
 
 def test_a_holder_that_is_killed_holds_nothing() -> None:

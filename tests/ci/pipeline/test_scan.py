@@ -190,6 +190,17 @@ def test_no_step_begins_that_would_end_past_the_budget(monkeypatch: pytest.Monke
     assert now[0] <= 100.0
 
 
+def test_waiting_for_others_on_the_device_spends_no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waited = [0.0], [0.0]
+    monkeypatch.setattr("kernelgate.ci.pipeline.scan.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("kernelgate.bench.system.lock.waited_in_all_s", lambda: waited[0])
+    budget = Budget(100.0)
+    with budget.step("process"):
+        now[0], waited[0] = 510.0, 500.0
+    assert budget.left_s == 90.0
+    assert budget.holds("process", until=0.3), "one took 10 s"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
