@@ -31,6 +31,7 @@ SECTIONS = {
         "fuzz": ("check", "Compare each kernel with its oracle on random inputs."),
         "bench": ("measure", "Time base and head against each other."),
         "merge": ("fleet", "Make one run record of the shards of a measurement."),
+        "submit": ("fleet", "Measure on a Slurm cluster, in shards."),
         "pair": ("pair", "Compare two commands, such as two builds of one benchmark."),
         "accuracy": ("check", "Compare the errors of base and head against float64."),
         "sanitize": ("check", "Look for invalid accesses, races and misused barriers. Needs a GPU."),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from kernelgate.bench import record
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import merging
-from kernelgate.bench.system import progress
+from kernelgate.bench.system import git, progress
+from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, argument
+from kernelgate.ci.pipeline import slurm
+from kernelgate.ci.policy import policy
 
 
 @dataclass(frozen=True)
@@ -42,3 +49,74 @@ def merge(records: tuple[Path, ...], output: Path) -> Answered:
         progress.say(missing)
     told = MergeAnswer(str(output), len(records), missing, f"kernelgate compare {output}")
     return Answered(told, str(output), files={output: record.to_json(made)})
+
+
+@dataclass(frozen=True)
+class SubmitAnswer:
+    output: str
+    """The folder of the scripts, logs and records."""
+    scripts: dict[str, str]
+    array: int | None
+    """The job that measures, a task a shard; null after --dry-run, …"""
+    merge: int | None
+    """… and so the one that merges, judges and writes the comment."""
+
+
+@click.command()
+@argument("base", about="The base commit")
+@argument("head", about="The head commit")
+@click.option("--slurm", "by_slurm", is_flag=True, required=True, help="Submit to the Slurm cluster of this machine.")
+@click.option(
+    "--shards", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many machines share it."
+)
+@click.option("--gpu", help="The type of GPU, as Slurm names it: --gres=gpu:TYPE:1. Default: none is asked for.")
+@click.option("--partition", help="Slurm's partition. Default: the cluster's.")
+@options.seed
+@click.option("-o", "--output", type=PATH, help="A new folder that all nodes see. Default: out/slurm-HEAD.")
+@click.option("--dry-run", is_flag=True, help="Print both scripts, and submit nothing.")
+@answers(SubmitAnswer, "Print one JSON object: the folder, both `scripts`, and the jobs' numbers.")
+def submit(
+    base: str,
+    head: str,
+    by_slurm: bool,  # noqa: ARG001 (the only scheduler so far, which is to be named)
+    shards: int,
+    gpu: str | None,
+    partition: str | None,
+    seed: int | None,
+    output: Path | None,
+    dry_run: bool,
+) -> Answered:
+    """Measure two commits on a Slurm cluster, in shards; then merge, judge and write the comment.
+
+    The checkout, its Python and the output must be on a file system that all nodes see. A shard that is preempted is
+    requeued and goes on, as docs/runner.md says.
+
+    Exit codes: 0 submitted, 3 Slurm or git refused (why), 64 usage.
+    """
+    repo = git.root(Path.cwd())
+    shas = git.resolve(repo, base), git.resolve(repo, head)
+    folder = (output or Path("out") / f"slurm-{shas[1][:12]}").absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} holds an earlier submission: name a new folder with --output")
+    stored = next(
+        (repo / one.baseline for one in policy.load().measure.gpus if one.label == gpu and one.baseline), None
+    )
+    asked = slurm.Submission(
+        kernelgate=(sys.executable, "-m", "kernelgate.ci.commands.cli"),
+        repository=repo,
+        output=folder,
+        base=shas[0],
+        head=shas[1],
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        shards=shards,
+        gpu=gpu,
+        partition=partition,
+        times=stored if stored and stored.exists() else None,
+    )
+    scripts = {slurm.ARRAY: asked.array_script(), slurm.MERGE: asked.merge_script()}
+    if dry_run:
+        return Answered(SubmitAnswer(str(folder), scripts, None, None), "\n".join(scripts.values()))
+    files.try_folder(folder)
+    made = slurm.submit(asked)
+    text = f"job {made.array} measures, job {made.merge} merges and judges: {folder}/comment.md"
+    return Answered(SubmitAnswer(str(folder), scripts, made.array, made.merge), text)

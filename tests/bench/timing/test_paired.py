@@ -425,6 +425,16 @@ def test_a_run_goes_on_on_another_machine_of_the_kind(
     assert len(done.environments) == 2
 
 
+def test_a_record_of_another_shard_is_not_gone_on_with(
+    one_process: tuple[PairedPlan, RunRecord], tmp_path: Path
+) -> None:
+    planned, before = one_process
+    shard = record.Shard(number=1, of=2, seed=5)
+    record.write(before.model_copy(update={"run": record.Run(shard=shard)}), tmp_path / "run.json")
+    with pytest.raises(RecordError, match=r"it was begun as another shard, .*than all cases; write to another file"):
+        run(planned, tmp_path / "run.json", resume=True)
+
+
 def test_a_worker_that_is_asked_to_end_too_blames_nobody(
     one_process: tuple[PairedPlan, RunRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
