@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -17,6 +18,18 @@ from kernelgate.ci.judge.case import Outcome
 from tests import shards
 from tests.processes import wait_for
 from tests.shards import Checkout, told
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_page_says_what_two_gpus_gained() -> None:
+    kept = json.loads((ROOT / "tests/data/two_gpus/h200.json").read_text(encoding="utf-8"))
+    one, two = kept["seconds"]["one"], kept["seconds"]["merged"]
+    said = f"{len(kept['cases'])} cases of attention took {two:.0f} s instead of {one:.0f} s, with the same verdicts"
+    assert said in " ".join((ROOT / "docs/runner.md").read_text(encoding="utf-8").split())
+    for case in kept["cases"].values():
+        assert case["one"]["status"] == case["merged"]["status"]
+        assert case["one"]["change_pct"] == pytest.approx(case["merged"]["change_pct"], abs=0.3)
 
 
 @pytest.fixture(scope="module")
