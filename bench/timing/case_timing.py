@@ -381,8 +381,7 @@ def _repeats(case: CaseSamples, call_us: Mapping[record.Side, float], step_us: f
     """Calls in a sample of each side: base and head have as many, the reference what it needs itself."""
     fastest_us = min(us for side, us in call_us.items() if side != "reference")
     needed_us = {side: us if side == "reference" else fastest_us for side, us in call_us.items()}
-    most = 1 << (case.prepared.slots.bit_length() - 1)
-    return {side: min(most, inner_repeats(step_us, us)) for side, us in needed_us.items()}
+    return {side: _fitting(case, inner_repeats(step_us, us)) for side, us in needed_us.items()}
 
 
 def inner_repeats(step_us: float, call_us: float) -> int:
@@ -392,6 +391,10 @@ def inner_repeats(step_us: float, call_us: float) -> int:
     """
     needed = max(step_us / STEP_SHARE, SHORTEST_US) / call_us
     return min(MAX_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
+
+
+def _fitting(case: CaseSamples, repeats: int) -> int:
+    return min(repeats, 1 << (case.prepared.slots.bit_length() - 1))
 
 
 def time_rounds(team: Team, case: CaseSamples, rounds: int, turned: Callable[[], None]) -> None:

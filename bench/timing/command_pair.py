@@ -129,10 +129,7 @@ def _timings(pair: CommandPair, rng: random.Random, name: str) -> tuple[record.T
                 times[side].setdefault(case, []).extend(printed)
                 positions[side].setdefault(case, []).extend([place] * len(printed))
         runs += 1
-        base, head = (list(times[side]) for side in ("base", "head"))
-        if set(base) != set(head):
-            named = f"times of {_listed(base)}, the head of {_listed(head)}"
-            raise KernelgateError(f"the base printed {named}: name them alike")
+        _same_cases(times)
         if runs >= MAX_RUNS and runs < _least(times) < ROUNDS:
             few = f"{_least(times)} times of a case in {runs} runs"
             raise KernelgateError(f"a command prints too few times: {few}; let it print {ROUNDS}, or one")
@@ -152,6 +149,13 @@ def _timings(pair: CommandPair, rng: random.Random, name: str) -> tuple[record.T
 
 def _least(times: Mapping[str, Mapping[str, Sequence[float]]]) -> int:
     return min((len(printed) for side in times.values() for printed in side.values()), default=0)
+
+
+def _same_cases(times: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+    base, head = (list(times[side]) for side in ("base", "head"))
+    if set(base) != set(head):
+        named = f"times of {_listed(base)}, the head of {_listed(head)}"
+        raise KernelgateError(f"the base printed {named}: name them alike")
 
 
 def _listed(cases: Sequence[str]) -> str:

@@ -59,8 +59,7 @@ class References:
     """atol, with its scale, and rtol of each output."""
 
     def __post_init__(self) -> None:
-        floats = (value for value in self.values.values() if value.is_floating_point())
-        self.finite = all(bool(torch.isfinite(value).all()) for value in floats)
+        self.finite = _finite(self.values)
         self.complete = len(self.entries) == self.pool.size.entries
 
     def follow(self, order: torch.Tensor) -> None:
@@ -275,6 +274,10 @@ class Oracle:
 def _narrow(right: torch.Tensor) -> torch.Tensor:
     """A reference as it is kept: floats in float32, whose rounding is far below any tolerance."""
     return right.float() if right.is_floating_point() else right
+
+
+def _finite(values: Tensors) -> bool:
+    return all(bool(torch.isfinite(value).all()) for value in values.values() if value.is_floating_point())
 
 
 def synchronize(device: str) -> None:

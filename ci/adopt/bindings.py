@@ -56,7 +56,6 @@ def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) 
             arguments, results = found
             if not any(one.kind == "tensor" for one in arguments):
                 continue  # no kernel, such as a version's number
-            whole = "\n".join(texts[one] for one in (own.sources if own else (file,)) if one in texts)
             yield FoundKernel(
                 name=name,
                 how=how,
@@ -66,7 +65,7 @@ def find(names: Sequence[str], read: Read, builds: Sequence[Build], torch: str) 
                 build=_build(own, file, texts, torch),
                 arguments=tuple(one for one in arguments if one.default is None),
                 results=results,
-                dtypes=tuple(name for name, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16"),
+                dtypes=_dtypes(texts[one] for one in (own.sources if own else (file,)) if one in texts),
             )
 
 
@@ -169,6 +168,11 @@ def split(text: str) -> list[str]:
 
 def _names(count: int) -> tuple[str, ...]:
     return ("out",) if count == 1 else tuple(f"out{number}" for number in range(count))
+
+
+def _dtypes(texts: Iterator[str]) -> tuple[str, ...]:
+    whole = "\n".join(texts)
+    return tuple(name for name, words in DTYPES if re.search(words, whole)) or ("fp16", "bf16")
 
 
 def _build(own: Build | None, file: str, texts: Mapping[str, str], torch: str) -> Build:

@@ -368,7 +368,9 @@ def lack(value: Any, shape: Any) -> str | None:
     return None
 
 
-_adapter = cache(TypeAdapter)
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
 
 
 def _parsed(body: str) -> Any:

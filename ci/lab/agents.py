@@ -94,6 +94,10 @@ class AgentTool:
         return not changes and not any(_is_left(one) for one in self.parameters.values())
 
     @property
+    def destroys(self) -> bool:
+        return self.verb in DESTRUCTIVE
+
+    @property
     def description(self) -> str:
         """The first sentence of the verb's help."""
         first = " ".join((self.command.help or self.verb).split("\n\n")[0].split())

@@ -33,7 +33,6 @@ from kernelgate.bench.system import lock, orphans
 from kernelgate.bench.system.lock import DeviceLog
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.agents import (
-    DESTRUCTIVE,
     AgentTool,
     AnswerPages,
     Code,
@@ -194,7 +193,7 @@ class AgentsServer:
                 input_schema=input_schema(tool),
                 annotations=types.ToolAnnotations(
                     read_only_hint=tool.reads_only,
-                    destructive_hint=None if tool.reads_only else tool.verb in DESTRUCTIVE,
+                    destructive_hint=None if tool.reads_only else tool.destroys,
                     open_world_hint=False,
                 ),
             )

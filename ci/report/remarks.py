@@ -46,6 +46,11 @@ def is_accepted(gpu: GpuReport, decision: Decision) -> bool:
     return bool(decision.accepted) and not decision.blocks and regressed
 
 
+def as_accepted(line: Line) -> Line:
+    """The first line of a regression that was accepted, where nothing is about merging."""
+    return (Mark.SLIGHT, " Slower, and accepted: ", *line[2:])
+
+
 def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
     """ "`a`, `b` and 3 more": each as the table has it, else as people write it in a command."""
     every = list(cases)
