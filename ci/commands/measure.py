@@ -133,12 +133,12 @@ class BenchAnswer:
 @click.option("--processes", type=click.IntRange(min=1), help="At most so many. Default: the policy's limit.")
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @options.seed
-@click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
-@click.option("--shard", type=SHARD, help="Time only this part of the cases, such as 2/4; then `kernelgate merge`.")
-@click.option("--times", type=PATH, help="With --shard: an earlier record, by whose times cases are dealt out.")
-@click.option("--fuzz", "fuzzed", type=PATH, help="Take the results of `kernelgate fuzz -o FILE` into the record.")
+@click.option("--resume", is_flag=True, help="Run only what is missing from the output file.")
+@click.option("--shard", type=SHARD, help="Time this part of the cases alone, such as 2/4.")
+@click.option("--times", type=PATH, help="With --shard: a record whose times deal out cases.")
+@click.option("--fuzz", "fuzzed", type=PATH, help="Take in the results of `kernelgate fuzz -o FILE`.")
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
-@click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
+@click.option("--gpu", help="The measured GPU's label in the policy, such as l4.")
 @click.option("-o", "--output", type=OUTPUT, default=Path("out/run.json"), show_default=True, help="Run record.")
 @answers(BenchAnswer, "Print one JSON object: where the record is, and what it holds.")
 def bench(

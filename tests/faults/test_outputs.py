@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 
 READ = {
     "--against", "--base-library", "--baseline", "--cards", "--doctor", "--env-a", "--env-b", "--folder", "--from",
-    "--fuzz", "--head-library", "--library", "--pinned-library", "--policy", "--python", "--sessions", "--times", "--uplot",
-    "body", "folder", "records", "report", "run", "source",
+    "--fuzz", "--head-library", "--library", "--pinned-library", "--policy", "--python", "--sessions", "--times",
+    "--uplot", "body", "folder", "records", "report", "run", "source",
 }  # fmt: skip
 """Parameters that name what is read. Every other path is an output: it is tried first, and replaced in one step."""
 READ_ALONE = {"patterns --record", "step baseline --record"}
