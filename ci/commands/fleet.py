@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import merging
 from kernelgate.bench.system import git, progress
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import OUTPUT, PATH, Answered, answers, argument
+from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Answered, answers, argument
 from kernelgate.ci.pipeline import slurm
 from kernelgate.ci.policy import policy
 
@@ -72,7 +72,7 @@ class SubmitAnswer:
 @click.option("--gpu", help="The type of GPU, as Slurm names it: --gres=gpu:TYPE:1. Default: none is asked for.")
 @click.option("--partition", help="Slurm's partition. Default: the cluster's.")
 @options.seed
-@click.option("-o", "--output", type=PATH, help="A new folder that all nodes see. Default: out/slurm-HEAD.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="A new folder that all nodes see. Default: out/slurm-HEAD.")
 @click.option("--dry-run", is_flag=True, help="Print both scripts, and submit nothing.")
 @answers(SubmitAnswer, "Print one JSON object: the folder, both `scripts`, and the jobs' numbers.")
 def submit(
