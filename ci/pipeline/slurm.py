@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.preemption import NOTICE_S
 
@@ -172,7 +173,7 @@ def submit(asked: Submission) -> Submitted:
     """Writes both scripts and hands them to Slurm. Raises KernelgateError in Slurm's words where it refuses one."""
     scripts = {ARRAY: asked.array_script(), MERGE: asked.merge_script()}
     for name, text in scripts.items():
-        (asked.output / name).write_text(text, encoding="utf-8")
+        files.write(asked.output / name, text)
     array = _sbatch([str(asked.output / ARRAY)])
     try:
         # Any end: of a shard that is lost, the others still tell something.
