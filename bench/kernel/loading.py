@@ -321,16 +321,33 @@ def _import_for_caller(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType:
+    wanted = name
     if level == 0:  # a call of __import__ that is written out gives no globals
-        name = _translated(name, sys._getframe(1).f_globals if globals is None else globals)
-    return _import(name, globals, locals, fromlist or (), level)
+        wanted = _translated(name, sys._getframe(1).f_globals if globals is None else globals)
+    with _named_as_asked(name, wanted):
+        return _import(wanted, globals, locals, fromlist or (), level)
 
 
 def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
     frame = sys._getframe(1)  # importlib.resources imports the package that it is asked for by name
     while str(frame.f_globals.get("__name__")).startswith("importlib.") and frame.f_back is not None:
         frame = frame.f_back
-    return _import_module(_translated(name, frame.f_globals), package)
+    wanted = _translated(name, frame.f_globals)
+    with _named_as_asked(name, wanted):
+        return _import_module(wanted, package)
+
+
+@contextmanager
+def _named_as_asked(name: str, wanted: str) -> Iterator[None]:
+    """A module that is not found has the name that its importer used: packages look at it, to learn whether an optional
+    part of theirs is absent or fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if wanted != name and error.name:
+            alias, root = wanted.partition(".")[0], name.partition(".")[0]
+            error.name = error.name.replace(alias, root, 1)
+        raise
 
 
 def _translated(name: str, caller: Mapping[str, object]) -> str:

@@ -72,6 +72,27 @@ def test_every_way_to_import_stays_within_the_side(tmp_path: Path, way: str, lat
     assert (base.call(), head.call(), base.call()) == ("base", "head", "base")
 
 
+@pytest.mark.parametrize(
+    "absent", ["my_kernels.layers", "some_library"], ids=["an optional part", "what an optional part needs"]
+)
+def test_a_package_can_tell_that_an_optional_part_is_absent_from_one_that_fails(tmp_path: Path, absent: str) -> None:
+    optional = f"""import importlib
+try:
+    importlib.import_module("my_kernels.layers")
+except ModuleNotFoundError as error:
+    assert error.name == {absent!r}, error.name
+try:
+    import my_kernels.layers
+except ModuleNotFoundError as error:
+    assert error.name == {absent!r}, error.name
+else:
+    raise AssertionError
+"""
+    layers = {} if absent.startswith("my_kernels") else {"my_kernels/layers.py": f"import {absent}"}
+    for loaded in sides(tmp_path, {"my_kernels/__init__.py": optional, **layers}):
+        assert loaded.__name__.startswith("my_kernels")
+
+
 def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
     base, head = sides(tmp_path / "module", {"one.py": "def call():\n    return SIDE\n"}, "one")
     assert (base.call(), head.call()) == ("base", "head")
