@@ -255,7 +255,7 @@ class Heavy(Kernel):
 
     def inputs(self, case, draw):
         index = torch.arange(case.M) INDEX
-        return dict(x=draw(case.M, case.N) * 2, y=-draw.round(draw.normal(case.N)), index=index)
+        return dict(x=draw(case.M, case.N).softmax(-1) * 2, y=-draw.round(draw.normal(case.N)), index=index)
 
     def outputs(self, case, x, y, index):
         return dict(a=Output(*x.shape), b=Output(case.M, dtype="int32"))
