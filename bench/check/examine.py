@@ -6,9 +6,8 @@ guards that must stay as they were, inputs between NaNs that a read past their e
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -146,7 +145,7 @@ def answer_each(
         beyond = False
         while not beyond:
             asked = leader.receive(kind)
-            with triton_runtime.one_config(asked.id) if "triton" in sys.modules else nullcontext():
+            with triton_runtime.untuned(asked.id):
                 done = answer(subjects, asked)
             beyond = beyond_use(device)
             leader.send(done.model_copy(update={"last": beyond}))

@@ -15,7 +15,7 @@ from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import sm, target
 from kernelgate.bench.build.library import Library, imports
 from kernelgate.bench.core.hardware import Capability
-from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
+from kernelgate.bench.kernel import axes, cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import WatchedCall
 from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, WorkerPool
@@ -23,6 +23,9 @@ from kernelgate.bench.system.worker import Leader, Message, Ready, WorkerError, 
 WORKER = f"{__name__}:launch_each"
 STARTING_S = 30.0
 """For the process to load torch and the library, and for the profiler to start; on an H200 that took under 5 s."""
+
+MOST_BYTES = 2.0**24
+"""Of a case that a tool watches unless the card names it. On an H100, memcheck and racecheck took 25 s for 400 MB."""
 
 
 class LaunchedKernels(Message):
@@ -42,15 +45,21 @@ class Reach:
     """What is not known of the kernels that are launched, and why."""
 
 
-def of_card(card: CardFacts) -> tuple[CaseFacts, ...]:
-    """Those that the card names for it; else its smallest, since the tools slow a kernel down a hundredfold."""
-    return card.sanitize or tuple(_by_size(card.suites["pr"])[:1])
+def of_card(card: CardFacts, compiled: bool = True) -> tuple[CaseFacts, ...]:
+    """Those that the card names for it; else its smallest timed one, since the tools slow a kernel down a hundredfold.
+    Where that is larger than MOST_BYTES, the largest of its fuzz list that is not, unless Triton would have to compile
+    it below a tool (`compiled` is False), which took more than 40 s."""
+    timed = _by_size(card.suites["pr"])[:1]
+    if card.sanitize or not compiled or all(_bytes(case) <= MOST_BYTES for case in timed):
+        return card.sanitize or tuple(timed)
+    small = [case for case in _fuzzed(card).values() if _bytes(case) <= MOST_BYTES]
+    return tuple(_by_size(small)[-1:] or timed)
 
 
 def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float, workers: WorkerPool) -> Reach:
     """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
     launches; as far as that can be found out in the time, which counts from when torch is loaded."""
-    own = of_card(card)
+    own = of_card(card, library.manifest.kind != "package")
     names = [kernel.name for kernel in library.manifest.kernels if kernel.target in targets_on(library, gpu)]
     wanted = frozenset(machine_code.short_names(names).values())
     if library.manifest.kind == "package":  # those of its functions
@@ -85,15 +94,23 @@ def targets_on(library: Library, gpu: Capability) -> frozenset[str]:
 def _others(card: CardFacts, own: Sequence[CaseFacts]) -> list[CaseFacts]:
     """The card's timed and fuzzed cases besides, the smallest first."""
     timed = {case.id: case for suite, cases in card.suites.items() if suite != "cpu" for case in cases}
+    known = {case.id for case in own}
+    return _by_size([case for id_, case in (_fuzzed(card) | timed).items() if id_ not in known])
+
+
+def _fuzzed(card: CardFacts) -> dict[str, CaseFacts]:
     trials = fuzz_trials.trials(0, card, "cuda")
     listed = [{axis: value for axis, value in one.axes.items() if axis != fuzz_trials.DISTRIBUTION} for one in trials]
-    fuzzed = {case.id: case for case in (cards.with_cases(card, listed).asked if listed else ())}
-    known = {case.id for case in own}
-    return _by_size([case for id_, case in (fuzzed | timed).items() if id_ not in known])
+    return {case.id: case for case in (cards.with_cases(card, listed).asked if listed else ())}
 
 
 def _by_size(cases: Sequence[CaseFacts]) -> list[CaseFacts]:
-    return sorted(cases, key=lambda case: case.bytes or 0.0)
+    return sorted(cases, key=_bytes)
+
+
+def _bytes(case: CaseFacts) -> float:
+    """Where the card does not say, as if it had one tensor of all sizes in single precision."""
+    return case.bytes or 4.0 * axes.size(case.axes)
 
 
 def _launches(
@@ -149,7 +166,8 @@ def launch_each(request: WatchedCall, leader: Leader) -> None:
         leader.send(Ready())
         for axes in request.cases:
             try:
-                launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
+                with triton_runtime.untuned("watched"):
+                    launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
             except Exception:  # of the card's code, or of the kernel, which may refuse the case
                 launched = LaunchedKernels()
                 torch.cuda.synchronize()  # where the kernel has ended the context, that ends this process

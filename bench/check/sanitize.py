@@ -6,8 +6,8 @@ Each tool runs all cases in one process, since starting one under it takes secon
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -73,8 +73,16 @@ class SanitizerOptions:
     """Of the card; without any, those that reach every kernel."""
 
 
-def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOptions, workers: WorkerPool) -> record.Check:
-    """What the tools find in the head of a card; the base is looked at where they find something.
+def check(
+    card: CardFacts,
+    sides: Sides,
+    gpu: Capability,
+    asked: SanitizerOptions,
+    workers: WorkerPool,
+    started: WarmProcesses | None = None,
+) -> record.Check:
+    """What the tools find in the head of a card; the base is looked at where they find something. `started`: the tools,
+    if this card's were started before.
 
     Skipped, with the reason, where there is no case or no tool ran one. Raises NoDeviceError without compute-sanitizer.
     """
@@ -82,7 +90,7 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     if not asked.cases and not reach.of_card(card):
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
     patience = TIMEOUT_S if asked.seconds is None else asked.seconds * SEARCH_SHARE
-    with _loading(sanitizer, asked.tools, sides.head, card) as processes:
+    with nullcontext(started) if started else loading(sanitizer, asked.tools, sides.head, card) as processes:
         reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience, workers)
         progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}")
         runs = watch(processes, card, reached.cases, asked)
@@ -91,7 +99,7 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     problems = [run.problem for run in runs if run.problem]
     if found and sides.base is not None:
         again = tuple(tool for tool in asked.tools if any(one.tool == tool for one in found))
-        with _loading(sanitizer, again, sides.base, card) as processes:
+        with loading(sanitizer, again, sides.base, card) as processes:
             before = watch(processes, card, reached.cases, replace(asked, tools=again))
         on_base = known_to(found, [one for run in before for one in run.findings])
         if gone := [run.problem for run in before if run.problem]:
@@ -131,7 +139,7 @@ def skipped(reason: str, card: str) -> record.Check:
 
 
 @contextmanager
-def _loading(sanitizer: Path, tools: Sequence[str], library: Library, card: CardFacts) -> Iterator[WarmProcesses]:
+def loading(sanitizer: Path, tools: Sequence[str], library: Library, card: CardFacts) -> Iterator[WarmProcesses]:
     """The tools with torch below each of them; which cases they call can be said later."""
     call, ahead = WatchedCall.of(library, card, warm_up=0), imports({"head": library})
     watching = [Watching(words(sanitizer, tool), call, variables=EACH_ALLOCATED, ahead=ahead) for tool in tools]
@@ -216,6 +224,19 @@ def sources_of(one: CheckFinding, library: Library, gpu: Capability) -> tuple[st
 
 def words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:
     return (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND))
+
+
+@contextmanager
+def started(card: CardFacts, head: Library, tools: Sequence[str]) -> Iterator[Mapping[str, WarmProcesses]]:
+    """The tools of one card, by its name, while they load what they need before their turn, which takes as long as all
+    that they are for. None where they cannot be started: `check` says why."""
+    with ExitStack() as stack:
+        try:
+            processes = stack.enter_context(loading(cuda_tools.find(SANITIZER), tools, head, card))
+        except KernelgateError:
+            yield {}
+        else:
+            yield {card.name: processes}
 
 
 @contextmanager

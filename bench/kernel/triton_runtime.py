@@ -13,7 +13,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,11 @@ def one_config(text: str) -> AbstractContextManager[None]:
         return [*configs[first:], *configs[:first]], 1
 
     return _instead_of_tuning(rotated, lambda _: None)
+
+
+def untuned(text: str) -> AbstractContextManager[None]:
+    """`one_config`, where Triton is loaded."""
+    return one_config(text) if "triton" in sys.modules else nullcontext()
 
 
 @contextmanager

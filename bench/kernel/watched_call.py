@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ class WatchedCall(BaseModel):
     cases: tuple[dict[str, bool | int | float | str], ...]
     """The axes of each."""
     warm_up: int = WARM_UP
+    """Without, an autotuned kernel runs with one of its configurations, which is not measured."""
 
     @classmethod
     def of(cls, library: Library, card: CardFacts, *cases: CaseFacts, warm_up: int = WARM_UP) -> WatchedCall:
@@ -157,7 +158,8 @@ def run(request: WatchedCall) -> None:
                 call()
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStart()  # type: ignore[no-untyped-call]
-            call()
+            with nullcontext() if request.warm_up else triton_runtime.untuned("watched"):
+                call()
             torch.cuda.synchronize()
             torch.cuda.cudart().cudaProfilerStop()  # type: ignore[no-untyped-call]
             print(DONE, flush=True)

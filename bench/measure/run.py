@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
@@ -34,6 +35,7 @@ from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.kernel import cards, commit, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
+from kernelgate.bench.kernel.watched_call import WarmProcesses
 from kernelgate.bench.record import RunRecord, rates
 from kernelgate.bench.system import environment, git, interpreter, lock
 from kernelgate.bench.system.beside import version as version_of
@@ -530,9 +532,10 @@ def sanitize(
     machine: record.Environment,
     workers: WorkerPool,
     ids: Sequence[str] = (),
+    started: Mapping[str, WarmProcesses] = MappingProxyType({}),
 ) -> tuple[record.Check, ...]:
-    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases. What keeps
-    a check from being made is its reason, and no error."""
+    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases. `started`:
+    the tools of some cards. What keeps a check from being made is its reason, and no error."""
     chosen = commit.select_cases(about, "cuda", None, ids) if ids else ()
     done: list[record.Check] = []
     for one in (one for one in about if not one.same):
@@ -542,7 +545,9 @@ def sanitize(
         try:
             gpu = only_gpu()
             with lock.device(machine.device.uuid):
-                done.append(sanitizing.check(one.card, one.sides, gpu, replace(asked, cases=cases), workers))
+                which = replace(asked, cases=cases)
+                tools = started.get(one.card.name)
+                done.append(sanitizing.check(one.card, one.sides, gpu, which, workers, tools))
         except KernelgateError as error:
             done.append(sanitizing.skipped(str(error), one.card.name))
     return tuple(done)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Sides, imports
-from kernelgate.bench.check import accuracy, reach, trials
+from kernelgate.bench.check import accuracy, reach, sanitize, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
@@ -19,6 +19,7 @@ from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
+from kernelgate.bench.kernel.watched_call import WarmProcesses
 from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import environment, git, interpreter
@@ -270,11 +271,15 @@ def measured(
     if chosen:  # what times and what profiles loads torch, and what the sides import, while the head is fuzzed
         workers.prepare({process.VERIFIER: 1})
         workers.prepare({process.WORKER: 1, accuracy.WORKER: 1}, imports(sides[chosen[0].card.name].named))
-        if environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
-            workers.prepare({reach.WORKER: 1}, imports({"head": sides[chosen[0].card.name].head}))
     out, counters = path.parent / "profile", rules.counters
-    with nsight.profiling(sides, profiled, out, counters) as profiler:
-        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
+    with ExitStack() as stack:
+        profiler = stack.enter_context(nsight.profiling(sides, profiled, out, counters))
+        tools: Mapping[str, WarmProcesses] = {}
+        if chosen and environment.kind(machine) == "cuda" and "sanitizer" in rules.policy.checks:
+            first = chosen[0].card
+            workers.prepare({reach.WORKER: 1}, imports({"head": sides[first.name].head}))
+            tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
+        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
@@ -285,6 +290,7 @@ def _checked_and_timed(
     workers: WorkerPool,
     path: Path,
     rules: MeasuringRules,
+    tools: Mapping[str, WarmProcesses],
 ) -> RunRecord:
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
@@ -323,13 +329,11 @@ def _checked_and_timed(
 
     timed = paired.run(plan, begun, path, open_cases, workers=workers)
     timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
-    return sanitized(timed, touched, rules.policy, workers) if "sanitizer" in checks else timed
-
-
-def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy, workers: WorkerPool) -> RunRecord:
-    """The record with what compute-sanitizer finds in as much time as a pull request has."""
-    rules = policy.sanitizer
-    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds), timed.environment, workers)
+    if "sanitizer" not in checks:
+        return timed
+    # In as much time as a pull request has.
+    options = SanitizerOptions(rules.policy.sanitizer.tools, rules.policy.sanitizer.seconds)
+    done = verbs.sanitize(touched, options, timed.environment, workers, started=tools)
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 

@@ -135,3 +135,13 @@ def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() 
     (smallest,) = reach.of_card(card)
     assert smallest.bytes == min(case.bytes or 0 for case in card.suites["pr"])
     assert reach.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
+
+
+def test_a_large_timed_case_gives_way_to_a_fuzzed_one_unless_triton_would_have_to_compile_it() -> None:
+    card = CARD.model_copy(update={"sanitize": ()})
+    large = tuple(case.model_copy(update={"bytes": 1e9}) for case in card.suites["pr"])
+    card = card.model_copy(update={"suites": {**card.suites, "pr": large}})
+    (watched,) = reach.of_card(card)
+    assert watched not in large
+    assert 2**16 < (watched.bytes or 0.0) <= reach.MOST_BYTES, "the largest of those that are small: loops go round"
+    assert reach.of_card(card, compiled=False)[0] in large

@@ -14,9 +14,9 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import reach, sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.core.hardware import Capability
-from kernelgate.bench.kernel.watched_call import DONE
+from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses
 from kernelgate.bench.record import CheckFinding, KernelFacts
 from kernelgate.bench.system.worker import worker_pool
 from tests import faulty, sanitized
@@ -120,9 +120,11 @@ class Tools:
         script = fake(self.folder, body)
         self.monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
 
-    def check(self, sides: Sides | None = None, gpu: Capability = GPU, **asked: Any) -> record.Check:
+    def check(
+        self, sides: Sides | None = None, started: WarmProcesses | None = None, gpu: Capability = GPU, **asked: Any
+    ) -> record.Check:
         with worker_pool() as workers:
-            return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked), workers)
+            return sanitize.check(faulty.card(), sides or self.alone, gpu, replace(ASKED, **asked), workers, started)
 
     @property
     def said(self) -> list[list[str]]:
@@ -252,6 +254,25 @@ def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> No
     assert tools.sizes == [[129]] * 2
     assert sanitize.exit_code([done]) == 0, "other code paths of the GPU are said, and leave nothing open"
     assert done.unreached == ("a", "b", "c", "d")
+
+
+def test_tools_that_were_started_before_are_taken(tools: Tools) -> None:
+    tools.do()
+    card = faulty.card()
+    with sanitize.started(card, tools.alone.head, ASKED.tools) as ready:
+        assert tools.check(started=ready[card.name]).run == 4
+    assert len((tools.folder / "started").read_text().splitlines()) == len(ASKED.tools)
+    assert tools.check().run == 4
+    assert len((tools.folder / "started").read_text().splitlines()) == 2 * len(ASKED.tools), "of its own"
+
+
+def test_a_machine_without_the_sanitizer_starts_nothing(monkeypatch: pytest.MonkeyPatch, libraries: Sides) -> None:
+    def absent(name: str) -> Path:
+        raise NoDeviceError(f"{name} is not here")
+
+    monkeypatch.setattr(sanitize.cuda_tools, "find", absent)
+    with sanitize.started(faulty.card(), libraries.head, ASKED.tools) as ready:
+        assert ready == {}
 
 
 @pytest.mark.parametrize(
