@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
@@ -14,7 +13,6 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from setuptools import find_packages
 
 ROOT = Path(__file__).parent.parent
 
@@ -148,21 +146,6 @@ def _against_the_flow(module: str) -> set[str]:
     }
 
 
-def test_no_imports_in_a_circle() -> None:
-    """At import time; a package that needs another later imports it in the function that does."""
-    done: set[str] = set()
-
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " → ".join([*path, module])
-        if module not in done:
-            for name in ours(imports(module, at_start=True)) & modules().keys():
-                visit(name, (*path, module))
-            done.add(module)
-
-    for module in modules():
-        visit(module, ())
-
-
 def test_judging_loads_nothing_of_a_gpu_and_only_the_bot_loads_github() -> None:
     judging = [name for name in modules() if name.startswith("ci") and name not in MEASURES]
     unwanted = {
@@ -186,27 +169,6 @@ def test_help_loads_nothing_heavy() -> None:
     found = set(done.stdout.split())
     assert "click" in found
     assert not found & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich", "sqlalchemy", "fsspec"}
-
-
-def test_every_package_is_installed() -> None:
-    """setuptools lists them through the links kernelgate/bench and kernelgate/ci."""
-    tables = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    found = {
-        name
-        for where in tables["packages"]["find"]["where"]
-        for name in find_packages(str(ROOT / where), include=tables["packages"]["find"]["include"])
-    }
-    packages = {f"kernelgate.{name}" for name, path in modules().items() if path.name == "__init__.py"}
-    assert found == packages | {"kernelgate", "fa_s512"}
-
-
-def test_the_page_names_every_package_and_workflow_and_nothing_that_is_gone() -> None:
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    workflows = {path.name for path in (ROOT / ".github/workflows").glob("*.yml")}
-    packages = {f"{name.replace('.', '/')}/" for name in MAY_IMPORT.keys() - {"bench", "ci"}}
-    assert {name for name in workflows | packages if f"`{name}`" not in page} == set()
-    named = set(re.findall(r"`((?:bench|ci|csrc|docs|tests|benchmarks|\.ci|\.github)/[\w./-]*)`", page))
-    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 def requirements(names: list[str]) -> set[str]:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import toolchain
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import PreemptedError
-from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli, exit_codes
 from kernelgate.ci.explain import bottleneck as limits
 from kernelgate.ci.explain import next_step, recommend
@@ -21,8 +19,7 @@ from tests import docs_code
 ROOT = Path(__file__).parent.parent
 COOKBOOK = ROOT / "docs" / "CUDA_COOKBOOK.md"
 TEXT = COOKBOOK.read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
-COMMANDS = sorted({line for block in BLOCKS for line in block.splitlines() if line.startswith("kernelgate ")})
+COMMANDS = sorted({line for line in docs_code.commands(COOKBOOK) if line.startswith("kernelgate ")})
 
 
 def anchor(heading: str) -> str:
@@ -96,41 +93,3 @@ def test_its_numbers_are_those_that_decide() -> None:
         f"| from {next_step.NEXT_BOTTLENECK_FROM:g} | profile again",
     ):
         assert said in TEXT, said
-
-
-def test_the_figures_of_nvidias_screens_have_the_names_that_kernelgate_prints() -> None:
-    known = {one.label for one in metrics.BY_KEY.values()} | set(metrics.STALLS.values())
-    table = TEXT.split("| on the screen |")[1].split("\n\n")[0]
-    cells = [row.split(" | ")[1] for row in table.splitlines()[2:]]
-    figures = {name.strip() for cell in cells for name in ([cell] if cell in known else cell.split(","))}
-    assert figures - known == {'"up to"', "the [page](comment.md#the-page)"}
-
-
-NVCC = pytest.mark.skipif(toolchain.find().cuda is None, reason="there is no nvcc")
-INSTRUCTIONS = {
-    "loads": (set(), {"LDG.E.128", "STG.E.128"}),
-    "restrict": ({"LDG.E"}, {"LDG.E.CONSTANT"}),
-}
-"""Of each pair of fragments: what the first alone, and the second alone, has of these."""
-
-
-@NVCC
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", INSTRUCTIONS)
-def test_each_fragment_compiles_to_what_the_page_says(pair: str, tmp_path: Path) -> None:
-    docs_code.write_files(COOKBOOK, tmp_path)
-    before, after = (instructions(tmp_path / f"{pair}_{when}.cu") for when in ("before", "after"))
-    gone, new = INSTRUCTIONS[pair]
-    assert gone <= before - after
-    assert new <= after - before
-
-
-def instructions(source: Path) -> set[str]:
-    """The memory instructions of a kernel for sm_89, without what follows their width."""
-    compiled = docs_code.run(docs_code.ShownCommand(f"nvcc -O3 -arch=sm_89 -cubin {source}", ()), source.parent)
-    assert compiled.returncode == 0, compiled.stdout
-    cubin = source.with_suffix(".cubin")
-    words = docs_code.ShownCommand(f"cuobjdump -sass {cubin.name}", ())
-    return set(
-        re.findall(r"\b(?:LDG|STG|LDL|STL)(?:\.E)?(?:\.128|\.CONSTANT)?", docs_code.run(words, source.parent).stdout)
-    )

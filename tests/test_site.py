@@ -7,13 +7,10 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route
-
-from tests.ci.report import browser
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,60 +65,6 @@ def test_the_site_is_built_and_fetches_nothing(site: Path) -> None:
             "a table is raw"
         )
     assert not list(site.rglob("*.py"))
-
-
-LOOKED_AT = pytest.mark.guards("docs/", "mkdocs.yml", "README.md", "tests/test_site.py", "tests/workflows/package")
-HOST = "http://site.test/"
-PAGES = ("", "CUDA_COOKBOOK/", "cards/", "bisect/", "404.html")
-"""Prose, wide tables, programs in two languages, code that is a link, and the page for a wrong address."""
-
-
-@pytest.fixture(scope="module")
-def tab(site: Path) -> Iterator[Page]:
-    if browser.executable() is None:
-        pytest.fail(browser.MISSING)
-
-    def answer(route: Route) -> None:
-        path = site / route.request.url.removeprefix(HOST).partition("?")[0]
-        route.fulfill(path=path / "index.html" if path.is_dir() else path)
-
-    with browser.opened() as page:
-        page.route(f"{HOST}**", answer)
-        yield page
-
-
-def visit(tab: Page, page: str, width: int, scheme: str) -> None:
-    tab.set_viewport_size({"width": width, "height": 800})
-    tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    tab.goto(HOST + page)
-    tab.wait_for_timeout(100)
-
-
-@LOOKED_AT
-@pytest.mark.slow
-def test_every_reader_can_use_the_pages(tab: Page) -> None:
-    for page in PAGES:
-        for width in (390, 1280):
-            for scheme, shown in (("light", "default"), ("dark", "slate")):
-                visit(tab, page, width, scheme)
-                assert tab.get_attribute("body", "data-md-color-scheme") == shown, "the site follows the system"
-                assert (page, width, scheme, browser.serious(tab)) == (page, width, scheme, [])
-
-
-@LOOKED_AT
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "rule"),
-    [
-        ("document.querySelector('.md-content p').style.color = '#999'", "color-contrast"),
-        ("document.querySelector('.md-content p a').style.textDecoration = 'none'", "link-in-text-block"),
-        ("document.querySelectorAll('.scroll').forEach(one => one.removeAttribute('tabindex'))", "scrollable-region"),
-    ],
-)
-def test_a_page_that_some_cannot_use_is_found(tab: Page, fault: str, rule: str) -> None:
-    visit(tab, "bisect/", 390, "light")
-    tab.evaluate(fault)
-    assert any(found.startswith(rule) for found in browser.serious(tab))
 
 
 @pytest.mark.slow

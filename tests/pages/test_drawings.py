@@ -5,66 +5,20 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from xml.etree import ElementTree
-
-import pytest
 
 from kernelgate.ci.document import drawing
 from kernelgate.ci.lab import drawings, folder, session_entries, state
 from kernelgate.ci.lab.log import Opened
 from kernelgate.ci.policy import policy
-from tests.ci.report import browser
 from tests.test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-COLUMN = 358.0
-"""What a page has for a drawing in a window of 390 pixels, in pixels: on the site, and much the same on GitHub."""
-CUT_OR_MET = """
-() => {
-  const ground = document.querySelector('.ground').getBoundingClientRect()
-  const words = [...document.querySelectorAll('text')].map(one => [one.textContent, one.getBoundingClientRect()])
-  const outside = b => b.left < ground.left || b.right > ground.right || b.top < ground.top || b.bottom > ground.bottom
-  const cut = words.filter(([, b]) => outside(b))
-  const across = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width
-  const meet = (a, b) => across(a, b) && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height
-  const met = words.filter(([, a], i) => words.some(([, b], j) => i !== j && meet(a, b)))
-  return [...cut, ...met].map(([said]) => said)
-}
-"""
-"""Words that end outside of the drawing, or stand on others; lines may touch by what their letters do not use."""
 DRAWN = {
     path.stem: path.read_text(encoding="utf-8")
     for path in sorted(IMAGES.glob("*.svg"))
     if path.stem.startswith(("architecture", "guide_", "nsight_", "walk_", "sessions"))
 }
-
-
-def test_each_drawing_is_shown_described_and_readable_on_a_phone() -> None:
-    pages = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))
-    assert len(DRAWN) == 6
-    for name, text in DRAWN.items():
-        shown = re.search(rf"!\[([^\]]+)\]\(images/{name}\.svg\)", pages)
-        assert shown is not None, name
-        root = ElementTree.fromstring(text)  # noqa: S314 (ours)
-        assert min(len(shown[1]), len(root.attrib["aria-label"])) > 30, f"{name} is described"
-        width, height = map(float, root.attrib["viewBox"].split()[2:])
-        for one in root.iter():
-            x, y = float(one.attrib.get("x", 0)), float(one.attrib.get("y", 0))
-            assert 0 <= x + float(one.attrib.get("width", 0) if one is not root else 0) <= width, name
-            assert 0 <= y <= height, name
-        sizes = [float(found) for found in re.findall(r"font(?:-size)?:\s*([\d.]+)px", text)]
-        assert min(sizes) * min(COLUMN / width, 1) >= 11, name
-
-
-@pytest.mark.slow
-def test_no_words_are_cut_or_meet_others() -> None:
-    if browser.executable() is None:
-        pytest.fail(browser.MISSING)
-    with browser.opened() as tab:
-        for name in DRAWN:
-            tab.goto((IMAGES / f"{name}.svg").as_uri())
-            assert (name, tab.evaluate(CUT_OR_MET)) == (name, [])
 
 
 def words(name: str) -> str:
