@@ -51,12 +51,6 @@ def test_attention(package: ModuleType, causal: bool) -> None:
     assert error_ratio(package.attention(q, k, v, scale=-1, causal=causal), reference(q, k, v, -1, causal)) <= 1
 
 
-def test_attention_compiles_into_one_graph(package: ModuleType) -> None:
-    q, k, v = inputs(1, 2, 70, torch.float32)
-    compiled = torch.compile(package.attention, fullgraph=True, backend="aot_eager")
-    assert torch.equal(compiled(q, k, v, causal=True), package.attention(q, k, v, causal=True))
-
-
 @pytest.mark.parametrize("argument", ["q", "v"])
 def test_a_gradient_is_refused_rather_than_lost(package: ModuleType, argument: str) -> None:
     tensors = dict(zip("qkv", inputs(1, 1, 4, torch.float32), strict=True))
@@ -79,6 +73,5 @@ def test_a_checkout_says_how_to_compile(tmp_path: Path, monkeypatch: pytest.Monk
         forget_package()
         sys.modules.update(loaded)
     assert str(raised.value) == (
-        f"fa_s512 is not compiled: {missing} is missing; run `pip install .` in the checkout, or, where that "
-        "is installed editable, `python setup.py build_ext --inplace`"
+        f"fa_s512 is not compiled: {missing} is missing; run `python setup.py build_ext --inplace` in the checkout"
     )

@@ -10,7 +10,6 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import fuzz_trials
-from kernelgate.bench.system import environment
 from tests import faulty
 
 pytestmark = pytest.mark.gpu
@@ -22,13 +21,6 @@ def drawn(causal: bool) -> list[str]:
     """Small configurations that this seed draws with a mask, or without."""
     trials = fuzz_trials.trials(SEED, faulty.card(), "cuda")
     return [trial.id for trial in trials if trial.axes["causal"] == causal and 1 < int(trial.axes["S"]) < 300]
-
-
-@pytest.fixture(scope="module")
-def machine() -> record.Environment:
-    found = environment.describe()
-    assert environment.kind(found) == "cuda"
-    return found
 
 
 def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: record.Environment) -> None:

@@ -10,7 +10,6 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.system import environment
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.case_timing import ProcessError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
@@ -20,11 +19,6 @@ from tests import faulty
 pytestmark = pytest.mark.gpu
 
 CASE = "s512_b16_h8_d64_fp16"
-
-
-@pytest.fixture(scope="module")
-def machine() -> record.Environment:
-    return environment.describe()
 
 
 def run(

@@ -12,19 +12,11 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import cards, commit, fuzz_trials
 from kernelgate.bench.record import FuzzResult
-from kernelgate.bench.system import environment
 from tests import faulty, miniature
 
 pytestmark = pytest.mark.gpu
 
 CASE = "s257_b2_h3_d64_fp16_distribution-normal_way-"
-
-
-@pytest.fixture(scope="module")
-def machine() -> record.Environment:
-    found = environment.describe()
-    assert environment.kind(found) == "cuda"
-    return found
 
 
 def tried(fault: str, folder: Path, machine: record.Environment, trial: str) -> FuzzResult:
