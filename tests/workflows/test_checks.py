@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.github_server import Json, Pull
-from tests.workflows.project import DESCRIPTION, HEADER, Project, touch_kernel
+from tests.workflows.project import DESCRIPTION, Project, touch_kernel
 from tests.workflows.runner import WorkflowRun
 
 EVERY = ("lint", "types", "test", "template", "compile")
@@ -72,20 +72,6 @@ def test_a_good_pull_request_passes_every_job(checks: ChecksJob) -> None:
     assert all(set(job.permissions.values()) <= {"read"} for job in run.jobs.values())
 
 
-@pytest.mark.slow
-def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(checks: ChecksJob) -> None:
-    pull, payload, merge = checks.project.pull(
-        touch_kernel, body=DESCRIPTION.replace("One line more does nothing.", "")
-    )
-    assert "“Intent and hypothesis” is empty" in checks.refused((pull, payload, merge), "template")
-
-    before, pull.body = pull.body, DESCRIPTION
-    shown = checks.project.server.show_pull(pull, whole=True)
-    edited = {**payload, "action": "edited", "changes": {"body": {"from": before}}, "pull_request": shown}
-    run = checks.run((pull, edited, merge), ("template", "checks"))
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
-
-
 def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_was_merged(checks: ChecksJob) -> None:
     def excuse_itself(tree: Path) -> None:
         touch_kernel(tree)
@@ -94,14 +80,3 @@ def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_
 
     opened = checks.project.pull(excuse_itself, body=DESCRIPTION.replace("One line more does nothing.", ""))
     assert "“Intent and hypothesis” is empty" in checks.refused(opened, "template")
-
-
-@pytest.mark.slow
-def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: ChecksJob) -> None:
-    def not_on_hopper(tree: Path) -> None:
-        with (tree / HEADER).open("a", encoding="utf-8") as file:
-            file.write("\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900\n#error too many stages\n#endif\n")
-
-    said = checks.refused(checks.project.pull(not_on_hopper), "compile")
-    assert "does not compile for sm_90: csrc/attention/mma_sync/tile.h:" in said
-    assert "too many stages" in said

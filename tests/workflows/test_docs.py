@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, workflows
 from tests.workflows.faults import CALLED
 from tests.workflows.language import Language
-from tests.workflows.test_workflows import ZIZMOR, tool
 
 SECURITY, INSTALL = ((ROOT / "docs" / name).read_text("utf-8") for name in ("security.md", "install.md"))
 WORKFLOWS = workflows()
@@ -47,21 +45,6 @@ def test_a_workflow_to_copy_calls_one_of_the_default_branch_as_it_asks(name: str
     assert caller.triggers == {key: given for key, given in called(caller).triggers.items() if key != "workflow_call"}
     if name == "report":
         assert caller.triggers["workflow_run"]["workflows"] == [CALLERS["performance"].content["name"]]
-
-
-def test_zizmor_finds_nothing_in_the_callers() -> None:
-    done = tool(*ZIZMOR, *sorted(str(file) for file in CALLER.glob("*.yml")))
-    assert done.returncode == 0, done.stdout + done.stderr
-    ignored = [
-        line.split("# zizmor: ")[1] for each in CALLERS.values() for line in each.text.splitlines() if "zizm" in line
-    ]
-    assert all(re.fullmatch(r"ignore\[[a-z-]+\] \S.{8,}", each) for each in ignored), ignored
-
-
-def test_the_policy_that_the_install_page_shows_is_ours() -> None:
-    [shown] = re.findall(r"```toml\n(.*?)```", INSTALL, re.DOTALL)
-    ours = (ROOT / ".ci/kernelgate.toml").read_text("utf-8")
-    assert tomllib.loads(shown)["measure"]["gpus"] == tomllib.loads(ours)["measure"]["gpus"]
 
 
 def test_the_security_page_names_each_job_that_may_write() -> None:

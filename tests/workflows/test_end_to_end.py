@@ -17,17 +17,13 @@ from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
 from tests.workflows.project import (
     DESCRIPTION,
-    HEADER,
     Project,
-    break_kernel,
     call_kernelgate,
-    edit_docs,
     hosted,
     touch_kernel,
 )
 
 STRANGER = "stranger/kernelgate"
-WORKFLOW = ".github/workflows/measure-pull-request.yml"
 
 
 @pytest.mark.slow
@@ -80,22 +76,6 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     edited_is_judged_again_without_measuring(project, *opened)
     a_maintainer_accepts_it(project, opened[0])
     what_was_accepted_passes_the_merge_queue(project, opened[0])
-
-
-@pytest.mark.slow
-def test_a_merge_queues_group_is_measured_and_gets_its_check(project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    run = project.queue(pull)
-    assert run.conclusion == "success", run.log
-    assert run.jobs["measure (l4) / measure"].environment == "kernelgate"
-    found = record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json").run
-    assert (found.base_sha, found.head_sha) == (project.repository.main, run.head_sha)
-    assert run.head_sha != pull.head_sha
-    report = project.report(run)
-    assert report.conclusion == "success", report.log
-    [check] = project.server.checks.values()
-    assert (check["head_sha"], check["conclusion"]) == (run.head_sha, "failure")
-    assert project.server.bodies(pull.number) == []
 
 
 def edited_is_judged_again_without_measuring(project: Project, pull: Pull, payload: Json, merge: str) -> None:
@@ -162,53 +142,6 @@ def what_was_accepted_passes_the_merge_queue(project: Project, pull: Pull) -> No
 def touch_another_file(tree: Path) -> None:
     with (tree / "csrc/attention/numeric.cuh").open("a", encoding="utf-8") as file:
         file.write("\n[[gnu::used]] static const int another_number = 2;\n")
-
-
-@pytest.mark.slow
-def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) -> None:
-    run = project.measure(project.pull(break_kernel))
-    assert run.jobs["build / head"].conclusion == "failure"
-    assert "measure (l4) / measure" not in run.jobs or run.jobs["measure (l4) / measure"].conclusion == "skipped"
-    assert project.report(run).conclusion == "success"
-    [comment] = project.server.bodies(1)
-    assert "does not compile" in comment.lower()
-    assert HEADER in comment
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("gpu", "step", "said", "conclusion"),
-    [("lost", "doctor", "not your fault", "action_required"), ("wrong", "fuzz", "wrong result", "failure")],
-)
-def test_a_gpu_that_is_lost_or_a_wrong_result_ends_the_measurement(
-    project: Project, gpu: str, step: str, said: str, conclusion: str
-) -> None:
-    project.platform.machine["GPU_IS"] = gpu
-    run = project.measure(project.pull(touch_kernel))
-    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
-    assert (steps[step], steps["bench"]) == ("failure", "skipped")
-    assert project.report(run).conclusion == "success"
-    [comment] = project.server.bodies(1)
-    assert said in comment.splitlines()[0]
-    [check] = project.server.checks.values()
-    assert check["conclusion"] == conclusion
-    assert project.server.reruns == ([run.id] if gpu == "lost" else []), "what the runner lost is measured again"
-
-
-def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -> None:
-    run = project.measure(project.pull(edit_docs))
-    assert run.conclusion == "success", run.log
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {
-        "plan / plan": "success",
-        "build": "skipped",
-        "measure": "skipped",
-    }
-    assert run.summary
-    report = project.report(run)
-    assert report.conclusion == "success", report.log
-    assert project.server.bodies(1) == []
-    [check] = project.server.checks.values()
-    assert check["conclusion"] in ("neutral", "skipped", "success")
 
 
 @pytest.mark.slow
@@ -365,18 +298,6 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
 # Commands ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly
-def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(project: Project) -> None:
-    pull, _, _ = project.pull(break_kernel)
-    project.server.collaborators["maintainer"] = "write"
-    run = project.comment(pull, f"/kernelgate bisect {pull.base_sha} --build", "maintainer")
-    assert run.conclusion == "success", run.log
-    _, said = project.server.bodies(pull.number)
-    assert said.startswith("**Does not compile since** ["), run.log
-    assert f"/commit/{pull.head_sha})" in said
-    assert said.endswith(f"<!-- kernelgate-bisect run={run.id} -->")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["good", "bad", "case", "gpu", "number"])
 def test_shell_text_in_an_input_of_a_search_is_never_run(name: str, project: Project, tmp_path: Path) -> None:
@@ -389,30 +310,6 @@ def test_shell_text_in_an_input_of_a_search_is_never_run(name: str, project: Pro
 
 
 # Profiles ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> None:
-    project.repository.git("checkout", "--quiet", "-b", "faster")
-    touch_kernel(project.repository.tree)
-    head = project.repository.commit("Try")
-    project.repository.git("push", "--quiet", "origin", "faster")
-    project.server.refs["heads/faster"] = head
-    project.server.merge_bases["main", head] = project.repository.main
-    run = project.dispatch("profile.yml", ref="faster")
-    assert run.conclusion == "success", run.log
-    assert "### ✅ Profiled: `s512_b32_h8_d64_fp16` on the L4" in run.summary
-    assert f"[`{head[:7]}`](" in run.summary
-    assert f") vs [`{project.repository.main[:7]}`](" in run.summary
-    assert "**Try:** " in run.summary
-    assert project.server.writes() == []
-    kept = project.platform.artifacts(run.id)
-    assert {file.name for file in kept["kernelgate-files-l4"].iterdir()} >= {
-        "attention.s512_b32_h8_d64_fp16.base.ncu-rep",
-        "attention.s512_b32_h8_d64_fp16.head.ncu-rep",
-        "profile.csv",
-    }
-    assert ">Profiled, and not timed</h2>" in (kept["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
 
 
 @pytest.mark.slow

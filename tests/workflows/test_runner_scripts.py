@@ -465,9 +465,3 @@ def test_an_update_that_breaks_off_leaves_the_old_program(bare: Bare) -> None:
     bare.offer("#!/bin/sh\nexit 1\n", "newer.sh")
     assert bare.prepare()[0] != 0
     assert (bare.root / "opt/kernelgate/actions-runner/run.sh").is_file()
-
-
-def test_without_root_nothing_is_tried(bare: Bare) -> None:
-    bare.program("id", "echo 1000")
-    assert bare.prepare() == (1, "prepare.sh: run this with sudo\n")
-    assert {program for program, *_ in bare.calls} == {"id"}

@@ -112,23 +112,6 @@ def test_zizmor_is_really_asked(old: str, new: str, audit: str, tmp_path: Path) 
     assert audit in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("schema", "files"),
-    [
-        ("custom.github-workflows-require-timeout", ".github/workflows/*.yml"),
-        ("vendor.dependabot", ".github/dependabot.yml"),
-    ],
-)
-def test_it_fits_the_json_schema(schema: str, files: str, tmp_path: Path) -> None:
-    found = sorted(str(file) for file in ROOT.glob(files))
-    assert found
-    done = tool("check-jsonschema", "--builtin-schema", schema, *found)
-    assert done.returncode == 0, done.stdout
-    broken = tmp_path / "broken.yml"
-    broken.write_text("jobs: 1\n")
-    assert tool("check-jsonschema", "--builtin-schema", schema, str(broken)).returncode != 0
-
-
 # Who may do what.
 
 
@@ -236,46 +219,25 @@ def test_a_forks_run_waits_for_approval(case: str, language: Language) -> None:
     assert language.expanded(gate["name"], {"github": github}) == environment
 
 
-@pytest.mark.parametrize("name", ["check", "measure-pull-request"])
-def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, language: Language) -> None:
-    group = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": event("pull_request", "o/r")})
-    assert group["group"].endswith("-7")
-    assert group["cancel-in-progress"] is True
+def test_a_newer_push_cancels_the_older_run_of_its_pull_request_and_nothing_else(language: Language) -> None:
+    def group(name: str, **github: object) -> dict[str, object]:
+        found: dict[str, object] = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": github})
+        return found
 
-
-@pytest.mark.parametrize("name", ["check", "measure-pull-request"])
-def test_no_group_of_a_merge_queue_cancels_another(name: str, language: Language) -> None:
-    groups = {
-        language.expanded(
-            WORKFLOWS[name].content["concurrency"],
-            {"github": event("merge_group") | {"sha": sha, "ref": f"refs/heads/gh-readonly-queue/main/pr-7-{sha}"}},
-        )["group"]
-        for sha in ("a" * 40, "b" * 40)
-    }
-    assert len(groups) == 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "group"), [({"body": {"from": "x"}}, "performance-7-description"), ({"base": {}}, "performance-7")]
-)
-def test_an_edited_description_cancels_no_measurement_and_another_base_does(
-    changes: dict[str, object], group: str, language: Language
-) -> None:
-    github = event("pull_request", "o/r")
-    github["event"] |= {"action": "edited", "changes": changes}  # type: ignore[operator]
-    found = language.expanded(WORKFLOWS["measure-pull-request"].content["concurrency"], {"github": github})
-    assert found["group"] == group
-
-
-# Of the documentation the newest alone is published, one at a time.
-@pytest.mark.parametrize(
-    "name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers if name != "docs"]
-)
-def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Language) -> None:
-    contexts = {"github": {**event("push"), "sha": "a" * 40, "run_id": "1"}}
-    group = language.expanded(WORKFLOWS[name].content["concurrency"], contexts)
-    assert group["cancel-in-progress"] is False
-    assert group["group"].endswith("a" * 40)
+    pull = event("pull_request", "o/r")
+    for name in ("check", "measure-pull-request"):
+        assert str(group(name, **pull)["group"]).endswith("-7")
+        assert group(name, **pull)["cancel-in-progress"] is True
+        refs = [f"refs/heads/gh-readonly-queue/main/pr-7-{sha}" for sha in "ab"]
+        assert len({group(name, **event("merge_group"), sha=ref[-1], ref=ref)["group"] for ref in refs}) == 2, "a queue"
+    edited = {"body": ({"body": {"from": "x"}}, "performance-7-description"), "base": ({"base": {}}, "performance-7")}
+    for what, (changes, expected) in edited.items():
+        github = {**pull, "event": {**pull["event"], "action": "edited", "changes": changes}}  # type: ignore[dict-item]
+        assert group("measure-pull-request", **github)["group"] == expected, what
+    # Of the documentation the newest alone is published, one at a time.
+    for name in (name for name, each in WORKFLOWS.items() if "push" in each.triggers and name != "docs"):
+        pushed = group(name, **event("push"), sha="a" * 40, run_id="1")
+        assert (pushed["cancel-in-progress"], str(pushed["group"])[-40:]) == (False, "a" * 40), name
 
 
 def test_dependabot_waits_before_it_offers_a_version() -> None:
