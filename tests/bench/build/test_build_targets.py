@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import archs, build, library, toolchain
+from kernelgate.bench.build import archs, build, library
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
-from kernelgate.ci.commands import cli
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -42,23 +40,6 @@ def targets_of(built: Library) -> bytes:
     dll.the_targets.restype = ctypes.c_char_p
     told: bytes = dll.the_targets()
     return told
-
-
-def cubins(built: Library) -> list[str]:
-    """The target of each piece of machine code in the library."""
-    cuda = toolchain.find().cuda
-    assert cuda is not None
-    words = [cuda.nvcc.parent / "cuobjdump", "--list-elf", built.path]
-    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    return sorted(line.split(".")[-2] for line in listed.splitlines() if line.endswith(".cubin"))
-
-
-def test_targets_of_the_arch_list(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(archs.ARCH_LIST, "8.9;8.0")
-    built = compiled(tree)
-    assert built.manifest.targets == ("sm_80", "sm_89")
-    assert targets_of(built) == b"cuda sm_80 sm_89 "
-    assert set(cubins(built)) == {"sm_80", "sm_89"}
 
 
 def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,14 +141,3 @@ def test_facts_that_were_missing_are_read_once_the_tools_are_there(
     assert (again.manifest.sha256, again.manifest.facts_missing) == (built.manifest.sha256, None)
     assert len(again.manifest.kernels) == 1
     assert library.read(built.folder).manifest.kernels == again.manifest.kernels
-
-
-@pytest.mark.slow
-def test_a_library_without_facts_is_refused_by_the_verb(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(build.machine_code, "facts", lambda _: build.MachineCode((), "cuobjdump is missing"))
-    monkeypatch.chdir(tree)
-    build.export(compiled(tree), tmp_path / "out")
-    assert cli.run(["resources", "--alone", "--head-library", str(tmp_path / "out")]) == 3
-    assert "the registers and instructions of head are unknown: cuobjdump is missing" in capsys.readouterr().err

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import machine_code
-from kernelgate.bench.build.machine_code import with_occupancy
 from kernelgate.bench.build.toolchain import find as find_toolchain
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import cuda_tools
@@ -37,16 +36,6 @@ def test_spills_are_what_ptxas_says(tmp_path: Path) -> None:
     assert kernel.spill_bytes
     assert kernel.instructions["STL"] > 0
     assert kernel.threads == 256
-
-
-@pytest.mark.slow
-def test_tensor_instructions_are_counted(tmp_path: Path) -> None:
-    cubin, _ = compiled("tensor", "sm_89", tmp_path)
-    (kernel,) = machine_code.read(cubin)
-    assert kernel.instructions["HMMA"] >= 16
-    assert kernel.occupancy_pct == with_occupancy(kernel).occupancy_pct == {}  # who knows the dynamic shared memory?
-    known = with_occupancy(kernel.model_copy(update={"dynamic_shared_bytes": 0}))
-    assert known.occupancy_limits == {"L4 and L40S": "registers"}
 
 
 def test_what_is_no_library_is_said_in_a_sentence(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build.recipe import Recipe
-from kernelgate.bench.build.sources import Extension, Sources, read_sources
+from kernelgate.bench.build.sources import Extension, Sources
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
-from tests.miniature import write
 
 
 def sources(files: dict[str, bytes], **spec: Any) -> Sources:
@@ -117,20 +116,6 @@ def test_key_tells_apart(other: Recipe) -> None:
 @pytest.mark.parametrize("other", EQUAL.values(), ids=EQUAL.keys())
 def test_key_is_the_same_for(other: Recipe) -> None:
     assert other.key == BOTH.key
-
-
-def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
-    named = {"csrc/gemm.cu": '#include "gemm.cuh"\n', "csrc/gemm.cuh": "", "csrc/binding.cpp": ""}
-    tree = write(tmp_path, {**named, "other/other.cpp": "", "csrc/notes.md": ""})
-
-    def key() -> str:
-        return replace(BOTH, sources=read_sources(tree, "here", "gemm", Extension("csrc/gemm.cu"))).key
-
-    before = key()
-    write(tree, {"other/other.cpp": "changed", "csrc/binding.cpp": "changed", "csrc/notes.md": "changed"})
-    assert key() == before
-    write(tree, {"csrc/gemm.cuh": "changed"})
-    assert key() != before
 
 
 def test_ninja_file() -> None:

@@ -48,11 +48,8 @@ def rms_norm_backward(dx, dw, x, w, dy, rstd):
 FAULTS = {
     "an index beside the maximum": ("argmax", "1 - x.flip", "2 - x.flip"),
     "an index beyond the row": ("argmax", "x.shape[1] - 1 -", "x.shape[1] + 5 + 0 *"),
-    "indices of other values": ("top_k", "1 - at", "1 - at.roll(1, 1)"),
     "one index for all": ("top_k", "1 - at", "1 - at[:, :1]"),
-    "values that are not the largest": ("top_k", "values.copy_(best)", "values.copy_(best - 1)"),
     "too many kept": ("dropout", "< 0.5", "< 0.9"),
-    "a mask of other elements": ("dropout", "where(mask, 2", "where(mask.flip(1), 2"),
     "a gradient without its mean": ("rms_norm_backward", "- normal *", "- 0.5 * normal *"),
     "what was saved is ignored": ("rms_norm_backward", "rstd.double()", "torch.ones_like(rstd).double()"),
 }

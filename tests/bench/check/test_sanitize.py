@@ -227,12 +227,6 @@ def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(tools: Tools) -
     )
 
 
-def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(tools: Tools) -> None:
-    slow = f"sleep 0.2; {all_done()}"
-    tools.do(memcheck=slow, racecheck=slow)
-    assert tools.check(seconds=0.05).run == 4
-
-
 def test_the_tools_load_torch_while_the_cases_are_looked_for(tools: Tools) -> None:
     tools.do()
 

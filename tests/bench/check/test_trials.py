@@ -61,11 +61,6 @@ def test_what_only_a_way_of_calling_shows_keeps_that_way(built: Build) -> None:
     assert facts.smallest.distribution == "normal"
 
 
-def test_the_smallest_stays_as_it_is(built: Build) -> None:
-    facts = examined(built("skips_last_row"), f"s1_b1_h1_{PLAIN}")
-    assert (facts.smallest, facts.alone) == (None, True)
-
-
 def test_what_fails_only_sometimes_is_not_made_smaller(built: Build) -> None:
     facts = examined(built("wrong_in_the_first_two_calls"), LARGE.format(65, "plain"))
     assert facts == FailureFacts(5, 1)

@@ -110,7 +110,6 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
     ("check", "level", "found", "fix"),
     [
         (machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}), Level.FAILED, "1.0 GiB free in /b", "free"),
-        (machine.disk_check({Path("/a"): 2 << 30}), Level.PASSED, "2.0 GiB", None),
         (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
         (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
@@ -119,9 +118,7 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (examine.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
         (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
         (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
-        (examine.torch_check(CPU_TORCH, False), Level.PASSED, "2.13.0+cpu", None),
         (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
-        (examine.tool_check("ccache", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "apt-get install"),
         (examine.tool_check("ccache", None, "fails"), Level.PASSED, "builds do without it", None),
         (examine.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
         (examine.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),

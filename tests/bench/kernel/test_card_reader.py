@@ -57,16 +57,12 @@ AT_THEIR_LINES = {
     "axes that meet in an id": ("cases", "[dict(M=4, N=8, d", "[dict(M=4, m=8, N=8, d", "two axes are called 'm'"),
     "nothing to call it by": ("cases", 'dict(M=4, N=8, dtype="fp16")', "dict(causal=False)", "no axis that an id"),
     "no inputs": ("inputs", "def inputs", "def imputs", "the card has no inputs()"),
-    "inputs no dict": ("inputs", "dict(x=draw(case.M, case.N), bias=draw(case.N, dtype=\"fp32\"))", "draw(case.M)",
-                       "it must give a dict of named inputs"),
     "inputs that raise": ("inputs", "draw(case.M, case.N)", "draw(case.M, case.K)", "the case has no axis 'K'; it has"),
     "an unknown dtype drawn": ("inputs", 'dtype="fp32"))\n', 'dtype="fp31"))\n', "there is no dtype 'fp31'; there are"),
 }  # fmt: skip
 
 
 MORE = {
-    "outputs of a wrong kind": ("outputs", "def outputs(self, case, **inputs):\n    return dict(y=[2, 3])",
-                                "outputs() gave [2, 3] for y; write Output(M, N)"),
     "outputs that raise": ("outputs", "def outputs(self, case, x, bias):\n    return Output(x.shape[7])",
                            "IndexError: tuple index out of range"),
     "a tolerance of a wrong kind": ("tolerance", "def tolerance(self, case):\n    return 0.1",

@@ -46,14 +46,11 @@ HELPED = """\
         ops.scale(out, x, "much")
 """
 NEEDS_TORCH = "import torch\n\ntorch.no_such_name(torch.zeros(1))\nfrom kernelgate"
-NAMELESS = "12: call: the library registers no operator scael; it registers: scale"
 WRONG: dict[str, tuple[str, str, str]] = {
-    "no such operator": (CALL, "ops.scael(out, x, factor)", NAMELESS),
     "a word": (CALL, "ops.scale(out, x, '2')", f"12: {WORD}"),
     "of an overload": (CALL, "ops.scale.default(out, x)", MISSING),
     "in a helper": (f"        {CALL}\n", HELPED, f"15: {WORD}"),
     "nothing is called": (CALL, "out.copy_(x)", "11: call: call() called no operator of the library, which registers"),
-    "a line of inputs": ("draw(case.N)", "draw(case.N) @ 3", "9: inputs: "),
     "a mistake that only torch shows": (
         "from kernelgate",
         NEEDS_TORCH,

@@ -286,24 +286,6 @@ def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.Monkey
 # Operators alone ------------------------------------------------------------------------------------------------------
 
 
-def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
-    package = tmp_path / "package" / "my_kernels"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("from . import ops\nprint('hello')\n")
-    (package / "ops.py").write_text(
-        "import torch\n"
-        "library = torch.library.Library('probed_lib', 'DEF')\n"
-        "library.define('scale(Tensor x) -> Tensor')\n"
-        "library.define('scale.out(Tensor x, Tensor(a!) out) -> Tensor(a!)')\n"
-        "torch.library.define('probed_more::copy', '(Tensor x) -> Tensor')\n"
-        "@torch.library.custom_op('probed_ops::scale', mutates_args=())\n"
-        "def scale(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n"
-    )
-    found = compile_package(request(tmp_path, [case("plain.scale")]), [None], TimeLimits())
-    assert found.operators == {"probed_lib::scale", "probed_more::copy", "probed_ops::scale"}
-    assert not list(tmp_path.rglob("__pycache__"))
-
-
 def test_two_builds_are_the_same_bytes(
     built: Path, made: Compiled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
@@ -15,7 +14,6 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.measure import run as verbs
-from kernelgate.bench.record import Case, Process, RunRecord, Timing, Work
 from tests import faulty
 
 REPO = Path("repo")
@@ -164,19 +162,6 @@ def test_the_kernels_go_into_the_builds_of_a_record_that_has_no_other_library() 
     assert verbs.with_builds((old, timed), new) == (old, timed.model_copy(update={"kernels": (KERNEL,)}))
     with pytest.raises(UsageError, match="another library of the head"):
         verbs.with_builds((timed.model_copy(update={"library_sha256": "1"}),), new)
-
-
-def test_the_table_has_a_row_for_each_side() -> None:
-    timing = Timing(case="s512", samples_us={"base": (100.0,), "head": (50.0,)})
-    measured = RunRecord(
-        cases=(Case(id="s512", work=Work(flops=2e9)),), processes=(Process(id="1", timings=(timing,)),)
-    )
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(verbs.percentiles(measured))
-    _, base, head = capture.get().strip().split("\n")
-    assert base.split() == ["s512", "base", "100", "100", "100", "0", "–", "20", "–"]
-    assert head.split()[:3] == ["s512", "head", "50"]
 
 
 def test_a_run_says_who_made_it_of_what_and_has_an_id_of_its_own() -> None:

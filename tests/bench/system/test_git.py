@@ -23,11 +23,6 @@ def repo(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {"csrc/a": "1"})
 
 
-def test_toplevel(repo: Path, tmp_path: Path) -> None:
-    assert subject.toplevel(repo / "csrc") == repo
-    assert subject.toplevel(tmp_path) is None
-
-
 def test_resolve(repo: Path) -> None:
     first = git(repo, "rev-parse", "HEAD")
     second = commit(repo, {"csrc/a": "2"})
@@ -151,11 +146,6 @@ def test_cards_that_are_built_side_by_side_check_out_into_one_tree(tmp_path: Pat
             path.removeprefix("csrc/"): text for path, text in files.items()
         }
         assert (tree / "csrc/0.cu").stat().st_ino == before
-
-
-def test_of_a_submodule_too_only_what_is_named_is_checked_out(outer: Path) -> None:
-    with subject.worktree(outer, git(outer, "rev-parse", "HEAD"), (IN_SUBMODULE,)) as tree:
-        assert [str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()] == [IN_SUBMODULE]
 
 
 def test_worktree_is_removed_when_the_block_fails(repo: Path) -> None:

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import machine_code, toolchain
-from kernelgate.bench.check import sanitize
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import examine
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from tests import sanitized
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
 
@@ -60,12 +58,6 @@ def test_a_followed_command(tmp_path: Path, script: str, says: str) -> None:
             on_silence=lambda _: None,
         )
     assert str(raised.value) == says
-
-
-def test_the_sanitizer(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitize, "TIMEOUT_S", LIMIT_S)
-    with pytest.raises(KernelgateError, match="memcheck was stopped after 1 s; last line: almost do"):
-        sanitized.program(tool("compute-sanitizer"), "memcheck", ["true"])
 
 
 def test_git(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,9 +45,6 @@ def test_a_worker_runs_in_it_with_this_copy_of_kernelgate(project: Path) -> None
     assert "No module named 'pydantic'" in lacking.stderr
     with interpreter.using(project):
         seen = environment.describe()
-        with worker_pool() as workers:
-            workers.prepare({environment.DESCRIBES: 1})
-            assert environment.describe(workers).interpreter == str(project)
     assert (seen.interpreter, seen.torch) == (str(project), environment.describe().torch)
     assert environment.describe().interpreter == sys.executable
 

@@ -12,14 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import NONE, Isolation
 from kernelgate.bench.system.worker import WorkerError, WorkerProcess
-from kernelgate.ci.judge.case import Status
-from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
 from tests.bench.system.test_worker import PATIENCE_S, Word
 
 ROOT = Path(__file__).parents[3]
@@ -56,22 +52,6 @@ def test_a_runner_with_bubblewrap_isolates(install: Install) -> None:
     assert isolation.of({**RUNNER, isolation.FORK: "true"}) == found
 
 
-def test_a_whole_measurement_under_bubblewrap_is_judged_as_any_other() -> None:
-    """Of a real commit on an H100, built, fuzzed, timed and sanitized with a runner's variables; docs/runner.md
-    says what came of it."""
-    made = record.read(ROOT / "tests/data/isolated/tvd_h100.json")
-    assert next(one.text for one in made.notes if one.code == "isolation").startswith("kernels ran apart")
-    assert {(check.kind, check.status) for check in made.checks} == {
-        ("fuzz", "passed"),
-        ("accuracy", "passed"),
-        ("sanitizer", "passed"),
-    }
-    verdict = judge(made, Policy())
-    said = [f"{-(case.change_pct or 0.0):.1f}" for case in verdict.cases]
-    assert {case.status for case in verdict.cases} == {Status.IMPROVED}
-    assert "{}, {} and {}% faster".format(*said) in (ROOT / "docs/runner.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -100,14 +80,6 @@ def test_a_bwrap_that_hangs_is_given_up(install: Install, monkeypatch: pytest.Mo
     install("exec sleep 600")
     monkeypatch.setattr(isolation, "PROBE_S", 0.2)
     assert "does not run" in isolation.of(RUNNER).said
-
-
-def test_the_record_says_how_kernels_were_kept_apart(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    install('exec "$@"')
-    assert isolation.notes() == ()
-    found = isolation.of(RUNNER)
-    monkeypatch.setattr(isolation, "here", lambda: found)
-    assert [(note.code, note.text) for note in isolation.notes()] == [("isolation", found.said)]
 
 
 @pytest.mark.parametrize(

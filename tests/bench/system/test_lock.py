@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import device_queue, lock
 from kernelgate.bench.system.interpreter import ROOT
-from kernelgate.bench.system.worker import child_environment, memory_file
+from kernelgate.bench.system.worker import child_environment
 
 UUID = "GPU-0123"
 HOLD = f"from kernelgate.bench.system import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"
@@ -50,24 +49,6 @@ def test_a_held_device_is_refused_in_the_end_naming_the_holder() -> None:
         lock.device(UUID, wait_s=0.3),
     ):
         pytest.fail("the lock was taken twice")
-
-
-def test_who_waits_is_told_why_and_goes_on_when_it_is_free() -> None:
-    with holder() as process:
-        waiting = subprocess.Popen(
-            [sys.executable, "-c", HOLD],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        assert waiting.stderr
-        assert f"being measured by process {process.pid}" in waiting.stderr.readline()
-        process.communicate("\n")
-        assert waiting.stdout
-        assert waiting.stdout.readline() == "held\n"
-        waiting.communicate()
 
 
 TURN = f"""
@@ -227,13 +208,6 @@ HOLDING = (
 )
 
 
-def test_it_is_removed_with_what_is_in_it(tmp_path: Path) -> None:
-    with lock.temporary_folder(PREFIX) as folder:
-        assert folder.parent == tmp_path
-        (folder / "file").write_text("x")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes() -> None:
     command = [sys.executable, "-c", HOLDING]
     with subprocess.Popen(
@@ -257,19 +231,6 @@ def test_what_is_not_of_this_kind_stays(tmp_path: Path) -> None:
     with lock.temporary_folder(PREFIX):
         pass
     assert {path.name for path in tmp_path.iterdir()} == {"other", f"{PREFIX}link", f"{PREFIX}file"}
-
-
-def test_a_child_sees_what_its_parent_writes() -> None:
-    with memory_file() as fd:
-        os.ftruncate(fd, 4096)
-        with mmap.mmap(fd, 4096) as mapped:
-            mapped[:5] = b"hello"
-            code = f"import mmap; m = mmap.mmap({fd}, 4096); print(m[:5].decode()); m[:5] = b'there'"
-            said = subprocess.run([sys.executable, "-c", code], pass_fds=(fd,), capture_output=True, text=True)
-            assert (said.stdout, said.stderr) == ("hello\n", "")
-            assert mapped[:5] == b"there"
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(fd)
 
 
 def test_a_log_counts_what_processes_held_a_device_for_and_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:

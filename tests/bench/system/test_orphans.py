@@ -70,13 +70,6 @@ def test_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
             kept.kill()
 
 
-def test_a_child_that_has_ended_is_collected(known: frozenset[int], tmp_path: Path) -> None:
-    pid = daemon(tmp_path, "true", "true")
-    wait_for(lambda: not alive(pid))
-    orphans.end_new_children(known)
-    assert not Path(f"/proc/{pid}").exists()
-
-
 def test_a_name_with_spaces_and_parentheses(known: frozenset[int], tmp_path: Path) -> None:
     program = tmp_path / "a) R 1 (b"
     program.symlink_to(sys.executable)

@@ -10,6 +10,7 @@ import pytest
 
 BEGIN = """
 import os, signal, sys, time
+import rich.console  # as in a measurement, which has said something before
 from kernelgate.bench.system import preemption
 from kernelgate.bench.system.preemption import NoticeOverError
 preemption.RESERVE_S = preemption.NOTICE_S - 0.2

@@ -113,14 +113,6 @@ def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:
     assert max(map(len, lines)) <= 4 * supervise.MAX_LINE
 
 
-def test_calls_side_by_side_give_their_results_in_order() -> None:
-    def slow() -> str:
-        time.sleep(0.2)
-        return "first"
-
-    assert supervise.side_by_side([slow, lambda: "second"], 2) == ["first", "second"]
-
-
 def test_an_error_ends_what_the_other_calls_have_started(run: Callable[..., int], tmp_path: Path) -> None:
     """So that a head that does not compile is told at once, and an interrupt waits for no compiler."""
 

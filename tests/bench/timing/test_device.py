@@ -72,14 +72,6 @@ def test_results_are_read() -> None:
     assert device.read_results(rows) == [DeviceComparison(0.25, 3, 1, 1.5, 9), DeviceComparison(0.0, 0, 4, 0.0, 4)]
 
 
-def test_new_results_say_that_nothing_was_compared() -> None:
-    rows = device.new_results(3, "cpu")
-    assert rows.shape == (3, device.RESULT_BYTES)
-    assert rows.dtype == torch.uint8
-    assert rows.is_contiguous()
-    assert device.read_results(rows) == [DeviceComparison(0.0, 0, 0, 0.0, 0)] * 3
-
-
 @pytest.mark.parametrize("limits", [(math.nan, 0), (0, math.inf), (-1, 0)])
 def test_a_limit_that_nothing_could_exceed_is_refused(limits: tuple[float, float]) -> None:
     pairs = torch.zeros(3, 2, dtype=torch.int64)

@@ -155,6 +155,7 @@ def test_a_head_alone_is_timed_from_its_smallest_case_on() -> None:
         assert tuple(one.id for one in paired.chosen(planned, part, none_yet, needed)) == wanted
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_library_against_itself_and_a_head_alone(built: Build, tmp_path: Path) -> None:
     same = built()
     done = run(plan(same, same), tmp_path / "run.json")
@@ -191,20 +192,6 @@ def test_a_pinned_commit_that_does_not_run_keeps_no_head_from_being_timed(built:
     done = run(beside_pinned(plan(None, built(), (CAUSAL,)), built("raises_if_causal")), tmp_path / "run.json")
     assert {*first(done).samples_us} == {"head", "reference"}
     assert any("measured without the pinned commit: process 1 of 1 failed" in text for text in texts(done))
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_run_stops_when_it_is_told_to(built: Build, tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def undecided(so_far: RunRecord) -> frozenset[CaseKey]:
-        assert record.read(tmp_path / "run.json") == so_far, "it is written before the question is asked"
-        seen.append(paired.process_count(so_far))
-        return frozenset() if len(seen) == 2 else paired.all_cases(so_far)
-
-    done = run(plan(built(), built(), processes=5), tmp_path / "run.json", undecided=undecided)
-    assert seen == [1, 2]
-    assert paired.process_count(done) == 2
 
 
 @pytest.mark.usefixtures("in_process")
@@ -384,6 +371,7 @@ def preempted(planned: PairedPlan, path: Path, after: int) -> RunRecord:
     notice = Notice()
 
     def undecided(so_far: RunRecord) -> frozenset[CaseKey]:
+        assert record.read(path) == so_far, "it is written before the question is asked"
         notice.given = len(so_far.processes) >= after
         return paired.all_cases(so_far)
 

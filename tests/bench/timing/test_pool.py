@@ -306,14 +306,6 @@ def test_a_tensor_takes_the_bytes_from_its_first_element_to_its_last() -> None:
     assert (pool.footprint(torch.empty(0, 8)), pool.footprint(torch.tensor(1.0))) == (0, 4)
 
 
-def test_places_lie_one_after_the_other_and_are_aligned() -> None:
-    layout = Layout()
-    one, other = layout.place(torch.empty(3), count=2), layout.place(torch.empty(5, dtype=torch.int8), 3, 4)
-    assert (one.offset, one.step, one.bytes) == (0, ALIGNMENT, 12)
-    assert (other.offset, other.step, other.bytes) == (2 * ALIGNMENT, 3, 5)
-    assert layout.bytes == 3 * ALIGNMENT
-
-
 def test_both_ends_see_the_same_tensors() -> None:
     layout = Layout()
     place = layout.place(torch.empty(2, 3), count=4)
