@@ -1,4 +1,4 @@
-"""The workflows as files: GitHub's parser, the JSON schemas, zizmor, and what those let pass."""
+"""The workflows as files: GitHub's parser, zizmor, and what those let pass."""
 
 from __future__ import annotations
 
