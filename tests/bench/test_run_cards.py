@@ -188,7 +188,8 @@ def test_a_workflow_says_whose_card_judged(repo: CardRepository) -> None:
     repo.library("head", "new", own=new)
     made = repo.bench("--gpu", "l4")
     assert {card.name: card.source for card in made.cards} == {"one": "default branch", "new": "head"}
-    assert [code for code, _ in codes(made)] == ["no_card_on_base", "head_alone", "card_changed"]
+    of_cards = [code for code, _ in codes(made) if code != "compared_in_part"]  # which a busy machine adds
+    assert of_cards == ["no_card_on_base", "head_alone", "card_changed"]
     assert {process.role for process in made.processes if process.id.startswith("new")} == {"block"}
     assert made.run.gpu == "l4"
     assert made.expected is not None
