@@ -25,6 +25,19 @@ def test_a_log_hears_something_although_no_step_ends(
     assert "progress" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_steps_that_are_not_alike_say_where_they_end(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LOG_INTERVAL_S", 0.01)
+    with progress.track("compile", 2, alike=False, limit_s=600) as advance:
+        time.sleep(0.05)
+        advance("kernel.so")
+        advance("")
+    lines = capfd.readouterr().err.splitlines()
+    assert "compile: 0/2, 0 s of at most 600 s" in lines
+    assert "compile: 2/2, 0 s" in lines
+
+
 def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.track("fuzz", 100) as advance:
         for number in range(100):
