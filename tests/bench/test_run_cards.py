@@ -178,6 +178,14 @@ def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardReposit
     assert repo.bench("--case", "two/m4_fp32").processes == (), "a comparison of it could show nothing"
 
 
+def test_cards_without_cases_for_this_machine(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
+    repo.card("one", GPU_ONLY)
+    repo.library("head", "one")
+    repo.library("base", "one")
+    assert repo.run("bench", "--base-library", "base", "--head-library", "head") == (64, None)
+    assert "no card has cases for a CPU" in capsys.readouterr().err
+
+
 def test_a_workflow_says_whose_card_judged(repo: CardRepository) -> None:
     """With the label of a GPU the cards of the checkout are the default branch's."""
     card = repo.card("one")

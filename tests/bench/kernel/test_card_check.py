@@ -109,6 +109,12 @@ BROKEN = {
     "a reference that names what is not there": (
         (ORACLE, f"def reference(self, case, x, bias):\n    return torch.no_such(x)\n{ORACLE}"), "reference", "no_such",
     ),
+    "an axis beyond the last": (("x=0, out=0", "x=5, out=5"), "independent", "axis 5 of x, whose shape is [4, 8]"),
+    "a scale that raises": ((ORACLE, f"def atol_scale(self, case, right):\n    return r\n{ORACLE}"), "compare", "'r'"),
+    "NaN in an input that is none": (
+        (ORACLE, f"def nonfinite(self, case):\n    return dict(y=[float('nan')])\n{ORACLE}"),
+        "nonfinite", "nonfinite() names y, which is no input of real numbers",
+    ),
     "a call that lacks something": (("out, x, bias):", "out, x, bias, scale):"), "call",
                                     "call() takes scale, which neither inputs() nor outputs() gives"),
     "a call that launches nothing": (("ops.add(x, bias, out)", "pass"), "call", "call() launches nothing"),
