@@ -22,7 +22,7 @@ from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents, read, write
-from tests.ci.judge.test_kept_verdicts import DATA
+from tests.ci.records import DATA
 from tests.runs import case, process, run_record
 
 YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
@@ -56,9 +56,6 @@ def every(eight: Path, archive: Archive) -> list[str]:
     shutil.copytree(eight, archive.store.root)
     keep.rebuild(archive, pytest.fail)
     return list(store.names(archive.store, "records"))
-
-
-# ---- what stays the same ---------------------------------------------------------------------------------------------
 
 
 def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archive, every: list[str]) -> None:
@@ -124,9 +121,6 @@ def test_what_is_kept_of_samples_is_true_of_them(count: int) -> None:
     assert found.variance == pytest.approx(np.var(np.log(samples), ddof=min(1, count - 1)), abs=1e-9)
 
 
-# ---- what keeps its samples ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("released", "raw"), [((), 6), ({HEAD}, 7)])
 @pytest.mark.usefixtures("every")
 def test_of_an_earlier_environment_only_the_release_keeps_its_samples(
@@ -150,9 +144,6 @@ def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accept
     names_ = {key: row[key] for key in ("repository", "card", "case", "gpu")}
     keep.add_event(archive, SeriesEvent.model_validate(accepted | names_))
     assert run(archive).condensed == 2
-
-
-# ---- killed, damaged, and at once ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("last", ["put", "add", "_remove"])

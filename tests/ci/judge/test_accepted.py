@@ -70,11 +70,6 @@ def test_an_acceptance_of_something_else_changes_nothing(other: Acceptance) -> N
     assert decide([gpu], accepted=[other]) == decide([gpu])
 
 
-def test_without_commits_nothing_is_accepted() -> None:
-    unknown = replace(of(WORSE), head_sha=None, base_sha=None)
-    assert decide([unknown], accepted=[accepted()]).blocks
-
-
 def test_what_blocks_is_then_the_worst_that_is_left() -> None:
     found = decide([of(WORSE, WORSE_Y)], accepted=[accepted()])
     assert [(one.code.value, one.subject) for one in found.blockers] == [("slower", "y")]
@@ -90,12 +85,6 @@ def test_a_case_takes_along_the_mean_that_it_alone_carries() -> None:
         assert decide([of(WORSE, case(other, "y"), means=both[:1])], accepted=[accepted()]).blocks
     assert decide([of(WORSE, SAME, means=both)], accepted=[accepted()]).blocks, "another card's"
     assert decide([of(SAME, means=both[:1])], accepted=[accepted("y")]).blocks, "it did not regress"
-
-
-def test_the_mean_is_accepted_by_itself() -> None:
-    gpu = of(case(Status.SLOWER), case(Status.SLOWER, "y"), means=(mean(Status.REGRESSED),))
-    assert codes(decide([gpu])) == ["slower"]
-    assert decide([gpu], accepted=[accepted("")]).conclusion == "neutral"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,9 +53,6 @@ def of_a_card(made: RunRecord) -> RunRecord:
 
 
 STEADY = as_baseline(measured({"one": 100.0}, made="2026-08-01", processes=3))
-
-
-# ---- what is certain -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,9 +111,6 @@ def test_a_baseline_of_eleven_months_is_no_year_old() -> None:
     assert judge(measured({"one": 110.0}, made="2027-07-20"), Policy(), STEADY).apart == ()
 
 
-# ---- what is said of it ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = {
@@ -160,9 +153,6 @@ def test_what_cannot_be_told_names_the_smallest_visible_change_and_what_shows_a_
         assert f"Now: kernelgate bench{base} -o run.json measures head and base side by side" in text
 
 
-# ---- the file --------------------------------------------------------------------------------------------------------
-
-
 def test_a_diff_of_two_baselines_is_of_the_case_that_changed() -> None:
     def lines(two_us: float) -> list[str]:
         held = as_baseline(measured({"one": 100.0, "two": two_us, "three": 50.0}, processes=4))
@@ -176,10 +166,3 @@ def test_a_diff_of_two_baselines_is_of_the_case_that_changed() -> None:
     assert len(samples) == 4
     rest = [line.partition(":")[0] for line in changed if line not in samples]
     assert rest == ['"median_us"', '"interval_us"', '"days"']
-
-
-def test_a_name_with_brackets_and_lines_stays_one() -> None:
-    held = as_baseline(measured({'a\n     ]"}\n    }': 100.0}))
-    text = record.to_lines(held)
-    assert record.from_json(text) == held
-    assert json.loads(text)["cases"][0]["id"] == 'a\n     ]"}\n    }'

@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import TimedCase, timed_cases
 from kernelgate.ci.commands.cli import run
-from tests.ci.records import DATA, heads, noise, paired_record
+from tests.ci.records import heads, noise, paired_record
 from tests.runs import run_record
 
 ROOT = Path(__file__).parents[3]
@@ -115,21 +115,6 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert said in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
-
-
-# ---- the L4 reference ------------------------------------------------------------------------------------------------
-
-
-def test_the_l4_reference_is_what_its_samples_give() -> None:
-    published = json.loads((DATA / "l4_sdpa_latencies.json").read_text(encoding="utf-8"))["configurations"]
-    (shape,) = (one for one in published if (one["seq"], one["batch"], one["heads"], one["dim"]) == (512, 32, 8, 64))
-    stored = record.read(ROOT / ".ci" / "baseline_s512.json")
-    samples = stored.processes[0].timings[0].samples_us["head"]
-    assert samples == tuple(round(1e3 * milliseconds, 3) for milliseconds in shape["latency_ms"])
-    summary = stored.summary.cases[L4_CASE]
-    assert (summary.median_us, summary.interval_us) == (321.0, (319.5, 337.9))
-    assert round(summary.gflops or 0.0) == 53_516  # as founded, 2025-10-14
-    assert "Public measurement data" in stored.summary.source
 
 
 @pytest.mark.parametrize(

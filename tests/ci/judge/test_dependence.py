@@ -44,9 +44,6 @@ def swapped(process: TimedProcess) -> TimedProcess:
     return changed(process, **fields, previous=before)
 
 
-# ---- what ran before -------------------------------------------------------------------------------------------------
-
-
 def test_carry_over_is_measured_on_both_sides() -> None:
     for process in drawn(1, replace(STEADY, carry_over=0.02)):
         found = dependence.carry_over(process)
@@ -113,17 +110,16 @@ def test_a_large_one_in_every_process_forbids_a_verdict() -> None:
     assert [finding.code for finding in case.disqualifying] == ["carry_over"]
 
 
-# ---- the clock -------------------------------------------------------------------------------------------------------
-
-
 def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
     """Head over base: the head gains less from a faster clock, 0.2 of its logarithm."""
-    found = dependence.on_clock(drawn(5, Gpu(head_bound=0.8, wander=0.03), 5))
+    processes = drawn(5, Gpu(head_bound=0.8, wander=0.03), 5)
+    found = dependence.on_clock(processes)
     (finding,) = found.findings
-    said = re.match(
+    assert finding.message in said(dependence.judged(processes, 2))
+    told = re.match(
         r"the change depends on the SM clock: −([\d.]+)% at (\d+) MHz, −([\d.]+)% at (\d+) MHz, which", finding.message
     )
-    at_low, low, at_high, high = map(float, said.groups())
+    at_low, low, at_high, high = map(float, told.groups())
     assert 1190 < low < high < 2010
     half = np.log(high / low) / 2
     slope = np.log((1 - at_high / 100) / (1 - at_low / 100)) / (2 * half)
@@ -150,17 +146,6 @@ def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
     (message,) = said(found)
     assert re.match(r"the SM clock is (1\.9|2\.0|2\.1)% lower during the head's samples", message)
     assert message.endswith("in the same rounds, which is part of the change")
-
-
-def test_clocks_that_cannot_be_are_not_used() -> None:
-    (process,) = drawn(7, Gpu(), 1)
-    rounds = len(process.samples_us["base"])
-    dark = changed(process, sm_mhz={"base": (0.0,) * rounds, "head": (0.0,) * rounds})
-    assert dependence.on_clock([dark]) is None
-    assert list(dependence.clock_by_side([dark])) == []
-
-
-# ---- how often, over records -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -33,9 +33,6 @@ KNOWN = prior.prior(prior.CHANGE_PCT)
 RECORDS = 150
 
 
-# ---- which cases -----------------------------------------------------------------------------------------------------
-
-
 def test_cases_of_one_record_may_have_any_numbers_of_processes() -> None:
     """Two short of the minimum, one open, one at the limit that stays open, one decided."""
     rng = np.random.default_rng(1)
@@ -80,8 +77,6 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
         drifting = replace(slower, findings=(Finding("drift", "it drifted", disqualifies=True),))
         assert not verdict.settled(drifting, claim, POLICY), "what cannot be judged may be, once it is timed again"
 
-
-# ---- error rates -----------------------------------------------------------------------------------------------------
 
 Again = Callable[[Sequence[Evidence], Sequence[Inference | None]], Collection[int]]
 """Given what is known after a process: the cases of the next one."""

@@ -25,7 +25,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Line
-from kernelgate.ci.judge import cards, completeness, gate
+from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.verdict import judge
@@ -118,21 +118,6 @@ def test_of_a_wrong_result_nothing_else_blocks() -> None:
     assert (blocking(wrong), wrong.doubts) == (["wrong_output"], ())
 
 
-def test_all_that_was_not_measured_keeps_it_open() -> None:
-    made = MADE["slower"]
-    checks = tuple(check for check in made.record.checks if check.kind != "accuracy")
-    policy = Policy(gates=Gates(above_memory_max="fail"), accuracy=AccuracyRules(action="fail"))
-    first, *others = made.record.processes
-    timing = first.timings[0].model_copy(update={"memory_bytes": {"head": 100, "reference": 100}})
-    partly = first.model_copy(update={"timings": (timing, *first.timings[1:])})
-    record = made.record.model_copy(update={"checks": checks, "processes": (partly, *others)})
-    found = gate.evidence("l4", record, made.verdict, policy)
-    missing = [render.plain_line(line) for line in found.missing]
-    assert [line for line in missing if "accuracy" in line]
-    assert [line for line in missing if line.startswith("the peak memory of ")]
-    assert {one.gpu for one in found.doubts} == {"l4"}
-
-
 def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
     assert decide([]) == Decision("neutral")
     found = decide([l4(FASTER)], refused=[("artifact kernelgate-record-h100 is refused",)])
@@ -168,9 +153,6 @@ def test_the_worst_case_is_the_one_that_blocks() -> None:
     assert decide([l4(judged)]).blockers == (Blocker(BlockCode.SLOWER, "l4", "case 1"),)
 
 
-# ---- any mix ---------------------------------------------------------------------------------------------------------
-
-
 @given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
 def test_the_decision_holds_together(
     mixes: list[Mix],
@@ -198,9 +180,6 @@ def test_the_decision_holds_together(
 
 def judged(one: GpuEvidence) -> bool:
     return one.verdict is not None and one.verdict.refused is None
-
-
-# ---- cards -----------------------------------------------------------------------------------------------------------
 
 
 def decided(name: str) -> Decision:
@@ -282,9 +261,6 @@ def test_a_note_alone_tells_that_there_was_no_card() -> None:
     assert decide([own(made, cards=unsaid, notes=note)]) == Decision("neutral")
 
 
-# ---- completeness ----------------------------------------------------------------------------------------------------
-
-
 def planned(made: RunRecord, **changes: object) -> RunRecord:
     asked = {"cases": made.cases, "checks": ("fuzz",), "processes": 5, "label": "l4", "target": "8.9"} | changes
     return made.model_copy(update={"expected": Expected.model_validate(asked)})
@@ -322,13 +298,6 @@ def test_cases_with_different_numbers_of_processes_are_missing_each_by_its_own()
     asked = made.model_copy(update={"expected": Expected(cases=made.cases, processes=5)})
     (line,) = completeness.against_plan(asked, "").missing
     assert render.plain_line(line) == "case 2, case 3 were timed in 2 to 3 of 5 processes"
-    timings = tuple(
-        one.model_copy(update={"calls": {"base": CALLS["base"], "head": Calls(made=3)}})
-        for one in made.processes[4].timings
-    )
-    silent = (*made.processes[:4], made.processes[4].model_copy(update={"timings": timings}))
-    (_, line) = completeness.against_plan(asked.model_copy(update={"processes": silent}), "").missing
-    assert render.plain_line(line) == "the outputs of case 5 were not compared in every process"
     enough = made.model_copy(update={"expected": Expected(cases=made.cases, processes=2)})
     assert completeness.against_plan(enough, "") == completeness.Completeness()
 
@@ -492,10 +461,3 @@ def test_a_check_of_one_case_that_does_not_say_how_many_were_asked_ran() -> None
         return sum("fuzz" in render.plain_line(line) for line in completeness.against_plan(record, "").missing)
 
     assert (missing(0), missing(1)) == (1, 0)
-
-
-def test_a_record_without_a_card_has_none_of_its_cases() -> None:
-    whole = CARD_EXAMPLES["improved_beside_unchanged"]().record
-    rest = cards.without(whole, {"rmsnorm"})
-    assert {case.card for case in whole.cases} == {"rmsnorm", "swiglu"}
-    assert {case.card for case in rest.cases} == {"swiglu"}

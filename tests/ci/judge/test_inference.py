@@ -36,22 +36,11 @@ NOTHING = replace(evidence(0.0, 0.0), groups=())
 SPOILT = (Finding("drift", "it drifted", disqualifies=True),)
 
 
-# ---- one claim -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("p", "certain"), [(0.01, True), (np.nextafter(0.01, 1), False), (np.nextafter(0.01, 0), True), (None, False)]
 )
 def test_a_difference_is_certain_up_to_its_level(p: float | None, certain: bool) -> None:
     assert replace(CLAIM, p=p).certain == certain
-
-
-def test_intervals_lie_around_the_change_at_their_own_level() -> None:
-    low, high = CLAIM.interval(0.9)
-    assert (low + high) / 2 == pytest.approx(POOLED.change)
-    assert (high - low) / 2 == pytest.approx(POOLED.half_width(0.1))
-    low, high = CLAIM.likely_interval()
-    assert (high - low) / 2 == pytest.approx(POOLED.half_width(2 * 0.01))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -61,21 +50,6 @@ def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
     assert not claim.within(reach), "exactly at the margin"
     assert not claim.within(reach * (1 - 1e-9))
     assert claim.within(reach * (1 + 1e-9))
-
-
-def test_what_would_have_been_seen_takes_the_share_of_the_family() -> None:
-    assert CLAIM.detectable() == pytest.approx(POOLED.detectable(0.01 / 3, 0.95))
-
-
-# ---- the claims of a record ------------------------------------------------------------------------------------------
-
-
-def test_a_case_without_an_estimate_has_no_claim() -> None:
-    first, second, spoilt = claims([NOTHING, evidence(0.02, 0.02), evidence(0.05, 0.05, findings=SPOILT)], POLICY)
-    assert first is None
-    assert (second.family, spoilt.family) == (1, 1)
-    (alone,) = claims([evidence(0.05, 0.05, findings=SPOILT)], POLICY)
-    assert alone.family == 1
 
 
 def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:
@@ -100,9 +74,6 @@ def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: in
     few = sides == 1 and processes < 4
     assert [claim.alpha, claim.equivalence_alpha] == pytest.approx([alpha / 2 if few else spent[0], spent[1]])
     assert claim.early == few
-
-
-# ---- the first look at a direction -----------------------------------------------------------------------------------
 
 
 def remembered(df: float) -> KnownSpread:
@@ -135,9 +106,6 @@ def test_what_may_show_no_direction_yet_lends_nothing_to_the_others() -> None:
     sure, early = claims([evidence(*[0.01] * 4), evidence(0.05, 0.05)], POLICY)
     assert sure.p == pytest.approx(2 * sure.pooled.p()), "as if nothing were known of the other"
     assert early.p == pytest.approx(2 * early.pooled.p())
-
-
-# ---- what the other cases of a record show ---------------------------------------------------------------------------
 
 
 def widths(*cases: Evidence) -> list[float]:

@@ -1,13 +1,14 @@
 """Kept records are judged as before, to the digit: tests/data/kept_verdicts.json.
 
 The file holds what the judge said of records drawn from the traces of an H200 and of the kept paired comparisons, alone
-and against both baselines. A deliberate change of the statistics rewrites it, and says so:
-`python -m tests.ci.judge.keep_verdicts`.
+and against both baselines. After a deliberate change of the statistics, write it anew and read the difference:
+`KERNELGATE_GOLDEN=write .venv/bin/pytest tests/ci/judge/test_kept_verdicts.py`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,24 +18,17 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Role
-from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
+from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy import policy
-from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import draw
 from tests.runs import case, on, process, run_record
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests" / "data"
-KEPT = json.loads((DATA / "kept_verdicts.json").read_text(encoding="utf-8"))
-OF_TRACE = {name: list(group) for name, group in groupby(KEPT["traces"], lambda one: one["trace"])}
+FILE = ROOT / "tests" / "data" / "kept_verdicts.json"
+RULES = policy.load(ROOT / ".ci" / "kernelgate.toml")
 SAME = 1e-12
 """Relative; near 0, what another processor rounds otherwise may be as much in percentage points."""
-
-
-@pytest.fixture(scope="module")
-def rules() -> Policy:
-    return policy.load(ROOT / ".ci" / "kernelgate.toml")
 
 
 def figure(verdict: CaseVerdict, key: str) -> Any:
@@ -46,41 +40,51 @@ def figure(verdict: CaseVerdict, key: str) -> Any:
     return getattr(verdict, key)
 
 
-def assert_same(verdict: CaseVerdict, kept: dict[str, Any]) -> None:
-    for key, before in kept.items():
-        found = figure(verdict, key)
-        if isinstance(before, str) or before is None or key == "findings":
-            assert found == before, key
-        else:
-            np.testing.assert_allclose(found, before, rtol=SAME, atol=SAME, err_msg=key)
-
-
-def judge_trace(kept: dict[str, Any], rules: Policy) -> CaseVerdict:
-    """The verdict on the record that this entry was drawn as."""
+def trace_now(kept: dict[str, Any]) -> dict[str, Any]:
+    """The entry as it is today: of the record that it was drawn as."""
     trace: str = kept["trace"]
     role: Role = "paired" if trace.endswith("inter") else "block"
     rng = np.random.default_rng([sum(map(ord, trace)), kept["head"], kept["processes"]])
     drawn = draw(rng, trace, kept["head"], kept["processes"])
     processes = [process({"base": base, "head": head}, role) for base, head in zip(*drawn, strict=True)]
-    (verdict,) = judge(run_record([case("one", processes)], on("NVIDIA H200")), rules).cases
-    return verdict
+    (verdict,) = judge(run_record([case("one", processes)], on("NVIDIA H200")), RULES).cases
+    drawn_as = ("trace", "head", "processes")
+    return {key: kept[key] if key in drawn_as else figure(verdict, key) for key in kept}
 
 
-def judge_kept(kept: dict[str, Any], rules: Policy) -> RecordVerdict:
-    run = record.read(DATA / "comparisons" / f"{kept['record']}.json")
-    return judge(run, rules, record.read(ROOT / kept["baseline"]) if kept["baseline"] else None)
+def record_now(kept: dict[str, Any]) -> dict[str, Any]:
+    run = record.read(FILE.parent / "comparisons" / f"{kept['record']}.json")
+    verdict = judge(run, RULES, record.read(ROOT / kept["baseline"]) if kept["baseline"] else None)
+    pairs = zip(verdict.cases, kept["cases"], strict=True)
+    cases = [{key: figure(one, key) for key in before} for one, before in pairs]
+    return {**kept, "verdict": verdict.verdict, "refused": verdict.refused, "cases": cases}
+
+
+def assert_same(now: dict[str, Any], kept: dict[str, Any]) -> None:
+    for key, before in kept.items():
+        if isinstance(before, str) or before is None or key == "findings":
+            assert now[key] == before, key
+        elif key != "cases":
+            np.testing.assert_allclose(now[key], before, rtol=SAME, atol=SAME, err_msg=key)
+
+
+KEPT = json.loads(FILE.read_text(encoding="utf-8"))
+if os.environ.get("KERNELGATE_GOLDEN") == "write":
+    KEPT |= {"traces": [*map(trace_now, KEPT["traces"])], "records": [*map(record_now, KEPT["records"])]}
+    parts = (f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in part) for name, part in KEPT.items())
+    FILE.write_text("{\n" + "\n  ],\n".join(parts) + "\n  ]\n}\n", encoding="utf-8")
+OF_TRACE = {name: list(group) for name, group in groupby(KEPT["traces"], lambda one: one["trace"])}
 
 
 @pytest.mark.parametrize("trace", OF_TRACE)
-def test_records_drawn_from_traces_are_judged_as_before(trace: str, rules: Policy) -> None:
+def test_records_drawn_from_traces_are_judged_as_before(trace: str) -> None:
     for kept in OF_TRACE[trace]:
-        verdict = judge_trace(kept, rules)
-        assert_same(verdict, {key: kept[key] for key in kept if key not in ("trace", "head", "processes")})
+        assert_same(trace_now(kept), kept)
 
 
 @pytest.mark.parametrize("kept", KEPT["records"], ids=lambda kept: f"{kept['record']}, {kept['baseline'] or 'base'}")
-def test_kept_records_are_judged_as_before(kept: dict[str, Any], rules: Policy) -> None:
-    verdict = judge_kept(kept, rules)
-    assert (verdict.verdict, verdict.refused) == (kept["verdict"], kept["refused"])
-    for case_, before in zip(verdict.cases, kept["cases"], strict=True):
-        assert_same(case_, before)
+def test_kept_records_are_judged_as_before(kept: dict[str, Any]) -> None:
+    now = record_now(kept)
+    assert_same(now, kept)
+    for one, before in zip(now["cases"], kept["cases"], strict=True):
+        assert_same(one, before)

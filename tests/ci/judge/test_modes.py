@@ -39,9 +39,6 @@ def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
     return validity.modes_of_sides(base, head)
 
 
-# ---- what two modes are ----------------------------------------------------------------------------------------------
-
-
 def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     samples = jumps(3.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -73,9 +70,6 @@ def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool,
     assert found.message == f"the head {said}"
 
 
-# ---- two sides -------------------------------------------------------------------------------------------------------
-
-
 def test_modes_that_both_sides_share_move_nothing() -> None:
     base = np.tile([100.0, 103.1], 50)
     found = both([base] * 3, [base * 1.02] * 3)
@@ -97,20 +91,6 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
     assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
     assert said.message.endswith("% of change")
     assert [finding.disqualifies for finding in found.against(0.0, FAST.gates)] == [True]
-
-
-def test_a_share_too_small_to_be_found_is_compared_all_the_same() -> None:
-    """Of the base 17% are seen as a mode, of the head 14% are too few for one; the shares are alike."""
-    rng = np.random.default_rng(1)
-    base, head = ([100 * np.exp(rng.normal(0, 0.002, 100)) for _ in range(5)] for _ in range(2))
-    for samples in base:
-        samples[:17] *= 1.1
-    for samples in head:
-        samples[-14:] *= 1.1
-    assert both(base, head).bias == 0
-
-
-# ---- how often, over records -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])

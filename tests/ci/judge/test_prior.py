@@ -38,16 +38,6 @@ def pooled(values: Array, before: Prior = UNKNOWN, noise: float = 1e-4) -> Poole
     return found.pooled(found.share, 200.0)
 
 
-# ---- the distribution ------------------------------------------------------------------------------------------------
-
-
-def test_probabilities_add_up() -> None:
-    for before in (UNKNOWN, known(0.03), known(3.0)):
-        assert before.usual.sum() == pytest.approx(1)
-        assert before.other.sum() == pytest.approx(1)
-        assert before.spreads[-1] == pytest.approx(prior.LARGEST_PCT / 100)
-
-
 def test_a_history_alone_is_a_t_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of as many degrees of freedom as the history and the processes have together (Smyth 2004)."""
     df = 8.0
@@ -101,33 +91,12 @@ def test_other_cases_move_a_share_by_no_more_than_they_weigh() -> None:
     assert prior.shares([usual, *[calm] * 30])[0] < 1
 
 
-# ---- how sure, by the true spread ------------------------------------------------------------------------------------
-
 RECORDS = 40
 
 
 @cache
 def measured(spread_pct: float) -> spreads.Sureness:
     return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, POLICY, 7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spread_pct", [0.05, 0.5, 2.0])
-def test_identical_code_gets_no_direction_whatever_the_spread(spread_pct: float) -> None:
-    """Believing in 0.05%, worth ten processes, 15% of records of 0.5% had one."""
-    assert measured(spread_pct).direction.value <= 1 / RECORDS
-    assert measured(spread_pct).equivalent.value <= 2 / RECORDS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spread_pct", [0.05, 0.3, 2.0])
-def test_two_processes_have_an_interval_that_holds(spread_pct: float) -> None:
-    rng = np.random.default_rng(8)
-    draw, held = spreads.scattered(spread_pct), 0
-    for _ in range(400):
-        low, high = spreads.of_two(rng, draw, None, POLICY, 0.0).interval(0.95)
-        held += low <= 0 <= high
-    assert held / 400 >= (0.94 if spread_pct == 0.05 else 0.9) - 2 * 0.015
 
 
 def test_a_quiet_case_is_settled_by_few_processes_and_with_a_history_by_two() -> None:
@@ -152,8 +121,6 @@ def test_every_scene_has_its_error_rates(name: str) -> None:
     assert found.equivalent.value <= 0.015 + 2 * found.equivalent.error
 
 
-# ---- what past comparisons tell --------------------------------------------------------------------------------------
-
 L4 = Device(name="NVIDIA L4")
 KEY = CaseKey("", "one")
 QUIET = KnownSpread(spread_pct=0.03, noise_pct=0.01, df=8, comparisons=8, last_seen="2026-08-01")
@@ -170,15 +137,6 @@ def made(changes_pct: Sequence[float]) -> RunRecord:
 
 def of_one(known: KnownSpread) -> History:
     return History({("NVIDIA L4", KEY): known})
-
-
-def test_mean_squares_are_weighted_and_the_past_fades() -> None:
-    old = KnownSpread(spread_pct=0.3, noise_pct=0.0, df=10, comparisons=20, last_seen="2026-08-01")
-    new = KnownSpread(spread_pct=0.1, noise_pct=0.0, df=2, comparisons=1, last_seen="2026-08-02")
-    one = prior.joined(old, new)
-    assert one.df == prior.HISTORY_MEMORY_DF
-    assert one.spread_pct == pytest.approx(np.sqrt((8 * 0.3**2 + 2 * 0.1**2) / 10), rel=0.001)
-    assert (one.comparisons, one.last_seen) == (21, "2026-08-02")
 
 
 def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
@@ -220,9 +178,6 @@ def test_a_noisy_history_makes_no_process_odd() -> None:
     assert [finding.code for finding in judge(apart, POLICY, history=noisy).cases[0].findings] == ["known_spread"]
 
 
-# ---- from day to day -------------------------------------------------------------------------------------------------
-
-
 def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay:
     return BaselineDay(measured=f"2026-11-{number:02}", code=code, median_us=median_us)
 
@@ -242,17 +197,6 @@ def test_enough_days_show_the_drift_themselves() -> None:
     found = prior.drift([day(n, float(level)) for n, level in enumerate(levels, 1)])
     assert found.error == pytest.approx(math.sqrt(2) * np.log(levels).std(ddof=1))
     assert (found.change, found.df) == (0.0, 3)
-
-
-def test_many_days_weigh_no_more_than_a_few() -> None:
-    assert prior.drift([day(n, 100 + n / 100) for n in range(1, 21)]).df == 5
-
-
-def test_days_that_drift_as_is_assumed_leave_no_more_open_than_none() -> None:
-    known = prior.drift([day(n, level) for n, level in enumerate((100.0, 100.9, 99.3, 100.7), 1)])
-    assert known.half_width(0.001) < prior.drift(()).half_width(0.001)
-    wild = prior.drift([day(n, level) for n, level in enumerate((100.0, 109.0, 93.0, 107.0), 1)])
-    assert wild.half_width(0.001) > 3 * prior.drift(()).half_width(0.001)
 
 
 def test_a_change_of_the_code_is_no_drift() -> None:

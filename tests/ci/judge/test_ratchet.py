@@ -56,9 +56,6 @@ def times(held: RunRecord | None) -> dict[str, float]:
     }
 
 
-# ---- the baseline ----------------------------------------------------------------------------------------------------
-
-
 def test_only_what_is_certainly_faster_moves() -> None:
     before, now = stored(1, {"one": 0, "two": 0, "three": 0}), night(9, {"one": -0.2, "two": 0.2, "three": 0.003})
     verdict = judge(now, POLICY, before)
@@ -93,20 +90,6 @@ def test_cases_of_several_nights_stay_one_record() -> None:
     assert times(again) == {"two": 0.0, "one": -4.0}
     assert len(again.environments) == 1
     assert [len(one.processes) for one in timed_cases(again)] == [4, 4]
-
-
-def test_another_machine_keeps_its_name() -> None:
-    held = ratchet.moved(stored(1, {"one": 0, "two": 0}), stored(2, {"one": -0.1}, "600.1"), {ONE})
-    drivers = {one.id: one.device.driver for one in held.environments}
-    used = {
-        key: {drivers[each.process.environment] for each in one.processes}
-        for one in timed_cases(held)
-        for key in [one.id]
-    }
-    assert used == {"one": {"600.1"}, "two": {"580.1"}}
-
-
-# ---- the best ever ---------------------------------------------------------------------------------------------------
 
 
 def best(held: RunRecord | None, before: RunRecord, now: RunRecord, known: History = NO_HISTORY) -> RunRecord | None:
@@ -144,9 +127,6 @@ def test_the_best_never_worsens_and_no_driver_makes_one() -> None:
     assert best(held, stored(2, {"one": 0.1}), night(3, {"one": 0.1})) is None
     assert best(held, stored(2, {"one": -0.12}), night(3, {"one": -0.12}, "600.1")) is None
     assert best(held, stored(2, {"one": -0.12}, "600.1"), night(3, {"one": -0.12}, "600.1")) is None
-
-
-# ---- what adds up ----------------------------------------------------------------------------------------------------
 
 
 def step(number: int) -> RunRecord:
@@ -191,9 +171,6 @@ def test_a_release_that_cannot_be_read_or_is_of_another_gpu_says_nothing(tmp_pat
     assert lines(step(9), tmp_path / "baseline_l4.json") == []
 
 
-# ---- staleness -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("driver", "made", "why"),
     [
@@ -209,12 +186,6 @@ def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: 
     assert baselines.stale(now, against) == why
     section = baselines.section(now, against)
     assert section.title.startswith("Stored baseline (stale): ") == bool(why)
-
-
-def test_what_moves_keeps_names_of_its_own_beside_what_stays() -> None:
-    held = ratchet.moved(stored(1, {"one": 0, "two": 0}), stored(2, {"one": -0.1, "two": 0}), {ONE})
-    names = [one.id for one in held.processes]
-    assert sorted(names) == ["1", "2", "2026-08-02-1", "2026-08-02-2", "2026-08-02-3", "2026-08-02-4", "3", "4"]
 
 
 def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() -> None:

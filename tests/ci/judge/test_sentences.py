@@ -7,20 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import Direction, Outcome, Status, worst_first
+from kernelgate.ci.judge.case import Direction, worst_first
 from kernelgate.ci.policy.policy import Gates, Policy
 from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
 
 ONE = NINE[0]
-
-
-def test_a_status_has_an_outcome_a_mark_and_a_word() -> None:
-    for status in Status:
-        known = status.name.lower() in set(Outcome)
-        outcome = Outcome.EQUIVALENT if status is Status.UNCHANGED else Outcome.INCONCLUSIVE
-        assert status.outcome is (Outcome(status.name.lower()) if known else outcome)
-        assert status in sentences.STATUS
-        assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED, Status.ALONE))
 
 
 def test_the_worst_case_comes_first_whatever_the_order_was() -> None:

@@ -38,14 +38,6 @@ def one(found: Iterable[Finding], code: str) -> Finding | None:
     return kept[0] if kept else None
 
 
-# ---- percent ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_log_ratio_in_percent_stays_a_number() -> None:
-    assert percent(math.log(1.05)) == pytest.approx(5)
-    assert percent(24.9) < percent(25.0) == percent(25.1) == percent(math.inf)
-
-
 @pytest.mark.parametrize(("bias", "change", "fatal"), [(1.0, 0.0, 0), (1.01, 0.0, 1), (1.2, -2.4, 0), (1.2, 2.3, 1)])
 def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_change(
     bias: float, change: float, fatal: int
@@ -55,12 +47,6 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
     moved = validity.Moved(bias / 100, (Finding("other", "", False), Finding("moved", "", False)))
     assert [finding.disqualifies for finding in moved.against(change / 100, gates)] == [False, bool(fatal)]
     assert validity.Moved(1.0).against(0.0, gates) == ()
-
-
-# ---- what may have moved the estimate --------------------------------------------------------------------------------
-
-
-# ---- telemetry -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("share", "much"), [(0.49, False), (0.5, True), (None, True)])
@@ -122,9 +108,6 @@ def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: 
     assert [*validity.clocks_apart(base, unknown), *validity.clocks_apart(unknown, head)] == []
 
 
-# ---- too few values --------------------------------------------------------------------------------------------------
-
-
 def of_samples(
     sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False, **limits: float
 ) -> list[Finding]:
@@ -149,9 +132,6 @@ def test_a_twentieth_at_either_end_does_not_count_as_values(outliers: int, few: 
     bulk = 100 + np.arange(100.0 - outliers) % 2
     side = np.concatenate([bulk, 100 + sign * np.arange(10.0, 10 + outliers)])
     assert bool(of_samples({"head": [side]}, "few_values")) == few
-
-
-# ---- drift -----------------------------------------------------------------------------------------------------------
 
 
 def drifting(percent: float, rounds: int = 300) -> Array:
@@ -209,17 +189,11 @@ def test_a_drift_that_chance_explains_is_none() -> None:
     ]
 
 
-# ---- noise -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("deviation", "noisy"), [(12.0, False), (12.1, True)])
 def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> None:
     quiet, loud = np.tile([99.0, 101.0], 20), np.tile([100 - deviation, 100 + deviation], 20)
     found = of_samples({"base": [quiet], "head": [quiet, loud]}, "noisy")
     assert [finding.disqualifies for finding in found] == ([False] if noisy else [])
-
-
-# ---- the physical floor ----------------------------------------------------------------------------------------------
 
 
 def floor(time_us: float, work: Work | None, device: str | None = "NVIDIA L4", **limits: float) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -19,9 +17,7 @@ from kernelgate.bench.record import (
     Build,
     Calls,
     Check,
-    Environment,
     FuzzResult,
-    Note,
     OutputErrors,
     RunRecord,
     Telemetry,
@@ -33,7 +29,7 @@ from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
-from tests.runs import changed, process, run_record, with_telemetry
+from tests.runs import changed, run_record, with_telemetry
 
 POLICY = Policy()
 SETS = ("quiet_fma", "contended_copy")
@@ -52,9 +48,6 @@ def judged(base: Samples, head: Samples, policy: Policy = POLICY, **options: Any
 
 def codes(verdict: CaseVerdict) -> set[str]:
     return {finding.code for finding in verdict.findings}
-
-
-# ---- the table: recorded noise, known truth --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -95,35 +88,6 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
     assert exit_code(verdict) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
-def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> None:
-    rng, detectable = np.random.default_rng(6), []
-    for _ in range(8):
-        same = judged(*draw(rng, f"{name}_block", 1, POLICY.processes.limit), role="block")
-        assert (same.direction, same.verdict) == (Direction.NONE, Outcome.EQUIVALENT)
-        slower = judged(*draw(rng, f"{name}_block", 6, POLICY.processes.limit), role="block")
-        assert slower.verdict is Outcome.REGRESSED
-        paired = judged(*draw(rng, f"{name}_inter", 1, POLICY.processes.limit))
-        detectable.append((same.minimum_detectable_pct, paired.minimum_detectable_pct))
-    assert np.mean([block for block, _ in detectable]) > np.mean([paired for _, paired in detectable])
-
-
-# ---- against a baseline ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_a_baseline_of_other_processes(name: str) -> None:
-    """One stored day does not show how far times drift, so that it takes a large change."""
-    rng = np.random.default_rng(8)
-    stored_processes = 3
-    for _ in range(3):
-        for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (7, Direction.SLOWER)):
-            base, head = draw(rng, f"{name}_inter", variant, processes=8)
-            verdict = judge(heads(head[3:]), POLICY, heads(base[:stored_processes]), "run", "stored.json")
-            assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
-
-
 def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
     base, head = noise(np.random.default_rng(10))
     unknown = judge(heads(head, device="NVIDIA H200"), POLICY, heads(base))
@@ -152,9 +116,6 @@ def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
     assert exit_code(verdict) == 3
 
 
-# ---- the times beside a change ---------------------------------------------------------------------------------------
-
-
 def test_where_the_medians_say_the_opposite() -> None:
     """Two speeds that the sides share: each round the head is 1% slower, and it is in the slow mode less often."""
     rng = np.random.default_rng(7)
@@ -169,17 +130,6 @@ def test_where_the_medians_say_the_opposite() -> None:
     (case,) = judge(paired_record(base, head), POLICY).cases
     assert (case.head_us > case.base_us) == (case.change_pct > 0)
 
-
-def test_against_a_baseline_they_are_the_levels() -> None:
-    rng = np.random.default_rng(3)
-    base, head = noise(rng, 0.08, spread=0.002)
-    (case,) = judge(paired_record(base, head), POLICY, heads(base), against="stored.json").cases
-    assert case.base_us == pytest.approx(100, rel=0.01)
-    assert case.head_us == pytest.approx(108, rel=0.01)
-    assert case.change_pct == pytest.approx(100 * math.expm1(math.log(case.head_us / case.base_us)), abs=1e-9)
-
-
-# ---- hard cases: what is not a difference ----------------------------------------------------------------------------
 
 HARD = {
     "processes in two modes, both sides": None,
@@ -242,18 +192,6 @@ def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction
     assert "few_values" in codes(one)
 
 
-def test_processes_that_disagree_are_judged_by_their_own_scatter() -> None:
-    base, head = noise(np.random.default_rng(16), spread=0.001)
-    scattered = [h * factor for h, factor in zip(head, (1.001, 1.004, 1.007, 0.998, 1.0), strict=True)]
-    one = judged(base, scattered)
-    assert "processes_disagree" in codes(one)
-    assert one.direction is Direction.NONE
-    assert one.minimum_detectable_pct > 1
-
-
-# ---- what the device says --------------------------------------------------------------------------------------------
-
-
 CAPPED = Telemetry(throttle_reasons=("sw_power_cap",))
 
 
@@ -267,21 +205,6 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
         "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
         "process 1 is left out: the GPU was throttled (sw_power_cap), and its change is +40.0% off the others'",
     ]
-
-
-def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
-    base, head = noise(np.random.default_rng(18))
-    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
-    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
-    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), POLICY))
-    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
-    assert [finding.message for finding in one.findings] == [
-        "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
-        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
-    ]
-
-
-# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 def refusal(record: RunRecord) -> str:
@@ -325,11 +248,6 @@ def test_a_head_without_a_base_is_not_compared_and_keeps_its_times() -> None:
     assert one.head_us == pytest.approx(float(np.median([np.median(one) for one in times])))
 
 
-def test_processes_of_one_side_each_are_too_few_and_not_a_head_alone() -> None:
-    sides = [process({side: np.full(100, 5.0)}) for side in ("base", "head", "base", "head")]
-    assert "processes of base and head" in refusal(run_record((runs.case("one", sides),)))
-
-
 def test_a_case_without_a_base_stops_no_other_and_lets_nothing_pass() -> None:
     rng = np.random.default_rng(27)
     good = case(*noise(rng), id_="good")
@@ -341,9 +259,6 @@ def test_a_case_without_a_base_stops_no_other_and_lets_nothing_pass() -> None:
     assert judge(run_record((alone, faster)), POLICY).verdict is Outcome.INCONCLUSIVE
     slower = case(*noise(rng, change=0.2), id_="slower")
     assert judge(run_record((alone, slower)), POLICY).verdict is Outcome.REGRESSED
-
-
-# ---- one library on both sides ---------------------------------------------------------------------------------------
 
 
 def built(card: str = "norm", **changes: str | None) -> tuple[Build, Build]:
@@ -360,11 +275,6 @@ def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
         assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.EQUIVALENT, (), 2)
         assert verdict.reason == "nothing to compare: base and head compile to the same library"
         assert not undecided(made, POLICY)
-
-
-def test_a_wrong_result_of_one_library_is_a_wrong_result() -> None:
-    failed = Check(kind="fuzz", card="norm", status="failed")
-    assert refusal(run_record(builds=built(), checks=(failed,))).startswith("wrong result")
 
 
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
@@ -389,9 +299,6 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
     )
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
-
-
 SENTENCES = [
     (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.4% would have been seen"),
     (
@@ -401,33 +308,8 @@ SENTENCES = [
         "1.9% slower, between 1.8% and 2.0%: certain, but below the 3% that blocks; "
         "a change of 0.4% would have been seen",
     ),
-    (
-        -0.05,
-        0.005,
-        5,
-        "5.1% faster, between 5.0% and 5.1%: certain, but below the 10% that counts as an improvement; "
-        "a change of 0.4% would have been seen",
-    ),
-    (
-        0.005,
-        0.002,
-        5,
-        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.20% would have been seen",
-    ),
-    (
-        0.0,
-        0.005,
-        5,
-        "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.4% would have been seen",
-    ),
     (0.0, 0.005, 3, "no change: within ±1%, between 0.1% faster and 0.2% slower"),
-    (
-        0.05,
-        0.03,
-        2,
-        "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats",
-    ),
-    (0.0, 0.2, 5, "cannot tell: between 5.5% faster and 0.1% slower; a change below 12.4% could not be seen"),
+    (0.05, 0.03, 2, "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats"),
     (
         0.03,
         0.1,
@@ -444,18 +326,6 @@ def test_an_engineer_reads_it_rightly(change: float, spread: float, processes: i
     base, head = noise(np.random.default_rng(32), change, processes=processes, spread=spread)
     assert judged(base, head).sentence == sentence
 
-
-def test_what_is_wild_is_still_a_number() -> None:
-    rng = np.random.default_rng(34)
-    base, head = ([np.exp(rng.uniform(-6, 22, 20)) for _ in range(2)] for _ in range(2))
-    one = judged(base, head)
-    assert one.verdict is Outcome.INCONCLUSIVE
-    json.dumps(
-        [one.change_pct, one.interval_pct, one.minimum_detectable_pct, one.per_process[0].high_pct], allow_nan=False
-    )
-
-
-# ---- properties ------------------------------------------------------------------------------------------------------
 
 SEEDS = st.integers(0, 2**32)
 PLAN = st.tuples(
@@ -478,7 +348,9 @@ def planned(plan: tuple[int, str, float, int, int]) -> tuple[Samples, Samples]:
 
 def numbers(one: CaseVerdict) -> list[float]:
     known = [one.change_pct, one.p, one.cliffs_delta, one.minimum_detectable_pct, one.mann_whitney_p]
-    return [*(value for value in known if value is not None), *(one.interval_pct or ()), *(one.bootstrap_pct or ())]
+    ends = sorted(end for each in one.per_process for end in (each.low_pct, each.high_pct))
+    known_ends = (*(one.interval_pct or ()), *(one.bootstrap_pct or ()), *ends)
+    return [value for value in (*known, *known_ends) if value is not None]
 
 
 @settings(max_examples=8)
@@ -517,7 +389,7 @@ def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
 
 
 @settings(max_examples=10)
-@given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
+@given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 7.0), st.sampled_from([0.0, 0.1, 1.0]))
 def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int, spread: float, step: float) -> None:
     rng = np.random.default_rng(seed)
     base, head = noise(rng, 0.0, processes, rounds, spread)
@@ -527,9 +399,6 @@ def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int
         verdict = judge(paired_record(base, head, role=role), POLICY)
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
-
-
-# ---- stopping --------------------------------------------------------------------------------------------------------
 
 
 def measured(base: Samples, head: Samples) -> RunRecord:
@@ -555,11 +424,3 @@ def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) ->
         assert (early.verdict is Outcome.REGRESSED) == (late.verdict is Outcome.REGRESSED) or variant == 5
         assert early.verdict is not Outcome.IMPROVED
     assert np.mean(spent) < 0.8 * POLICY.processes.limit
-
-
-def test_a_record_needs_nothing_but_samples() -> None:
-    """Whatever else a producer leaves out, there is a verdict; and it is the same with all of it."""
-    base, head = noise(np.random.default_rng(40))
-    bare = paired_record(base, head)
-    full = bare.model_copy(update={"environments": (Environment(torch="2.13.0"),), "notes": (Note(text="note"),)})
-    assert judge(full, POLICY) == judge(bare, POLICY)

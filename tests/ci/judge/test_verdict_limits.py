@@ -70,9 +70,6 @@ REGRESSED, LIKELY_SLOWER, SLOWER = Status.REGRESSED, Status.LIKELY_SLOWER, Statu
 IMPROVED, FASTER = Status.IMPROVED, Status.FASTER
 
 
-# ---- the gates -------------------------------------------------------------------------------------------------------
-
-
 def test_more_than_regression_pct_blocks() -> None:
     change = only(SLOW, policy()).change_pct
     assert change is not None
@@ -152,9 +149,6 @@ def test_an_improvement_needs_medians_that_lie_apart() -> None:
     assert verdict.status is FASTER
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("side", "end"), [("base", "shortest_us"), ("head", "longest_us"), ("reference", "longest_us")]
 )
@@ -199,9 +193,6 @@ def test_cards_keep_cases_of_one_id_apart() -> None:
     assert [one.card for one in judge(record, policy(), old).cases] == ["a", "b"], "an old baseline names no card"
 
 
-# ---- one verdict for a record ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("statuses", "outcome", "code"),
     [
@@ -222,9 +213,6 @@ def test_the_verdict_on_a_record_of_several_cases(statuses: tuple[Status, ...], 
     cases = [replace(only(SLOW, policy()), status=status) for status in statuses]
     assert overall(cases) is outcome
     assert exit_code(RecordVerdict("", outcome, "", ())) == code
-
-
-# ---- stopping --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("processes", "enough"), [(2, False), (3, False), (4, True), (5, True)])
