@@ -12,7 +12,7 @@ from kernelgate.bench.record import Run, RunRecord, timed_cases
 from kernelgate.ci.github import assemble
 from kernelgate.ci.github.baseline_pr import as_baseline, refresh
 from kernelgate.ci.policy.policy import Policy
-from tests.attacks.honest import HEAD, L4, PullRequestRuns, changed, judged_once
+from tests.attacks.honest import L4, PullRequestRuns, changed, judged_once
 from tests.attacks.honest import measured as compared
 from tests.attacks.test_accept import said
 from tests.ci.desk import Desk
@@ -77,6 +77,9 @@ def test_the_baseline_takes_in_what_was_accepted(merged: Desk) -> None:
     stored = record.from_json(merged.github.files["kernelgate/baseline-l4", "stored.json"])
     assert stored.run.head_sha == HEAD_SHA
     assert {path for _, path in merged.github.files} == {"stored.json"}, "best and release never worsen"
+    check = next(one for one in merged.github.checks.values() if one["name"] == "kernelgate accepted")
+    check["output"]["text"] = check["output"]["text"].replace("exact rounding costs it", "@octocat <img src=x>")
+    assert "Reason: `@octocat <img src=x>`" in (offered(merged) or "")
 
 
 def test_what_else_is_slower_stops_it(merged: Desk) -> None:
@@ -108,12 +111,3 @@ def test_what_was_not_accepted_stops_it(merged: Desk, how: str) -> None:
         case "denied":
             del github.permissions["checks"]
     assert offered(merged) is None
-
-
-def test_the_reason_of_a_merge_is_inert(merged: Desk) -> None:
-    assert HEAD != HEAD_SHA
-    check = next(one for one in merged.github.checks.values() if one["name"] == "kernelgate accepted")
-    check["output"]["text"] = check["output"]["text"].replace("exact rounding costs it", "@octocat <img src=x>")
-    body = offered(merged)
-    assert body
-    assert "Reason: `@octocat <img src=x>`" in body

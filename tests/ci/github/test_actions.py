@@ -111,9 +111,6 @@ def test_an_event_of_another_form_is_refused_and_the_place_named(payload: object
     assert str(refused.value).isprintable()
 
 
-# Failure notes -------------------------------------------------------------------------------------------------------
-
-
 MISTAKE = CardError(".ci/kernels/norm.py", 3, "cases", "there are none")
 """In the commit's own card where it is compiled, and in the default branch's where it is measured."""
 

@@ -197,9 +197,6 @@ def test_an_event_of_another_repository_is_not_believed(desk: Desk, tmp_path: Pa
         fetch(desk.bot, 4711, tmp_path / "other")
 
 
-# The workflow --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("action", "attempt", "event_", "reports", "again"),
     [

@@ -62,8 +62,6 @@ def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCod
     assert [note.annotation_level for note in found] == [level]
 
 
-# ---- what compute-sanitizer found ------------------------------------------------------------------------------------
-
 RACE = CheckFinding(text="Race reported at a write", kernel="k", file="csrc/k.cu", line=12, tool="racecheck")
 
 

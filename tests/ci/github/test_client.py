@@ -41,17 +41,11 @@ def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
     put_labels(desk.bot, 1, {Label.REGRESSED}, stamp)
 
 
-# Good days -----------------------------------------------------------------------------------------------------------
-
-
 def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
     put_comment(desk.bot, 1, ["One.\nTwo."], STAMP)
     [kept] = desk.github.comments.values()
     kept["body"] = "\r\n" + kept["body"].replace("\n", "\r\n") + "\r\n"
     assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).outcome == "unchanged"
-
-
-# Bad days ------------------------------------------------------------------------------------------------------------
 
 
 def bad_day(fake: FakeGitHub, method: str, path: str) -> list[InjectedFault]:
@@ -204,9 +198,6 @@ def test_a_missing_permission_is_named_at_once(desk: Desk, missing: str, put: Ca
     assert desk.slept == []
 
 
-# Older and newer -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("put", [put_comment, put_labels], ids=["comment", "label"])
 def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[..., Any]) -> None:
     everything(desk)
@@ -241,9 +232,6 @@ def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
     assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "left alone: the pull request is closed"
     assert put_labels(desk.bot, 1, {Label.IMPROVED}, STAMP).left
     assert desk.github.writes() == []
-
-
-# Attacks -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_marker_copied_by_somebody_else_is_not_ours(desk: Desk) -> None:
@@ -285,9 +273,6 @@ def test_the_token_is_in_no_log_and_no_error(desk: Desk, capsys: pytest.CaptureF
     assert token not in printed.out + printed.err
     assert token not in desk.bot.step.harmless(str(caught.value))
     assert token not in repr(desk.bot)
-
-
-# Words ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,6 @@ def pull(desk: Desk) -> Pull:
     return desk.github.open_pull(head_sha=HEAD, base_sha=BASE, pushed_at="2026-11-20T09:59:00Z")
 
 
-# Who may -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("role", ["maintain", "write"])
 def test_people_with_write_access_are_served(desk: Desk, role: str) -> None:
     desk.github.collaborators["ada"] = role
@@ -76,9 +73,6 @@ def test_what_is_no_command_is_ignored(desk: Desk, change: dict[str, Any]) -> No
     assert (desk.github.reactions, desk.github.writes()) == ([], [])
 
 
-# Which commit --------------------------------------------------------------------------------------------------------
-
-
 def test_what_was_pushed_since_is_not_measured(desk: Desk, pull: Pull) -> None:
     pull.pushed_at = "2026-11-20T10:00:01Z"
     assert desk.asked() == {"run": "false"}
@@ -118,9 +112,6 @@ def test_without_a_card_nothing_is_measured(desk: Desk, pull: Pull) -> None:
     assert "the default branch describes no kernel yet: a card, " in desk.replies[0]
     pull.files = [{"filename": ".ci/kernels/norm.py"}]
     assert desk.asked(rules=rules)["run"] == "true"
-
-
-# Words ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,9 +167,6 @@ def test_too_many_cases_are_refused() -> None:
     said = parse("/kernelgate bench " + " ".join(f"c{number}" for number in range(17)))
     assert said is not None
     assert said.fault == "at most 16 cases at once; these are 17"
-
-
-# Bad days ------------------------------------------------------------------------------------------------------------
 
 
 def test_without_the_right_to_comment_the_run_goes_on(desk: Desk) -> None:

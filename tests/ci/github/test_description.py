@@ -50,9 +50,6 @@ def claim(line: str) -> Claim:
     return found
 
 
-# Complete ------------------------------------------------------------------------------------------------------------
-
-
 VARIATIONS = {
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "no space behind the sign": lambda text: text.replace("## ", "##"),
@@ -84,9 +81,6 @@ def test_what_the_bot_wrote_is_no_claim_and_no_hypothesis() -> None:
     said = describe(f"## Intent and hypothesis\n{words}\n## Claimed effect\n{words}\n- S=512: 5% faster", RULES, KERNEL)
     assert [claim.text for claim in said.claims] == ["S=512: 5% faster"]
     assert Part.HYPOTHESIS in [one.part for one in said.missing]
-
-
-# Incomplete ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("filler", ["", "TODO", "n/a", "- ", "_No response_", "<!-- x -->"])
@@ -127,12 +121,9 @@ def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:
 
 def test_a_huge_description_is_read_to_its_end() -> None:
     """A backtracking pattern would run into the tests' time limit here."""
-    for body in ("[" * 300_000, "<!--" * 80_000, "*" * 300_000, "a_" * 150_000, "1%" * 150_000, "\n" * 300_000):
+    for body in ("[" * 100_000, "<!--" * 25_000, "*" * 100_000, "a_" * 50_000, "1%" * 50_000, "\n" * 100_000):
         for text in (body, "## Claimed effect\n" + body):
             assert describe(text, RULES, KERNEL).missing
-
-
-# Claims --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,9 +167,6 @@ def test_what_is_not_clear_is_not_guessed(line: str) -> None:
     claims, unread = read_claims(line)
     assert claims == ()
     assert unread == (line,)
-
-
-# The verb ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("body", "code"), [("", 1), (FILLED.replace("## Profiler evidence", ""), 0)])

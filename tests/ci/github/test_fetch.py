@@ -47,9 +47,6 @@ def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, folder: Path) -> None:
     assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
 
 
-# Which pull request --------------------------------------------------------------------------------------------------
-
-
 def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, folder: Path) -> None:
     pull = desk.github.open_pull(head_sha=HEAD_SHA, head_repository="fork/kernels")
     run = desk.github.add_run(pull)
@@ -75,9 +72,6 @@ def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
     assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
     info, _ = taken(desk, folder, run["id"], asked("d" * 40, 1))
     assert "another base commit" in info.refused[0]
-
-
-# An edited description -----------------------------------------------------------------------------------------------
 
 
 def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
@@ -135,9 +129,6 @@ def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: 
     measured_run(desk, pull)
     info, files = taken(desk, folder, run["id"])
     assert (info.run.run_id, files, info.measured) == (run["id"], [], False)
-
-
-# Attacks -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> None:
@@ -237,9 +228,6 @@ def test_the_token_goes_to_github_only(desk: Desk, folder: Path, capsys: pytest.
     assert "trying again" in printed
     assert "s3cret" not in printed
     assert desk.github.token not in printed
-
-
-# Jobs and bad days ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ def dispatched(**inputs: str) -> dict[str, Any]:
     return event("workflow_dispatch") | {"inputs": {key.replace("_", "-"): value for key, value in inputs.items()}}
 
 
-# Merge queues --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("files", "labels", "measure", "said"),
     [
@@ -63,9 +60,6 @@ def test_a_merge_group_is_measured_against_its_own_base(
     found = planned(desk, tmp_path, payload)
     assert (found.measure, said in found.reason) == (measure, True)
     assert (found.run.base_sha, found.run.head_sha, found.run.pull_request) == (BASE, HEAD, None)
-
-
-# Pull requests -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,16 +116,10 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
 
 
-# Push and schedule ---------------------------------------------------------------------------------------------------
-
-
 def test_a_push_is_measured_on_every_gpu(desk: Desk, tmp_path: Path) -> None:
     desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
     found = planned(desk, tmp_path, event("push"), TWO)
     assert (found.measure, found.run.head_sha, found.run.base_sha, len(found.gpus)) == (True, HEAD, None, 2)
-
-
-# Dispatch ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> None:

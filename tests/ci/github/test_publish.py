@@ -98,9 +98,6 @@ def the_check(desk: Desk) -> dict[str, Any]:
     return shown
 
 
-# Verdicts ------------------------------------------------------------------------------------------------------------
-
-
 def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert post(desk.bot, folder, POLICY) == 0
@@ -196,9 +193,6 @@ def test_the_verb_writes_and_posts(
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
-# Whose fault ---------------------------------------------------------------------------------------------------------
-
-
 def note(**facts: Any) -> dict[str, bytes]:
     said = {"schema": "kernelgate.failure/1", "fault": "build", "message": "csrc/k.cuh:11: error: no"} | facts
     return {"failure.json": json.dumps(said).encode()}
@@ -278,9 +272,6 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
     why = "the pull request has the label skip-performance"
     assert the_comment(desk).startswith(f"### ❔ Does not block: not measured: {why}")
     assert desk.github.pulls[1].labels == ["skip-performance"]
-
-
-# A failure stands ----------------------------------------------------------------------------------------------------
 
 
 def measured_run(desk: Desk, tmp_path: Path, example: str, claim: str = "none", **pull: Any) -> None:
@@ -363,9 +354,6 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     assert "pull requests 2, 1 have the same head" in shown["output"]["summary"].replace("`", "")
 
 
-# Left out, missing permissions, bad days -----------------------------------------------------------------------------
-
-
 def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     run = desk.github.add_run(desk.github.pulls[1], head_branch="gone")
@@ -407,9 +395,6 @@ def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> 
     assert len(the_comment(desk)) <= 65_536
     assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower")
     assert "Omitted for length" in the_comment(desk)
-
-
-# Claims and description ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -528,9 +513,6 @@ def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
     assert the_check(desk)["conclusion"] == conclusion
 
 
-# Several GPUs --------------------------------------------------------------------------------------------------------
-
-
 def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
     """Posts a run that left these records and in which this job failed; the comment."""
     run = desk.github.add_run(
@@ -572,9 +554,6 @@ def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path
     assert "; so far 1 of 4 cases 12.80% faster on the L4" in the_comment(desk).splitlines()[0]
     assert "NaN is not a JSON number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
-
-
-# Attacks -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> None:
@@ -656,9 +635,6 @@ def inert(markdown: str) -> bool:
     return not any(sign in said for sign in ("@octocat", "https://", "#1", "<img", "<!--", "e" * 40))
 
 
-# What a run was for --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("task", "content", "first"),
     [
@@ -681,8 +657,6 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
     assert the_check(desk) == check
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
-
-# A merge queue's group -----------------------------------------------------------------------------------------------
 
 QUEUE = f"gh-readonly-queue/main/pr-1-{BASE_SHA}"
 GROUP: dict[str, Any] = {

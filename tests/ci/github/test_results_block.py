@@ -29,9 +29,6 @@ def edits(desk: Desk) -> list[str]:
     return [said for said in desk.github.writes() if said.startswith("PATCH /pulls/")]
 
 
-# The block -----------------------------------------------------------------------------------------------------------
-
-
 def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
     once = filled(MINE, "first")
     assert once is not None
@@ -70,9 +67,6 @@ def test_marks_without_an_end_are_read_in_time() -> None:
     assert not describe(body, POLICY.template).claims
 
 
-# What stands in it ---------------------------------------------------------------------------------------------------
-
-
 def test_the_statistics_are_those_of_the_comment(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"), body=MINE)
     assert post(desk.bot, folder, POLICY) == 0
@@ -101,9 +95,6 @@ def test_there_are_never_too_many_cases() -> None:
     assert "On `h100` no case was compared, or a result is wrong." in both
     assert "On `l4`:" in both
     assert len(both) < 10_000
-
-
-# Races ---------------------------------------------------------------------------------------------------------------
 
 
 def test_an_author_who_edits_meanwhile_loses_nothing(desk: Desk) -> None:

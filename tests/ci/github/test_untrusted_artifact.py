@@ -49,9 +49,6 @@ def with_value(text: str) -> bytes:
     return json.dumps(content).encode().replace(b"12345.678", text.encode())
 
 
-# The archive ---------------------------------------------------------------------------------------------------------
-
-
 NAMES = [
     "../run.json",
     "/etc/passwd",
@@ -104,9 +101,6 @@ def test_an_archive_of_another_form_is_refused(what: str) -> None:
     data, said = ARCHIVES[what]
     with pytest.raises(RefusedError, match=said):
         members(data)
-
-
-# The record ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -217,9 +211,6 @@ def test_more_samples_than_can_be_judged_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(untrusted_artifact, "MAX_SAMPLES", 1)
     with pytest.raises(RefusedError, match="more than 1"):
         checked_record(HONEST, KNOWN)
-
-
-# The failure note ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

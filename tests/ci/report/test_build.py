@@ -65,8 +65,6 @@ def plain(line: Line) -> str:
     return "".join(piece.emoji if isinstance(piece, Mark) else getattr(piece, "text", piece) for piece in line)
 
 
-# ---- the first lines -------------------------------------------------------------------------------------------------
-
 MAKERS = {
     "regressed": lambda one: slower(one, 5.0),
     "very likely slower": lambda one: replace(below_gate(one, 5.0), status=Status.LIKELY_SLOWER),
@@ -89,7 +87,7 @@ def mix(kinds: list[str]) -> tuple[RunRecord, tuple[CaseVerdict, ...]]:
 
 @given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
 @settings(max_examples=40)
-def test_every_case_of_any_mix_stands_in_one_table_once(kinds: list[str]) -> None:
+def test_any_mix_has_its_headline_and_each_case_in_one_table_once(kinds: list[str]) -> None:
     run, verdicts = mix(kinds)
     said = report(run, judge(overall(kinds), *verdicts), Gates())
     tables = [table for table in (said.cases, said.folded) if table]
@@ -99,13 +97,6 @@ def test_every_case_of_any_mix_stands_in_one_table_once(kinds: list[str]) -> Non
     if said.folded and re.search(r": \d", said.folded_title):
         folded = Counter(plain(row[0]) for row in said.folded.rows)
         assert sum(map(int, re.findall(r"(\d+) [a-z]", said.folded_title.partition(": ")[2]))) == folded.total()
-
-
-@given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
-@settings(max_examples=40)
-def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
-    run, verdicts = mix(kinds)
-    said = report(run, judge(overall(kinds), *verdicts), Gates())
     first = plain(said.headline)
     worst = {
         "regressed": r"❌ Blocks: .*5.0% slower",
@@ -130,9 +121,6 @@ def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
     assert kind == "undecided" or (f"{counts['undecided']} unknown" in first) == bool(counts["undecided"])
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
-
-
 def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
     """It was judged by the card that the pull request itself brought."""
     made = CARD_EXAMPLES["card_changed"]()
@@ -146,9 +134,6 @@ def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
 
 def fuzzing(**facts: Any) -> Check:
     return Check(kind="fuzz", **facts)
-
-
-# ---- correctness -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,9 +168,6 @@ def test_many_failures_are_cut_and_counted() -> None:
     assert "7 more are in the run record" in text
     assert "case_19" in text
     assert "case_20" not in text
-
-
-# ---- judged end to end -----------------------------------------------------------------------------------------------
 
 
 def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:

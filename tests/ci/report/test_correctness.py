@@ -16,8 +16,6 @@ from kernelgate.ci.report.build import reported
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES
 
-# ---- the fuzz list ---------------------------------------------------------------------------------------------------
-
 
 def result(number: int, share: float | None, passed: bool = True) -> FuzzResult:
     axes: dict[str, bool | float | str] = {"S": float(number), "distribution": "peaked"}
@@ -98,9 +96,6 @@ def test_what_the_base_does_alike_is_said_and_does_not_block() -> None:
     assert "correct in 3 of 6 fuzz cases; the base does the same in the other 3, so that they do not block" in text
     assert "Fuzz cases that fail in the base, too (3)" in text
     assert verdict.unfit(made) is None
-
-
-# ---- compute-sanitizer -----------------------------------------------------------------------------------------------
 
 
 RACE = CheckFinding(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
 from kernelgate.ci.report import dashboard_write as write
-from kernelgate.ci.report.dashboard import Dashboard, SitePoint, SiteSeries
 from tests.ci.report import browser
 from tests.ci.report import dashboard_examples as made
 
@@ -175,20 +173,6 @@ def the_pinned_commit_hides_the_new_driver(tab: Page) -> None:
     assert tab.evaluate(rose) == pytest.approx(1.0, abs=0.006)
     assert "times the pinned commit's" in tab.inner_text("#readout")
     assert any(words.startswith("time over the pinned commit") for words in tab.evaluate("window.written"))
-
-
-def test_a_series_of_one_time_of_an_unknown_day_is_drawn(tab: Page, tmp_path: Path) -> None:
-    bare = SitePoint(commit="", made="", environment=0, us=0.4)
-    ratio = replace(bare, pinned=0.01, reference_us=1.0)
-    for at, points in enumerate([(bare,), (bare, ratio), (replace(bare, finding="odd"),)]):
-        one = SiteSeries("", "", "one", "", ({},), points, pin=made.PIN)
-        write.write(Dashboard("", (one,)), write.chart_library(), tmp_path / str(at))
-        for page in pages(tmp_path / str(at)):
-            assert opened(tab, page) == [], page
-        assert tab.evaluate(INK) > 8
-        assert "400.00 ns" in tab.inner_text("#readout")
-        for radio in tab.get_by_role("radio").all():
-            radio.check()
 
 
 def test_cases_are_found_and_ordered(tab: Page, site: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -84,16 +83,6 @@ def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(site: dict[str,
             assert "unsafe" not in policy[0]
             assert not re.findall(r'(?:src|stylesheet" href)="(?:\w+:)?//', content)
         assert "fetch(" not in content
-
-
-def test_a_data_file_is_json_behind_a_name() -> None:
-    shown = made.series(50)
-    script = write.series(shown)
-    value = json.loads(script.removeprefix("const kernelgate_series = ").removesuffix(";\n"))
-    assert script.isascii()
-    assert [len(value[key]) for key in ("commit", "us", "reach", "pinned", "environment")] == [50] * 5
-    assert [(one["at"], one["state"]) for one in value["changes"]][1] == (25, "confirmed")
-    assert len(write.series(made.series(1000))) < 100_000, "a small file"
 
 
 def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:

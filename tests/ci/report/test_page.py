@@ -20,6 +20,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.documentation import DOCS
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Link, Mark, Report
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
 from kernelgate.ci.report.links import Links
@@ -71,9 +72,11 @@ def without_code(elements: list[str]) -> list[str]:
 
 
 @given(HOSTILE)
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
     for kind, made in hostile_reported(text).items():
+        if kind in (Fault.RUNNER, Fault.OURS, Fault.DISPUTED):  # of the same form as "build"
+            continue
         written = write(made, Gates())
         page = Skeleton(written)
         assert without_code(page.elements) == without_code(harmless_elements(kind))

@@ -80,9 +80,6 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     assert said == []
 
 
-# ---- what is looked at on some of the pages --------------------------------------------------------------------------
-
-
 def every_case_is_on_one_screen(tab: Page) -> None:
     for width, height in (DESK, PHONE):
         tab.set_viewport_size({"width": width, "height": height})
@@ -208,9 +205,6 @@ def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path, n
     assert len(tab.evaluate(NAMES_SHOWN)) == len(situation(name).gpus[0].cases)
     assert not tab.is_visible("#tools")
     paper_has_every_part_and_no_tools(tab, scripts=False)
-
-
-# ---- the comments ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernelgate.bench import record
 from kernelgate.bench.record import HotSpots, Profile, Telemetry
-from kernelgate.ci.document.drawing import Scale
 from kernelgate.ci.explain.next_step import Ladder, SizedCase
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import page_figures
@@ -22,9 +19,6 @@ from tests.ci.report.situations import DATA, LONG, POLICY, TARGET, full, profile
 from tests.ci.report.test_page import in_its_frame
 from tests.ci.report_examples import EXAMPLES
 from tests.runs import on, process, run_record
-
-# ---- extremes --------------------------------------------------------------------------------------------------------
-
 
 TIMES = {
     "equal": (5.0,) * 30,
@@ -76,27 +70,6 @@ def test_any_profile_is_drawn(figures: str) -> None:
     assert no_numbers(write(of_verdict(made, example.verdict, Policy()), Gates())) == []
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-@settings(max_examples=50)
-def test_ticks_are_round_few_and_inside(low: float, width: float) -> None:
-    axis = Scale(low, low + width, 0.0, 100.0)
-    for most in (3, 5, 7):
-        ticks = axis.ticks(most)
-        assert 1 <= len(ticks) <= most + 1
-        assert all(low - 1e-6 * width <= tick <= low + width * (1 + 1e-6) for tick in ticks)
-
-
-@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=8), st.floats(-1e12, 1e12))
-@settings(max_examples=50)
-def test_every_value_stands_between_the_ends(shown: list[float], any_value: float) -> None:
-    axis = Scale.over(shown, 10.0, 90.0)
-    assert 10.0 <= axis.at(any_value) <= 90.0
-    assert all(axis.holds(value) for value in shown)
-
-
-# ---- samples by line -------------------------------------------------------------------------------------------------
-
-
 LIMIT = 500_000
 """Bytes of the page of 27 cases."""
 
@@ -139,9 +112,6 @@ def test_27_cases_with_the_longest_of_samples_stay_small() -> None:
     assert len(measured.cases) == 27
     assert page.count("hottest instructions") == 2
     assert len(page.encode()) <= LIMIT
-
-
-# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def rungs(*times: tuple[int, float, float, float | None]) -> Ladder:

@@ -15,8 +15,6 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from tests import runs
 from tests.ci.report_examples import EXAMPLES, case, record, slower
 
-# ---- launch ----------------------------------------------------------------------------------------------------------
-
 
 def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list[JudgedCase]]:
     """A case in these processes: calls of base and head one by one, and their replays."""
@@ -73,9 +71,6 @@ def test_a_launch_is_no_cause_unless_every_process_shows_it(
     processes: tuple[tuple[float, float, float, float], ...],
 ) -> None:
     assert speed.why_by_launch(*made(*processes), Policy()) == ()
-
-
-# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 MADE = EXAMPLES["equivalent"]()

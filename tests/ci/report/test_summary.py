@@ -22,9 +22,6 @@ from tests.ci.mixes import MADE
 from tests.ci.records import paired_record
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 
-# ---- now -------------------------------------------------------------------------------------------------------------
-
-
 REPOSITORY = "https://github.com/octo-org/kernels"
 ON_GITHUB = Links(REPOSITORY, f"{REPOSITORY}/pull/7", f"{REPOSITORY}/page", f"{REPOSITORY}/actions/runs/5")
 DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
@@ -74,18 +71,12 @@ def test_an_unfinished_card_is_to_be_finished_and_is_no_error_of_the_compiler() 
     assert of_failure(Fault.BUILD).startswith("### 🔧 Blocks: does not compile")
 
 
-# ---- links and what they promise -------------------------------------------------------------------------------------
-
-
 def test_nothing_is_promised_that_is_not_there() -> None:
     failed, measured = of_failure(Fault.BUILD), comment("slower")
     assert "plots" not in failed
     assert f"[The page]({ON_GITHUB.page}) has all of this. [The run]({ON_GITHUB.run}#artifacts) has its logs." in failed
     assert f"has all of this with plots. [The run]({ON_GITHUB.run}#artifacts) has its record." in measured
     assert "profiler" not in measured.splitlines()[-3], "nothing was profiled"
-
-
-# ---- two speeds ------------------------------------------------------------------------------------------------------
 
 
 def jumping(base_us: float, low_us: float, high_us: float) -> RunRecord:
