@@ -18,11 +18,9 @@ def split(fails: list[int]) -> tuple[list[Axes], list[Axes]]:
     ("fails", "words"),
     [
         ([n for n in N if n % 2], "odd N"),
-        ([n for n in N if n % 2 == 0], "even N"),
         ([n for n in N if n % 8], "N not divisible by 8"),
         ([n for n in N if n % 64 == 0], "N divisible by 64"),
         ([n for n in N if n > 100], "N of 101 or more"),
-        ([n for n in N if n < 5], "N of 4 or less"),
         ([n for n in N if n % 2 and n > 40], "odd N and N of 41 or more"),
         ([n for n in N if n % 3 == 0], None),
         ([17], None),
@@ -47,7 +45,6 @@ def test_a_passing_case_that_has_it_too_takes_a_rule_back_where_few_fail_and_is_
     [
         ({"dtype": "bf16"}, {"dtype": "fp16"}, "bf16"),
         ({"causal": True}, {"causal": False}, "causal"),
-        ({"causal": False}, {"causal": True}, "no causal"),
         ({"way": "gaps"}, {"way": "plain"}, "way=gaps"),
         ({"scale": -0.5}, {"scale": 0.5}, "scale=-0.5"),
     ],
