@@ -37,17 +37,6 @@ def test_the_tools_are_what_a_person_can_do_and_no_step_of_a_workflow() -> None:
     assert not offered & {"policy_file", "preset", "token", "post", "library", "base_library", "head_library", "hours"}
 
 
-def test_an_argument_is_called_as_its_flag_and_described() -> None:
-    for tool in TOOLS.values():
-        flags = {flag for one in tool.command.params if isinstance(one, click.Option) for flag in one.opts}
-        for name, one in tool.parameters.items():
-            assert getattr(one, "help", None), f"{tool.name}: {name} is not described"
-            if isinstance(one, click.Option):
-                assert f"--{name.replace('_', '-')}" in flags
-    assert {"learnt", "why", "session"} == TOOLS["session_close"].parameters.keys()
-    assert "report_or_record" in TOOLS["recommend"].parameters
-
-
 def test_the_list_of_tools_is_short() -> None:
     """At most 5,000 tokens: 4.2 characters each, of which o200k_base takes 4.3 for this list."""
     text = json.dumps(listed(), ensure_ascii=False, separators=(",", ":"))
@@ -78,17 +67,14 @@ def test_words_become_options_and_places() -> None:
     [
         ("compare", {"records": ["/etc/passwd"]}, "not_allowed", "does not lie in the checkout", ["<records>"]),
         ("compare", {"records": ["link/run.json"]}, "not_allowed", "does not lie in the checkout", ["<records>"]),
-        ("compare", {"records": [".git/config"]}, "not_allowed", "does not lie in the checkout", ["<records>"]),
         ("bench", {"policy": "x", "seed": 1}, "unknown_argument", "no argument 'policy'", {"seed": 1}),
         ("session_close", {"learned": "much"}, "unknown_argument", "no argument 'learned'", {"learnt": "much"}),
         ("bench", {"output": "csrc/kernel.cu"}, "not_allowed", r"does not lie in out/ of the checkout", {}),
-        ("profile", {"record": ".ci/baseline_l4.json"}, "not_allowed", r"does not lie in out/ of the checkout", {}),
         ("bench", {"base": "--policy=/etc/passwd"}, "invalid_argument", "does not begin with -", {}),
         ("bench", {"case": "S=4"}, "invalid_argument", "takes a list", {}),
         ("bench", {"case": ["a\x00b"]}, "invalid_argument", "all of them printable", {}),
         ("bench", {"case": ["x" * 5000]}, "invalid_argument", "at most 4000 characters", {}),
         ("bench", {"alone": "yes"}, "invalid_argument", "is true or false", {}),
-        ("bench", {"head_library": "x"}, "unknown_argument", "no argument 'head_library'", {}),
         ("compare", {}, "missing_argument", "needs records", ["<records>"]),
     ],
 )

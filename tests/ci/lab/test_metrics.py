@@ -63,15 +63,6 @@ def test_a_search_of_a_script_is_shown_and_says_nothing_of_a_sessions_time() -> 
     assert not [line for line in lines if "one:" in line], "nor is there a line for each"
 
 
-def test_what_was_measured_comes_first_and_an_open_session_is_no_search() -> None:
-    begun = summary((made.opened(),), Policy(), made.clock(9))
-    lines = [*metrics.lines([*(row(60) for _ in range(6)), begun])]
-    assert lines[1] == "  time to a working build: 2 min (95%: 2 to 2, 6 sessions; the goal is 30 min)"
-    assert "  all other figures: at most 0 sessions so far; from 6 on they are said" in lines
-    assert not [line for line in lines if "search" in line]
-    assert lines[lines.index("Measured:") + 7].startswith("  one: 9 min")
-
-
 def test_a_speed_up_has_the_interval_of_its_gate_and_of_what_was_kept_since() -> None:
     sure = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1}
     gate = made.gate("performance", 4, figures=sure)

@@ -26,14 +26,6 @@ def test_a_real_sessions_report_is_word_for_word_the_kept_one() -> None:
     assert text == (REAL / "report.md").read_text(encoding="utf-8")
 
 
-def test_the_drawing_of_the_gains_names_its_axes() -> None:
-    events = folder.read(REAL).events
-    files = report.of(events, Policy(), events[-1].at or made.clock(99))
-    assert "less time than what stood before</text>" in files["gains.svg"], "the axis upwards has a name"
-    assert ">try</text>" in files["gains.svg"], "the axis to the right has one"
-    assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
-
-
 @pytest.mark.parametrize(
     ("change_pct", "fields", "ends"),
     [

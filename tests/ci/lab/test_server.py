@@ -20,7 +20,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from kernelgate.ci.commands import cli
 from kernelgate.ci.lab import agents as tools
 from kernelgate.ci.lab.agents_server import AgentsServer, DeviceBudget
-from tests.processes import alive, named
+from tests.processes import named
 
 ROOT = Path(__file__).parents[3]
 MARK = f"300.{os.getpid()}"
@@ -210,24 +210,6 @@ def test_resources_and_the_prompt_are_there(tmp_path: Path) -> None:
             await client.read_resource("kernelgate://../../etc/passwd")
 
     talk(server(tmp_path, "import json,sys; print(json.dumps(sys.argv[1:]))"), say)
-
-
-def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
-    program = DRAWN_OUT.replace("print(p.pid, flush=True)", "open('pid', 'w').write(str(p.pid))")
-
-    async def say(client: Client) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(client.call_tool, "build", {})
-            with anyio.fail_after(20):
-                while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-                    await anyio.sleep(0.02)
-            group.cancel_scope.cancel()
-        pid = int((tmp_path / "pid").read_text())
-        with anyio.fail_after(20):
-            while alive(pid):
-                await anyio.sleep(0.02)
-
-    talk(server(tmp_path, program), say)
 
 
 def test_two_verbs_run_at_once_and_others_wait(tmp_path: Path) -> None:

@@ -26,12 +26,10 @@ REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float
     [
         (TILE, ("tile",)),
         (OTHER_KERNEL, ("code",)),
-        (patch("csrc/a/k.cu", "+  #pragma unroll 4"), ("unroll",)),
         (patch("csrc/a/k.cu", "-  // kStages of old", "+  // kWarps of old"), ()),
         (patch("pkg/k.py", *BLOCKS), ("tile", "threads")),
         (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
         (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
-        (patch("pkg/k.py", "-    f[(n,)](x, block=B)", "+    f[(n,)](x, block=B, num_warps=8)"), ("threads", "code")),
         (patch("csrc/a/k.cu", *REWRITTEN), ("code",)),
         (
             patch("csrc/a/k.cu", "-constexpr int kTile = 8;") + patch("csrc/a/t.h", "+constexpr int kTile = 8;"),
