@@ -163,9 +163,6 @@ def with_budget(seconds: float) -> Policy:
     return POLICY.model_copy(update={"changes": POLICY.changes.model_copy(update={"gpu_seconds_a_night": seconds})})
 
 
-# ---- what fits -------------------------------------------------------------------------------------------------------
-
-
 def test_cases_of_the_same_two_commits_share_processes_on_each_kind_of_gpu() -> None:
     other = replace(ONE, series=replace(ONE.series, case="M=1024"))
     elsewhere = replace(ONE, series=replace(ONE.series, gpu="A100"))
@@ -203,9 +200,6 @@ def test_a_pair_that_is_too_long_gets_fewer_processes_or_is_postponed() -> None:
         assert "another night: 1 suspicion" in culprits.plan_text(plan, with_budget(budget))
 
 
-# ---- from the index --------------------------------------------------------------------------------------------------
-
-
 def planned(index_at: Database) -> NightPlan:
     return read(index_at, culprits.plan, read(index_at, nights.of_index, Wanted()), POLICY)
 
@@ -235,8 +229,6 @@ def test_what_was_confirmed_is_not_measured_again_nor_what_cannot_be_built(index
     put(index_at, *(one.model_copy(update={"environment": Environment()}) for one in times(40, 25, 8.0)))
     assert planned(index_at) == NightPlan((), ()), "these commits are not on the default branch"
 
-
-# ---- one pair for a workflow's run -----------------------------------------------------------------------------------
 
 TONIGHT = (datetime(2026, 8, 20, 4, tzinfo=UTC), [sha(number) for number in range(NIGHTS)])
 COMPARED = Run(created_at="2026-08-20T03:30:00Z", event="schedule", base_sha="b" * 40)

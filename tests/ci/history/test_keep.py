@@ -21,7 +21,7 @@ import sqlalchemy as sa
 import zstandard
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError
-from kernelgate.bench.record import Cost, Device, Environment
+from kernelgate.bench.record import Device, Environment
 from kernelgate.ci.history import database, index, judging, keep, series, store
 from kernelgate.ci.history.database import Database, HistoryIndexError
 from kernelgate.ci.history.entry import KeptSession, SeriesEvent
@@ -47,9 +47,6 @@ def heads_of(index_at: Database, wanted: Wanted = ALL) -> list[str]:
     return [(row.commit or "")[0] for one in read(index_at, series.series, wanted) for row in one.points]
 
 
-# ---- adding ----------------------------------------------------------------------------------------------------------
-
-
 def test_another_policy_judges_again_and_takes_the_place(archive: Archive) -> None:
     data = as_file(a_record(change=0.02, processes=4))
     keep.add_record(archive, data, "run.json")
@@ -58,18 +55,6 @@ def test_another_policy_judges_again_and_takes_the_place(archive: Archive) -> No
     (row,) = contents(archive.database)["comparisons"]
     assert "'regressed'" in row
     assert counted(archive.database, database.RECORD) == 1
-
-
-def test_text_that_a_database_does_not_take_is_made_harmless(index_at: Database) -> None:
-    case = an_entry("x").cases[0].model_copy(update={"case": "a\0b", "card": "ö" * 9000})
-    same = case.model_copy(update={"case": "a b"})
-    entry = an_entry("x", cases=(case, same), costs=(Cost(phase="t\0", gpu_seconds=1.5),))
-    put(index_at, entry.model_copy(update={"reason": "\0"}))
-    (one,) = read(index_at, series.series, Wanted(case="a b"))
-    assert (one.card, len(one.points)) == ("ö" * 9000, 1)
-
-
-# ---- places and selections -------------------------------------------------------------------------------------------
 
 
 def test_commits_stand_as_the_default_branch_has_them_whatever_their_dates(index_at: Database) -> None:
@@ -110,9 +95,6 @@ def test_an_export_has_all_rows_and_each_names_its_series(archive: Archive) -> N
     assert rows == [("norm", H200.device.name, 100.0), ("norm", H200.device.name, 103.0)]
     assert content["comparisons"][0]["change_pct"] == pytest.approx(2.02, abs=0.01)
     assert (content["comparisons"][0]["low_pct"], content["events"][0]["why"]) == (1, "b")
-
-
-# ---- rebuilding ------------------------------------------------------------------------------------------------------
 
 
 def filled(archive: Archive) -> dict[str, list[str]]:
@@ -177,9 +159,6 @@ def test_a_rebuild_keeps_what_others_add_meanwhile(archive: Archive, monkeypatch
         keep.rebuild(archive, pytest.fail)
     after = contents(archive.database)
     assert (len(after["comparisons"]), len(after["events"])) == (2, 1)
-
-
-# ---- the database ----------------------------------------------------------------------------------------------------
 
 
 def outdated(index_at: Database) -> None:
@@ -270,8 +249,6 @@ def test_a_password_is_never_said() -> None:
     assert "secret" not in str(error.value)
 
 
-# ---- Files that are written once, whole or not at all, and checked when they are read --------------------------------
-
 DATA = b'{"schema": "kernelgate.run/2"}'
 NAME = store.name_of(DATA)
 
@@ -318,8 +295,6 @@ def test_a_store_that_cannot_be_is_said_in_a_sentence(tmp_path: Path) -> None:
         store.at("nosuch://bucket")
 
 
-# ---- Sessions in the history: the newest log of each, in store and index alike, whoever brings an older one ----------
-
 OPEN: tuple[Event, ...] = (made.opened(), *made.passed(0.8))
 DONE: tuple[Event, ...] = (*OPEN, Closed(at=made.clock(30), why="done", said="so"))
 
@@ -338,17 +313,6 @@ def test_the_newer_log_of_a_session_stays(archive: Archive) -> None:
     assert keep.add_sessions(archive, [of(*OPEN), of(*DONE)]) == 0, "as an older checkout has it"
     assert listed(archive) == [of(*OPEN, repository=""), of(*DONE)]
     assert len([*store.names(archive.store, "sessions")]) == 2, "what the newer log goes on from is in it"
-
-
-def test_an_index_that_is_made_again_holds_the_stores_sessions(archive: Archive, tmp_path: Path) -> None:
-    keep.add_sessions(archive, [of(*DONE), of(made.opened(name="two", source="recorded", at=None), name="two")])
-    before = contents(archive.database)
-    another = Archive(archive.store, database.at(tmp_path / "another.sqlite"), archive.policy)
-    elsewhere = Archive(store.at(str(tmp_path / "gone")), another.database, another.policy)
-    keep.add_sessions(elsewhere, [of(made.opened(name="gone"), name="gone")])
-    keep.rebuild(another, pytest.fail, [of(*OPEN)])
-    assert (contents(another.database), listed(another)) == (before, listed(archive))
-    another.database.engine.dispose()
 
 
 # ---- Real processes add records, the same ones at once, and are killed at any moment: nothing is lost or half there --
@@ -406,9 +370,6 @@ def test_writers_that_are_killed_lose_nothing_that_they_have_added(tmp_path: Pat
     assert contents(archive.database) == added
 
 
-# ---- What a terminal shows: every line within 80 columns, and no more than is known ----------------------------------
-
-
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
     return read(index_at, series.text, wanted)
 
@@ -453,8 +414,3 @@ def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Datab
     found = text(index_at)
     assert "bbbbbbb" not in found
     assert "Left out: 1 measurement of commits that are not on the default branch" in found
-
-
-def test_no_line_is_longer_than_a_terminal(index_at: Database) -> None:
-    put(index_at, an_entry("a", environment=H200.model_copy(update={"torch": "2.11.0 and " * 20})))
-    assert max(map(len, text(index_at).splitlines())) <= 80

@@ -42,9 +42,6 @@ def known(index_at: Database, *keys: CaseKey, **parts: Any) -> History:
     return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted))
 
 
-# ---- spreads ---------------------------------------------------------------------------------------------------------
-
-
 def test_comparisons_are_joined_oldest_first(index_at: Database) -> None:
     put(index_at, compared(3, 0.1, processes=9), compared(1, 9.0, processes=5), compared(2, 0.3, processes=3))
     one = known(index_at).spreads[PLACE]
@@ -93,9 +90,6 @@ def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> N
     assert known(index_at) == NO_HISTORY
 
 
-# ---- days ------------------------------------------------------------------------------------------------------------
-
-
 def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
     levels = (100.0, 100.2, 99.9, 100.1)
     put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
@@ -111,9 +105,6 @@ def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
     assert known(index_at).days == {}
     put(index_at, compared(1, us=300.0, rules="again"))
     assert known(index_at).days == {}, "two measurements of one day are no two days"
-
-
-# ---- the verbs' question ---------------------------------------------------------------------------------------------
 
 
 def test_the_history_is_read_from_the_environment_alone(
@@ -162,8 +153,6 @@ def test_a_broken_history_is_said_once_and_stops_nothing(
     assert (index.read_bytes() if index.is_file() else None) == before
 
 
-# ---- What a report shows of the past comes from the index that its own environment names, and stops nothing ----------
-
 PULL = run_record((case("one", card="norm"), case("two", card="norm")), H200, run=Run(repository=None))
 SITE = "https://octo-org.github.io/kernels/history/"
 
@@ -204,11 +193,6 @@ def test_the_last_twenty_of_the_default_branch_and_the_page(file: Path, monkeypa
     assert found[KEY].times_us == tuple(100.0 + number for number in range(10, 30))
     assert (found[KEY].first_day, found[KEY].last_day) == ("2026-08-11", "2026-08-02")
     assert (found[KEY].page or "").startswith(f"{SITE}series/norm-one-nvidia-h200-")
-
-
-def test_without_a_dashboard_there_is_no_link(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for site in ("", "javascript:alert(1)"):
-        assert shown(monkeypatch, [], DATABASE=str(file), SITE=site)[KEY].page is None
 
 
 def test_what_cannot_be_read_is_said_and_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

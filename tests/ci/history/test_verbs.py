@@ -306,12 +306,14 @@ def test_a_store_that_is_read_only_can_be_read(three: Path) -> None:
     mounted = f"mount --bind {three} {three} && mount -o remount,ro,bind {three}"
     if subprocess.run(["unshare", "-rm", "sh", "-c", mounted], capture_output=True).returncode != 0:
         pytest.skip("no file system can be mounted here")
-    for verb in ("show", "verify", "changes"):
-        program = f"{sys.executable} -m kernelgate.ci.commands.cli history {verb}"
-        done = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", f"{mounted} && cd {three} && {program}"], capture_output=True, text=True
-        )
-        assert (done.returncode, done.stderr) == (0, ""), verb
+    (three / "read.py").write_text(
+        "from kernelgate.ci.commands.cli import run\n"
+        "print([run(['history', verb]) for verb in ('show', 'verify', 'changes')])\n",
+        encoding="utf-8",
+    )
+    reading = f"{mounted} && cd {three} && {sys.executable} read.py"
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", reading], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", "[0, 0, 0]")
 
 
 @pytest.mark.usefixtures("three")
