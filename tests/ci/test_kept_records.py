@@ -139,11 +139,6 @@ def test_other_kernels_that_do_5_percent_more_work_are_slower(name: str, case: s
     assert least < found.interval_pct[0] < found.interval_pct[1] < most
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# With a verifier and a witness: tests/data/timing
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def timed(name: str) -> RunRecord:
     return kept(f"timing/{name}")
 

@@ -150,9 +150,6 @@ def test_what_was_measured_together_counts_no_more_once_processes_take_turns() -
     assert (search.spread_pct, found.culprits) == (rounds.APART_PCT, (bench.shas[4],))
 
 
-# ---- The posterior over commits, what is measured next, and when a search ends ---------------------------------------
-
-
 def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
     """One process: commits and by how much each is slower than any number."""
     rng = np.random.default_rng(seed)

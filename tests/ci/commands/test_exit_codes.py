@@ -54,9 +54,6 @@ def ended(*words: str, **more: object) -> tuple[int, str, str]:
     return process.returncode, out or "", err
 
 
-# ---- real processes --------------------------------------------------------------------------------------------------
-
-
 def test_a_full_disk_is_no_regression() -> None:
     with Path("/dev/full").open("w") as full:
         code, _, said = ended("speaks", stdout=full)
@@ -104,9 +101,6 @@ def test_a_folder_that_is_gone_is_named(
     gone.rmdir()
     assert cli.run(["cards"]) == 74
     assert capsys.readouterr().err == "kernelgate: the current folder no longer exists\n"
-
-
-# ---- what follows from an error --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -30,17 +30,11 @@ def test_plain_words_stay_as_they_are() -> None:
     ("hostile", "shown"),
     [
         ("ask @octocat about it", "ask `@octocat` about it"),
-        ("fixes #1 and GH-2", "fixes `#1` and `GH-2`"),
         ("see https://example.org/a now", "see `https://example.org/a` now"),
         ("![x](y) [a](b)", "`![x](y) [a](b)`"),
-        ("<b>bold</b>", "`<b>bold</b>`"),
-        ("commit 9f8e7d6c5b", "commit `9f8e7d6c5b`"),
         ("a `b` c", "a `` `b` `` c"),
         ("two\nlines\tand  gaps", "two lines and gaps"),
-        ("1. a list", "`1.` a list"),
-        ("*bold* _and_ ~~gone~~", "`*bold* _and_ ~~gone~~`"),
         ("turned\u202ehere", "`turned\\u{202e}here`"),
-        ("blank\u3164", "`blank\\u{3164}`"),
         ("<!-- kernelgate -->", "`<! --` kernelgate `-->`"),
     ],
 )

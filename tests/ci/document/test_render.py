@@ -43,8 +43,6 @@ from tests import runs
 from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, report, reports, same, slower
 from tests.runs import process, run_record
 
-# ---- hostile records: one text in every field that holds text --------------------------------------------------------
-
 NASTY = [
     "@octocat", "@org/team", "#1", "GH-1", "owner/repo#1", "owner@9f8e7d6c5b4a39281706f5e4d3c2b1a098765432",
     "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "https://example.org", "http://a", "www.example.org", "ftp://a",
@@ -131,8 +129,6 @@ def hostile_reported(text: str) -> dict[str, BuiltReport]:
     }
 
 
-# ---- Markdown --------------------------------------------------------------------------------------------------------
-
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OURS = re.compile(r"(<details><summary>[\w ,:()]+</summary>|</details>|<!-- kernelgate -->)\n?")
 INERT = {"text", "code_inline", "strong_open", "strong_close", "link_open", "link_close"}
@@ -185,9 +181,6 @@ def nothing_is_hidden(written: str) -> None:
         assert unicodedata.bidirectional(character) not in ("R", "AL")
 
 
-# ---- length ----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def large(count: int, unchanged: bool = False) -> Report:
     made = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
@@ -235,9 +228,6 @@ def test_a_terminal_gets_the_words_and_a_log_the_markdown() -> None:
     assert log.getvalue() == render.comment(said)
     last = shown.getvalue().rpartition("\n\n")[2]
     assert last.split() == render.first_line(said).split()
-
-
-# ---- a terminal of 80 columns: no word is cut, and the verdict is the last thing on the screen -----------------------
 
 
 def columns(line: str) -> int:

@@ -267,9 +267,6 @@ def test_an_action_has_the_estimate_of_the_rule_that_sees_what_it_is_against() -
     assert estimate("telepathy", rules) is None
 
 
-# ---- Which lines gained samples: of a real change, and of planted ones -----------------------------------------------
-
-
 def spots(*lines: tuple[int, str | None, int], samples: int = 10_000, file: str = "a.cu") -> HotSpots:
     listed = tuple(HotLine(file=file, line=line, text=text, samples=count) for line, text, count in lines)
     return HotSpots(samples=samples, lines=listed)

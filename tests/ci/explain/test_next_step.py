@@ -80,8 +80,6 @@ def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
     assert decide(0.3, 0.321, STOP_BELOW, kernel_ms=0.318).priority is Priority.CRITICAL
 
 
-# ---- ladders of sizes ------------------------------------------------------------------------------------------------
-
 AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
 
 

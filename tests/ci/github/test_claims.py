@@ -28,9 +28,7 @@ def found(claim: str, *verdicts: CaseVerdict) -> Support:
         ("10% faster", faster(ONE, -12.8), Support.SUPPORTED),
         ("10% faster", faster(ONE, -6.0), Support.NOT_SUPPORTED),
         ("10% faster", same(ONE, 0.1), Support.CONTRADICTED),
-        ("1% faster", same(ONE, -0.6), Support.NOT_SUPPORTED),
         ("10% faster", noisy(ONE, 1.0, 8.0), Support.NOT_SUPPORTED),
-        ("5% slower", slower(ONE, 4.9), Support.SUPPORTED),
         ("no change", same(ONE, 0.1), Support.SUPPORTED),
         ("no change", slower(ONE, 4.9), Support.CONTRADICTED),
         ("10% faster", noisy(ONE, 1.0, 8.0, (Trouble("drift", "it drifted", True),)), Support.NOT_MEASURED),
@@ -73,10 +71,8 @@ NEW = (
     [
         ("causal: 10% faster", "b", "b"),
         ("not causal: 10% faster", "a", "ac"),
-        ("causal = False: 10% faster", "a", "ac"),
         ("causal=2: 10% faster", "", ""),
         ("causally: 10% faster", "ab", "abc"),
-        ("S=512 causal: 10% faster", "b", "b"),
         ("S=512 non-causal and B=1: no change", "a", ""),
     ],
 )
@@ -112,7 +108,6 @@ KERNEL_CARDS = (
         ("dtype=torch.bfloat16: 10% faster", {"rms_norm/m8_bf16"}),
         ("rms_norm: 10% faster", {"rms_norm/m4_fp16", "rms_norm/m8_bf16"}),
         ("Layer norm: 10% faster", {"norm/m4_fp16"}),
-        ("gemm and norm: 10% faster", {"norm/m4_fp16", "gemm/k4"}),
         ("everything: 10% faster", {f"{case.card}/{case.id}" for case in KERNELS}),
     ],
 )

@@ -159,8 +159,6 @@ def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest
     assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]
 
 
-# ---- The fixture `kernelgate_compare`, as a project's own test uses it -----------------------------------------------
-
 CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
 
 
