@@ -88,6 +88,13 @@ def test_commits_count_not_dates() -> None:
     assert backwards == changes.of_series(nights)
 
 
+def test_the_same_commit_on_both_sides_is_not_the_code() -> None:
+    nights = [replace(one, commit="0123456", place=7) for one in series(stepped(80, 60, 1.0, 0.03))]
+    [found] = changes.of_series(nights)
+    assert (found.state, found.previous) == ("refuted", found.commit)
+    assert "the machine changed, not the code" in found.why
+
+
 @pytest.mark.parametrize("split", [None, 110])
 def test_drift_is_one_change_and_no_staircase(split: int | None) -> None:
     """Whether or not the environment changes in the middle of it."""
@@ -158,6 +165,12 @@ def test_what_the_judge_was_not_sure_of_confirms_nothing() -> None:
     """Processes agree by chance; the standard error of the judge, who knows the machine, says more."""
     lucky = replace(SHOWN, spread=1e-6, error=0.005, processes=7)
     assert nights.settled(SUSPECTED, [lucky]).state == "suspected"
+
+
+def test_other_commits_say_nothing_of_it() -> None:
+    elsewhere = replace(SHOWN, base="ccccccc", base_place=40, head="ddddddd", head_place=43)
+    across_everything = replace(SHOWN, base_place=0, head_place=60)
+    assert nights.settled(SUSPECTED, [elsewhere, across_everything]) == SUSPECTED
 
 
 def test_a_place_that_shifted_is_not_measured_again_once_confirmed() -> None:

@@ -92,6 +92,17 @@ def test_cases_of_several_nights_stay_one_record() -> None:
     assert [len(one.processes) for one in timed_cases(again)] == [4, 4]
 
 
+def test_another_machine_keeps_its_name() -> None:
+    held = ratchet.moved(stored(1, {"one": 0, "two": 0}), stored(2, {"one": -0.1}, "600.1"), {ONE})
+    drivers = {one.id: one.device.driver for one in held.environments}
+    used = {
+        key: {drivers[each.process.environment] for each in one.processes}
+        for one in timed_cases(held)
+        for key in [one.id]
+    }
+    assert used == {"one": {"600.1"}, "two": {"580.1"}}
+
+
 def best(held: RunRecord | None, before: RunRecord, now: RunRecord, known: History = NO_HISTORY) -> RunRecord | None:
     return ratchet.best(held, before, as_baseline(now, before), POLICY, known)
 

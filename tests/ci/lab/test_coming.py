@@ -109,3 +109,11 @@ def test_what_was_kept_makes_the_speed_up() -> None:
     assert found.gain_kept_pct == pytest.approx(50)
     assert (found.tries, found.kept, found.blind) == (2, 1, 2)
     assert (found.minutes_to_build, found.minutes_to_bottleneck) == (2, 5)
+
+
+def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
+    tried = (*made.passed(0.8), made.tried(1, -50), made.tried(2, -20, bottleneck="dram"))
+
+    assert state(*tried, gpu="NVIDIA H200").figures.blind == 1
+    assert state(*tried, gpu="cpu").figures.blind == 0
+    assert state(made.gate("profile", 5, skipped="no ncu"), *tried, gpu="NVIDIA H200").figures.blind == 0
