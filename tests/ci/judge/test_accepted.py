@@ -107,16 +107,16 @@ def test_an_accepted_mean_settles_and_another_one_in_doubt_does_not() -> None:
     assert not decide([of(SAME, means=doubtful)], accepted=[accepted("")]).settled
 
 
-def test_a_refused_record_and_a_failed_run_take_no_failure_back() -> None:
+def test_what_was_not_judged_or_is_missing_takes_no_failure_back() -> None:
     done = of(WORSE, SAME)
     assert done.verdict is not None
-    for held in (replace(done, verdict=replace(done.verdict, refused="no")), replace(done, fault=Fault.RUNNER)):
-        assert not decide([held], accepted=[accepted()]).settled
-
-
-def test_what_is_missing_takes_no_failure_back() -> None:
-    assert not decide([replace(of(WORSE), missing=(("a case was not timed",),))], accepted=[accepted()]).settled
-    assert not decide([of(WORSE), GpuEvidence("h100", fault=Fault.RUNNER)], accepted=[accepted()]).settled
+    for held in (
+        [replace(done, verdict=replace(done.verdict, refused="no"))],
+        [replace(done, fault=Fault.RUNNER)],
+        [replace(done, missing=(("a case was not timed",),))],
+        [done, GpuEvidence("h100", fault=Fault.RUNNER)],
+    ):
+        assert not decide(held, accepted=[accepted()]).settled, held
 
 
 def test_the_heads_own_card_needs_no_acceptance() -> None:
