@@ -125,6 +125,15 @@ def test_what_runs_a_pull_requests_code_can_only_read(name: str) -> None:
     assert set(granted) <= {"read"}
 
 
+def test_a_job_that_calls_a_workflow_grants_what_its_jobs_ask_for() -> None:
+    """GitHub does not start a run where one asks for more, and its parser does not say so beforehand."""
+    for path, name, job in ((each.path, *one) for each in WORKFLOWS.values() for one in each.jobs.items()):
+        if "uses" in job:
+            called = WORKFLOWS[Path(job["uses"].split("@")[0]).stem]
+            asked = [right for inner in called.jobs.values() for right in inner["permissions"].items()]
+            assert job["permissions"] == dict(sorted(asked, key=lambda right: right[1] == "write")), (path, name)
+
+
 def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> None:
     hosted = {"ubuntu-24.04"}
     for name, workflow in WORKFLOWS.items():
