@@ -181,7 +181,8 @@ def _labels(folder: Path) -> list[str]:
 
 def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
     info = asked.info
-    stopped = {job.gpu: job for job in info.failed if job.gpu}
+    # The first of each GPU: without its shards, the job that merges them fails, too.
+    stopped = {job.gpu: job for job in reversed(info.failed) if job.gpu}
     found = [_safely(label, folder, asked) for label in _labels(folder)]
     if not any(one.report.record or one.evidence.label != BUILD for one in found):
         ended = f"the run ended ({info.conclusion or 'without a result'}) and left no record"

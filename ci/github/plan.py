@@ -73,7 +73,7 @@ class Plan:
 
 def gpu_outputs(gpus: Sequence[RunnerGpu]) -> dict[str, str]:
     """The GPUs as a workflow's matrix reads them; and what is compiled for, as TORCH_CUDA_ARCH_LIST has it."""
-    matrix = [{"label": gpu.label, "baseline": gpu.baseline or ""} for gpu in gpus]
+    matrix = [{"label": gpu.label, "baseline": gpu.baseline or "", "shards": gpu.shards} for gpu in gpus]
     return {"gpus": json.dumps(matrix), "targets": ";".join(sorted({gpu.target for gpu in gpus}))}
 
 

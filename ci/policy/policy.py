@@ -156,6 +156,8 @@ class RunnerGpu(PolicySection):
     """Its compute capability: what the libraries are compiled for."""
     baseline: str | None = None
     """The baseline file of this GPU, from the root of the repository."""
+    shards: Annotated[int, between(1, 8)] = 1
+    """How many of its runners share the cases of a pull request."""
 
 
 L4 = RunnerGpu(label="l4", target="8.9", baseline=".ci/baseline_s512.json")

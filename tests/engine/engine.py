@@ -39,6 +39,9 @@ OUTPUTS = ("artifact-id", "artifact-url", "commit", "page_url", "ref")
 class Engine(Platform):
     """The same GitHub as `Platform`; act runs the jobs."""
 
+    runners = 1
+    """Jobs that go on at the same time."""
+
     def run_jobs(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
         folder = self.folder / "act" / str(run.id)
         tree = self._tree(folder / "tree", call.repository, call.sha)
@@ -73,7 +76,8 @@ class Engine(Platform):
             str(INSTALLED / "act"),
             github["event_name"],
             *("-W", call.workflow.path, "-e", str(folder / "event.json"), "--actor", github["actor"]),
-            *("--json", "--insecure-secrets", "--no-skip-checkout", "--no-cache-server", "--concurrent-jobs", "1"),
+            *("--json", "--insecure-secrets", "--no-skip-checkout", "--no-cache-server"),
+            *("--concurrent-jobs", str(self.runners)),
             *("--action-cache-path", str(folder / "cache"), "-s", f"GITHUB_TOKEN={github['token']}"),
             *(word for name in ("ubuntu-24.04", "self-hosted") for word in ("-P", f"{name}=-self-hosted")),
             *(word for pair in self._repositories(folder, tree) for word in ("--local-repository", "=".join(pair))),

@@ -76,7 +76,9 @@ class Log:
 
     def _step(self, job: Running, said: dict[str, Any]) -> None:
         if "jobResult" in said:
-            self._end(job, said["jobResult"])
+            # act has one result for all jobs of a matrix.
+            other = said["matrix"] and "failure" not in job.steps.values()
+            self._end(job, "success" if other else said["jobResult"])
             return
         name = said.get("step", "")
         if said.get("command") == "summary":

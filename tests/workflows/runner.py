@@ -185,7 +185,7 @@ class Platform:
             "repository_owner": self.server.repository.split("/")[0],
             "sha": sha,
             "ref": ref,
-            "ref_name": ref.removeprefix("refs/heads/"),
+            "ref_name": ref.split("/", 2)[2],
             "run_id": str(run.id),
             "run_attempt": "1",
             "actor": "octocat",
@@ -240,7 +240,7 @@ class Platform:
         axes = self.language.expanded(job.get("strategy", {}).get("matrix", {}), contexts)
         matrices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         together = [self._one_job(run, call, {**contexts, "matrix": matrix}, name, job) for matrix in matrices]
-        outputs = {key: value for each in together for key, value in each.outputs.items()}
+        outputs = {key: value for each in together for key, value in each.outputs.items() if value}
         return JobResult(name, _together(together), outputs=outputs)
 
     def _one_job(self, run: WorkflowRun, call: Call, contexts: Contexts, name: str, job: dict[str, Any]) -> JobResult:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kernelgate.ci.policy.policy import RunnerGpu
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
 from tests.workflows.language import Language
@@ -71,7 +72,7 @@ def test_zizmor_finds_nothing_in_its_strictest_persona() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-MAX_EXCEPTIONS = 33
+MAX_EXCEPTIONS = 34
 
 
 def test_every_exception_for_zizmor_gives_its_reason_and_they_are_few() -> None:
@@ -142,6 +143,7 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
     ran = [step["run"] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
     verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
     expected = "admit index measured doctor fuzz bench bench bench compare resources sanitize sanitize profile"
+    expected += " merge compare"  # of shards, on a hosted runner
     assert verbs == expected.split()
 
 
@@ -247,6 +249,41 @@ def test_a_newer_push_cancels_the_older_run_of_its_pull_request_and_nothing_else
     for name in (name for name, each in WORKFLOWS.items() if "push" in each.triggers and name != "docs"):
         pushed = group(name, **event("push"), sha="a" * 40, run_id="1")
         assert (pushed["cancel-in-progress"], str(pushed["group"])[-40:]) == (False, "a" * 40), name
+
+
+MEASURE = WORKFLOWS["measure"].jobs["measure"]
+ENDED_WELL = {"success": True, "failure": False, "cancelled": False}
+
+
+def bench_of(shard: int, shards: int) -> dict[str, object]:
+    inputs = {"task": "bench", "base-sha": "b", "baseline": "b.json", "gpu": "l4", "shards": shards}
+    return {"inputs": inputs, "matrix": {"shard": shard}, "steps": {"before": {"outputs": {}}}}
+
+
+def test_as_many_jobs_measure_as_the_policy_may_ask_for(language: Language) -> None:
+    with pytest.raises(ValueError, match="shards"):
+        RunnerGpu(label="l4", target="8.9", shards=9)
+    for shards in range(1, RunnerGpu(label="l4", target="8.9", shards=8).shards + 1):
+        asked = language.expanded(MEASURE["strategy"]["matrix"], bench_of(1, shards))
+        assert asked == {"shard": list(range(1, shards + 1))}
+    assert WORKFLOWS["measure"].triggers["workflow_call"]["inputs"]["shards"]["default"] == 1
+    shown = [language.expanded(MEASURE["name"], bench_of(*shard)) for shard in ((1, 1), (1, 2), (2, 2))]
+    assert shown == ["measure", "measure 1/2", "measure 2/2"]
+    merges = WORKFLOWS["measure"].jobs["merge"]["if"]
+    measured = {"needs": {"measure": {"result": "failure", "outputs": {}}}}
+    assert not language.holds(merges, {**bench_of(1, 1), **measured}, ENDED_WELL)
+    assert language.holds(merges, {**bench_of(1, 2), **measured}, ENDED_WELL), "the rest of a lost shard stands"
+
+
+def test_the_first_shard_does_what_is_done_once(language: Language) -> None:
+    def done_by(shard: int, shards: int) -> set[str]:
+        contexts = {**bench_of(shard, shards), "github": event("push"), "vars": {}}
+        return {step["name"] for step in MEASURE["steps"] if language.holds(step.get("if"), contexts, ENDED_WELL)}
+
+    alone, first, second = done_by(1, 1), done_by(1, 2), done_by(2, 2)
+    assert alone - first == {"compare with the baseline"}, "which needs all of them"
+    assert first - second == {"fuzz", "resources", "sanitize", "profile"}
+    assert {"admit", "doctor", "bench"} <= second
 
 
 def test_dependabot_waits_before_it_offers_a_version() -> None:

@@ -16,7 +16,9 @@ from tests.ci.desk import Desk
 from tests.fakes.github_server import event
 
 HEAD, BASE = "a" * 40, "b" * 40
-TWO = Measure(gpus=(RunnerGpu(label="l4", target="8.9", baseline="b.json"), RunnerGpu(label="h100", target="9.0")))
+TWO = Measure(
+    gpus=(RunnerGpu(label="l4", target="8.9", baseline="b.json"), RunnerGpu(label="h100", target="9.0", shards=2))
+)
 
 
 def planned(desk: Desk, tmp_path: Path, payload: dict[str, Any], rules: Measure | None = None) -> Plan:
@@ -108,8 +110,8 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     planned(desk, tmp_path, opened(desk, "csrc/k.cu"), TWO)
     assert json.loads(desk.outputs["gpus"]) == [
-        {"label": "l4", "baseline": "b.json"},
-        {"label": "h100", "baseline": ""},
+        {"label": "l4", "baseline": "b.json", "shards": 1},
+        {"label": "h100", "baseline": "", "shards": 2},
     ]
     assert desk.outputs["targets"] == "8.9;9.0"
     assert desk.outputs["base_sha"] == "c" * 40

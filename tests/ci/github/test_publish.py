@@ -513,12 +513,13 @@ def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
     assert the_check(desk)["conclusion"] == conclusion
 
 
-def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
-    """Posts a run that left these records and in which this job failed; the comment."""
+def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], *jobs: tuple[str, str]) -> str:
+    """Posts a run that left these records and in which these jobs failed at a step; the comment."""
     run = desk.github.add_run(
         desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY), conclusion="failure"
     )
-    desk.github.add_job(run, job, steps[-1][1], *steps)
+    for job, step in jobs:
+        desk.github.add_job(run, job, "failure", (step, "failure"))
     for name, content in records.items():
         desk.github.add_artifact(run, name, content)
     fetch(desk.bot, run["id"], tmp_path / "in")
@@ -528,7 +529,7 @@ def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], jo
 
 def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
-    said = stopped(desk, tmp_path, l4("faster"), "performance / measure (h100) / measure", ("bench", "failure"))
+    said = stopped(desk, tmp_path, l4("faster"), ("performance / measure (h100) / measure", "bench"))
     assert said.startswith(
         "### ❔ Held: not verified on `h100`: the job performance `/` measure (h100) `/` measure stopped"
     )
@@ -536,10 +537,20 @@ def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Pa
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
 
 
+def test_a_gpu_whose_shards_are_all_lost_is_to_blame_for_it(desk: Desk, tmp_path: Path) -> None:
+    """And not the job that had nothing to merge."""
+    jobs = (("measure 1/2", "doctor"), ("measure 2/2", "doctor"), ("merge", "merge"))
+    said = stopped(desk, tmp_path, l4("equivalent"), *((f"measure (h100) / {job}", step) for job, step in jobs))
+    assert said.startswith("### 🛠️ Held: ")
+    assert "`h100` missing" in said.splitlines()[0]
+    assert "the job measure (h100) `/` measure `1/2` stopped at doctor" in said
+    assert "stopped at merge" not in said
+
+
 @pytest.mark.parametrize("example", ["faster", "equivalent"])
 def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
     """What came after may be what is slower."""
-    said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
+    said = stopped(desk, tmp_path, l4(example), ("measure (l4) / measure", "bench"))
     first, _ = said.split("; so far ", 1)
     job = "`measure (l4) / measure`"
     assert first == f"### ❔ Held: incomplete, since not everything was measured, since the job {job} stopped at bench"
@@ -611,7 +622,7 @@ def test_compiler_output_is_inert(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_job_name_of_a_fork_is_inert(desk: Desk, tmp_path: Path) -> None:
-    assert inert(stopped(desk, tmp_path, {}, EVIL, (EVIL, "failure")))
+    assert inert(stopped(desk, tmp_path, {}, (EVIL, EVIL)))
 
 
 def inert(markdown: str) -> bool:
