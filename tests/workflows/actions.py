@@ -116,6 +116,7 @@ def plant_environment(checkout: Path, machine: Machine) -> None:
     found = [f"export PYTHONPATH={checkout}"]
     for tool in ("clang-format", "mkdocs", "mypy", "pytest", "ruff"):
         _script(folder / tool, [*found, f'exec {INSTALLED / tool} "$@"'])
+    _script(folder / "python", [*found, f'exec {sys.executable} -P "$@"'])
     stand_in = []
     if machine.gpu_verbs and machine.stood_in:
         verbs = "|".join(machine.stood_in)

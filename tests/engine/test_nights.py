@@ -39,7 +39,7 @@ def night(project: Project, event: str = "schedule", file: str = "refresh-baseli
 
 
 @pytest.mark.nightly
-def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project: Project) -> None:
+def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project: Project) -> None:
     first = project.repository.git("rev-parse", "HEAD^")
     one = night(project)
     assert one.conclusion == "success", one.log
@@ -67,7 +67,14 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
         [one] = series.series(connection, Wanted())
         [case] = nights.of_index(connection, Wanted())
     assert {row.base for row in one.comparisons} == {first}
-    assert (case.places, case.pinned) == ((1, 2), True)
+    assert (case.places, case.pinned) == ((2, 3), True), "of the commits of main"
+
+    published = night(project, file="docs.yml")
+    assert published.conclusion == "success", published.log
+    assert set(published.jobs) == {"build", "publish"}
+    site = project.platform.artifacts(published.id)["github-pages"]
+    assert "kernelgate" in (site / "index.html").read_text("utf-8")
+    assert CASE in (site / "history/index.html").read_text("utf-8")
 
 
 CASE = "s512_b32_h8_d64_fp16"
@@ -115,5 +122,5 @@ def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(pro
     assert f"kernelgate bench --base {before} --head {culprit} --case attention/{CASE}" in issue["body"]
     again = night(project, file="confirm.yml")
     assert again.conclusion == "success", again.log
-    assert again.jobs["build"].conclusion == "skipped", "nothing is suspected any more"
+    assert "build / head" not in again.jobs, "nothing is suspected any more"
     assert len(project.server.issues) == 1
