@@ -38,6 +38,28 @@ def test_who_may_not_write_starts_nothing(project: Project, author: str) -> None
     assert not [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
 
 
+@pytest.mark.parametrize("verb", ["profile", "fuzz"])
+def test_a_maintainer_asks_for_a_part(project: Project, verb: str) -> None:
+    """Such a part has a comment of its own, and neither a check nor a label."""
+    pull, _, _ = project.pull(touch_kernel)
+    project.server.collaborators["maintainer"] = "write"
+    run = project.comment(pull, f"/kernelgate {verb}", "maintainer")
+    assert run.conclusion == "success", run.log
+    assert {"authorise", "build / base", "build / head", "measure (l4) / measure", "report / report"} == set(run.jobs)
+    comment = project.server.bodies(pull.number)[-1]
+    assert f"topic={verb}" in comment
+    assert (project.server.checks, pull.labels) == ({}, [])
+
+
+def test_what_is_no_command_is_answered(project: Project) -> None:
+    pull, _, _ = project.pull(touch_kernel)
+    project.server.collaborators["maintainer"] = "write"
+    run = project.comment(pull, "/kernelgate pattern", "maintainer")
+    assert set(run.jobs) == {"authorise"}, run.log
+    said = "this was not run: write `/kernelgate` and then bench, profile or fuzz"
+    assert said in project.server.bodies(pull.number)[-1]
+
+
 def test_a_maintainer_searches_for_the_commit_that_broke_the_build(project: Project) -> None:
     pull, _, _ = project.pull(break_kernel)
     project.server.collaborators["maintainer"] = "write"
@@ -46,6 +68,7 @@ def test_a_maintainer_searches_for_the_commit_that_broke_the_build(project: Proj
     said = project.server.bodies(pull.number)[-1]
     assert said.startswith("**Does not compile since** ["), run.log
     assert f"/commit/{pull.head_sha})" in said
+    assert said.endswith(f"<!-- kernelgate-bisect run={run.id} -->")
 
 
 def test_a_pull_request_is_profiled_by_hand(project: Project) -> None:

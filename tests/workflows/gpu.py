@@ -38,7 +38,7 @@ from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
-from kernelgate.bench.system import cuda_tools, environment, progress
+from kernelgate.bench.system import cuda_tools, environment, isolation, progress
 from kernelgate.bench.system.worker import WorkerPool
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.process import Measuring
@@ -78,6 +78,8 @@ def main() -> None:
     # Nothing of these is asked of a card that is made up, and processes that load torch take most of the time.
     stand_in(accuracy, "comparable", lambda *_: ())
     stand_in(WorkerPool, "prepare", lambda *_: None)
+    # Nor does a kernel run, which would have to be kept apart: the machine of the tests may lack bubblewrap.
+    stand_in(isolation, "of", lambda *_: isolation.NONE)
     cli.main()
 
 
