@@ -28,10 +28,13 @@ def test_a_maintainer_measures_and_accepts(project: Project) -> None:
     }
 
 
-@pytest.mark.parametrize("author", ["stranger", "some-app[bot]"])
-def test_who_may_not_write_starts_nothing(project: Project, author: str) -> None:
+@pytest.mark.parametrize(
+    ("author", "command"),
+    [("stranger", "bench"), ("stranger", "bisect HEAD~1"), ("some-app[bot]", "accept all because it says so")],
+)
+def test_who_may_not_write_starts_nothing(project: Project, author: str, command: str) -> None:
     pull, _, _ = project.pull(touch_kernel)
-    run = project.comment(pull, "/kernelgate bench", author)
+    run = project.comment(pull, f"/kernelgate {command}", author)
     assert set(run.jobs) == {"authorise"}, run.log
     assert project.server.checks == {}
     assert pull.labels == []
