@@ -261,18 +261,6 @@ class Approvals(dict[int, dict[str, str]]):
 
 
 @pytest.mark.slow
-def test_an_environment_that_nobody_protected_lets_nobody_in(project: Project) -> None:
-    """GitHub makes a missing environment on first use, without reviewers: its jobs start at once."""
-    project.platform.protected.clear()
-    run = project.measure(project.pull(touch_kernel, STRANGER))
-    [admit] = [step for step in run.jobs["measure (l4) / measure"].steps if step.name == "admit"]
-    assert admit.conclusion == "failure"
-    assert "was not approved" in admit.log
-    after = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
-    assert {after[name] for name in ("fetch the libraries", "doctor", "fuzz", "bench")} == {"skipped"}
-
-
-@pytest.mark.slow
 def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
     """Its run waits until it is approved; and its kernelgate is never run with a GPU: what measures is main's."""
 
