@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,11 +25,13 @@ from typing import Any
 import yaml
 
 from tests.engine.log import Log
-from tests.engine.prepared import GATE, prepare_tree
+from tests.engine.prepared import GATE, keep_calls, prepare_tree
 from tests.engine.stand_in import asked
+from tests.fakes.github_server import FakeGitHub, Json
 from tests.miniature import git
 from tests.workflows.actions import HOSTED_TOOLS, INSTALLED, KNOWN, TOOLS
 from tests.workflows.documents import ROOT, actions, steps, workflows
+from tests.workflows.language import Language
 from tests.workflows.runner import HOME_REPOSITORY, Call, Contexts, JobResult, Platform, WorkflowRun
 
 LIMIT_S = 400
@@ -42,9 +45,34 @@ class Engine(Platform):
     runners = 1
     """Jobs that go on at the same time."""
 
+    def __init__(self, origins: dict[str, Path], server: FakeGitHub, language: Language, folder: Path) -> None:
+        super().__init__(origins, server, language, folder)
+        self._begun: dict[int, tuple[Call, Contexts]] = {}
+        self._before: set[str] = set()
+        """Artifacts of an attempt before, which the next one may replace."""
+
+    def run_failed_again(self, run: WorkflowRun) -> None:
+        """The run's next attempt, with what the jobs that succeeded left and put out in the one before."""
+        call, github = self._begun[run.id]
+        shown = self.server.runs[run.id]
+        shown["run_attempt"] += 1
+        run.jobs = {name: job for name, job in run.jobs.items() if job.conclusion == "success"}
+        self.server.jobs[run.id] = [job for job in self.server.jobs[run.id] if job["name"] in run.jobs]
+        self._before = set(self.artifacts(run.id))
+        self.run_jobs(run, call, {**github, "run_attempt": str(shown["run_attempt"])})
+        shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
+
+    def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
+        if name in self._before:
+            self._before.remove(name)
+            shutil.rmtree(self.artifacts(run.id).pop(name))
+        return super().keep(run, name, files, archive)
+
     def run_jobs(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
-        folder = self.folder / "act" / str(run.id)
+        self._begun[run.id] = call, github
+        folder = self.folder / "act" / f"{run.id}-{github['run_attempt']}"
         tree = self._tree(folder / "tree", call.repository, call.sha)
+        keep_calls(tree, call.workflow.path, run.jobs)
         with self._desk(run) as desk:
             known = {
                 **desk,

@@ -28,6 +28,8 @@ class Running:
     name: str
     permissions: dict[str, str]
     steps: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    """Of its steps, as STEP.outputs.NAME."""
     tolerated: set[str] = field(default_factory=set)
     """Steps that failed, and that nothing fails for."""
     said: dict[str, list[str]] = field(default_factory=dict)
@@ -81,6 +83,8 @@ class Log:
             self._end(job, "success" if other else said["jobResult"])
             return
         name = said.get("step", "")
+        if said.get("command") == "set-output" and len(said["stepID"]) == 1:
+            job.outputs[f"{said['stepID'][0]}.outputs.{said['name']}"] = said["arg"]
         if said.get("command") == "summary":
             self.run.summary += said["content"]
         if said.get("raw_output"):
@@ -94,7 +98,7 @@ class Log:
         del self.running[job.name]
         self._permit()
         steps = tuple(StepResult(name, end, "".join(job.said.get(name, ()))) for name, end in job.steps.items())
-        self.run.jobs[job.name] = JobResult(job.name, result, steps, permissions=job.permissions)
+        self.run.jobs[job.name] = JobResult(job.name, result, steps, job.outputs, job.permissions)
         shown = ((step.name, step.conclusion) for step in steps)
         self.server.add_job(self.server.runs[self.run.id], job.name, result, *shown)
 

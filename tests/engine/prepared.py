@@ -6,7 +6,8 @@ Each substitution has its reason; a test holds the list against the files, so th
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import yaml
 
 from tests.workflows.actions import refuse_unknown
-from tests.workflows.documents import actions, workflows
+from tests.workflows.documents import Workflow, actions, workflows
+from tests.workflows.runner import JobResult
 
 Document = dict[str, Any]
 GATE = "kernelgate-engine/environment@v0"
@@ -48,6 +50,32 @@ def prepare_tree(tree: Path, repository: str, sha: str) -> None:
     for document in [*workflows(tree).values(), *actions(tree).values()]:
         text = yaml.safe_dump(prepare(document.content, repository, sha), sort_keys=False, width=1000)
         (tree / document.path).write_text(text, "utf-8")
+
+
+def keep_calls(tree: Path, path: str, ended: Mapping[str, JobResult]) -> None:
+    """In place of each call whose jobs have succeeded before, a job that puts out what they did."""
+    document = Workflow(path, (tree / path).read_text("utf-8")).content
+    for name, job in document["jobs"].items():
+        inside = {full: each for full, each in ended.items() if full.startswith(f"{job['name']} / ")}
+        if inside and all(each.conclusion == "success" for each in inside.values()):
+            called = workflows(tree)[Path(job["uses"].split("@")[0]).stem]
+            outputs = {
+                output: _said(each["value"], called, job["name"], inside)
+                for output, each in called.triggers["workflow_call"]["outputs"].items()
+            }
+            steps = [{"run": "true"}]
+            kept = {"needs": job.get("needs", []), "runs-on": "ubuntu-24.04", "outputs": outputs, "steps": steps}
+            document["jobs"][name] = kept
+    (tree / path).write_text(yaml.safe_dump(document, sort_keys=False, width=1000), "utf-8")
+
+
+def _said(value: str, called: Workflow, caller: str, ended: Mapping[str, JobResult]) -> str:
+    """What `${{ jobs.JOB.outputs.NAME }}` was: an output of a step of that job."""
+    name, output = re.findall(r"jobs\.([\w-]+)\.outputs\.([\w-]+)", value)[0]
+    job = called.jobs[name]
+    [step] = re.findall(r"steps\.(\S+)", job["outputs"][output])
+    result = ended.get(f"{caller} / {job['name']}")
+    return result.outputs.get(step, "") if result else ""
 
 
 def refuse_unknown_inputs(step: Document) -> None:

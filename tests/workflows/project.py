@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.fakes.github_server import FakeGitHub, Json, Pull, event
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
-from tests.workflows.repository import Change, Repository, open_pull, queue
+from tests.workflows.repository import Change, Repository, open_pull, push, queue
 from tests.workflows.runner import HOME_REPOSITORY, Platform, WorkflowRun
 
 HEADER = "csrc/attention/mma_sync/tile.h"
@@ -44,6 +44,11 @@ def break_kernel(tree: Path) -> None:
         file.write("\nthis does not compile;\n")
 
 
+def touch_kernel_again(tree: Path) -> None:
+    with (tree / HEADER).open("a", encoding="utf-8") as file:
+        file.write("\n[[gnu::used]] static const int yet_another_number = 2;\n")
+
+
 def edit_docs(tree: Path) -> None:
     (tree / "README.md").write_text("Read me.\n", encoding="utf-8")
 
@@ -64,6 +69,10 @@ class Project:
 
     def pull(self, change: Change, source: str | None = None, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
         return open_pull(self.server, self.repository, change, source or self.server.repository, body=body)
+
+    def push(self, opened: tuple[Pull, Json, str], change: Change) -> tuple[Pull, Json, str]:
+        """One commit more on the pull request, as the event of a push to it has it."""
+        return push(self.server, self.repository, opened, change)
 
     def event(self, name: str) -> Json:
         """GitHub's example of the event, of this repository."""

@@ -103,21 +103,37 @@ def open_pull(
     """Opens a pull request from the repository `source`: (the pull request, GitHub's event, the merge commit)."""
     number = max(server.pulls, default=0) + 1
     head, merge = repository.push(number, change)
-    files = [
-        {"filename": name, "status": "modified"}
-        for name in repository.git("diff", "--name-only", repository.main, head).splitlines()
-    ]
     pull = server.open_pull(
         number=number,
         head_sha=head,
         base_sha=repository.main,
         head_ref=f"pull-{number}",
         head_repository=source,
-        files=files,
+        files=_changed(repository, head),
         **facts,
     )
     server.merge_bases[repository.main, head] = repository.main
-    payload = event("pull_request.opened")
-    payload |= {"number": number, "pull_request": server.show_pull(pull, whole=True)}
+    return pull, _payload(server, pull, "opened"), merge
+
+
+def push(
+    server: FakeGitHub, repository: Repository, opened: tuple[Pull, Json, str], change: Change
+) -> tuple[Pull, Json, str]:
+    """One commit more on a pull request; the same as `open_pull` returns."""
+    pull, _, _ = opened
+    pull.head_sha, merge = repository.push(pull.number, change)
+    pull.files = _changed(repository, pull.head_sha)
+    server.merge_bases[repository.main, pull.head_sha] = repository.main
+    return pull, _payload(server, pull, "synchronize"), merge
+
+
+def _changed(repository: Repository, head: str) -> list[Json]:
+    names = repository.git("diff", "--name-only", repository.main, head).splitlines()
+    return [{"filename": name, "status": "modified"} for name in names]
+
+
+def _payload(server: FakeGitHub, pull: Pull, action: str) -> Json:
+    payload = event(f"pull_request.{action}")
+    payload |= {"number": pull.number, "pull_request": server.show_pull(pull, whole=True)}
     payload["repository"] |= {"full_name": server.repository, "default_branch": "main"}
-    return pull, payload, merge
+    return payload
