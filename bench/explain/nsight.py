@@ -28,8 +28,8 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
-from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side
-from kernelgate.bench.system import cuda_tools, progress
+from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side, with_costs
+from kernelgate.bench.system import cuda_tools, lock, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
 
 PERMISSION = (
@@ -338,9 +338,11 @@ def with_profiles(record: RunRecord, libraries: Mapping[str, Sides], profiler: P
     notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing]
     if profiler is None:
         return record.model_copy(update={"notes": (*record.notes, *notes)})
+    took = lock.stopwatch()
     done = profiled(profiler)
     notes += [Note(code="no_profile", text=failure) for failure in done.failures]
-    return record.model_copy(update={"profile": done.profiles, "notes": (*record.notes, *notes)})
+    costs = with_costs(record.costs, profile=took())
+    return record.model_copy(update={"profile": done.profiles, "costs": costs, "notes": (*record.notes, *notes)})
 
 
 @contextmanager

@@ -183,7 +183,7 @@ def bench(
     notice = notice or Notice()
     machine = environment.describe(workers)
     skeleton = begun(about, machine)
-    done = fuzz_results(fuzzed, skeleton.run) if fuzzed else ()
+    done, costs = fuzz_results(fuzzed, skeleton.run) if fuzzed else ((), ())
     every = commit.select_cases(about, environment.kind(machine), asked.suite, asked.case_ids)
     mine = of_shard(every, asked.shard, asked.seconds)
     left_out = () if asked.same else [one.card.name for one in about if one.same]
@@ -202,7 +202,9 @@ def bench(
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
     identity = {"gpu": asked.gpu, "plan_hash": asked.plan_hash, "shard": asked.shard}
     run = skeleton.run.model_copy(update=identity)
-    skeleton = with_same_code(skeleton.model_copy(update={"run": run, "expected": planned, "checks": done}), same)
+    skeleton = with_same_code(
+        skeleton.model_copy(update={"run": run, "expected": planned, "checks": done, "costs": costs}), same
+    )
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
@@ -255,9 +257,11 @@ def with_accuracy(
     seed: int,
     workers: WorkerPool | None = None,
 ) -> record.RunRecord:
-    parts = accuracy.comparable(about, chosen)
-    measured = accuracy.run(parts, seed, made.environment, workers) if parts else ()
-    return made.model_copy(update={"checks": with_checks(made.checks, measured)})
+    if not (parts := accuracy.comparable(about, chosen)):
+        return made
+    took = lock.stopwatch()
+    checks = with_checks(made.checks, accuracy.run(parts, seed, made.environment, workers))
+    return made.model_copy(update={"checks": checks, "costs": record.with_costs(made.costs, accuracy=took())})
 
 
 def accuracy_alone(
@@ -374,11 +378,12 @@ def added(
     return {path: record.to_json(old.model_copy(update=parts(old)))}
 
 
-def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
+def fuzz_results(path: Path, about: record.Run) -> tuple[tuple[record.Check, ...], tuple[record.Cost, ...]]:
     fuzzed = record.read(path)
     if fuzzed.run.head_sha != about.head_sha:
         raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
-    return tuple(check for check in fuzzed.checks if check.kind == "fuzz")
+    kept = tuple(check for check in fuzzed.checks if check.kind == "fuzz")
+    return kept, tuple(cost for cost in fuzzed.costs if cost.phase == "fuzz")
 
 
 # Which measurement this is
@@ -449,12 +454,14 @@ def fuzz(
     with worker_pool() as workers:
         workers.prepare({WORKER: 1})  # it loads torch while another process has the device
         machine = environment.describe()
+        took = lock.stopwatch()
         done = fuzz_all(about, asked, machine, workers, goes_on=True)
     return record.RunRecord(
         run=run_identity(about[0].sides.base, about[0].sides.head),
         environments=(machine,),
         cards=tuple(one.recorded for one in about),
         checks=done,
+        costs=record.with_costs((), fuzz=took()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -287,11 +288,28 @@ class Profile(Model):
 
 
 class Cost(Model):
-    """What one phase took of the GPU."""
+    """How long one phase had the GPU. Of timing, `calls` and `witness` are the calls, `verifying` compares outputs, and
+    `starting` is the rest, such as loading libraries."""
 
     phase: str
     gpu_seconds: NonNegative
     retried: Flag = False
+
+
+def summed(costs: Iterable[Cost]) -> tuple[Cost, ...]:
+    """One of each phase, in the order in which they came."""
+    spent: dict[tuple[str, bool], float] = {}
+    for cost in costs:
+        key = cost.phase, cost.retried
+        spent[key] = spent.get(key, 0.0) + cost.gpu_seconds
+    return tuple(
+        Cost(phase=phase, gpu_seconds=round(seconds, 6), retried=retried) for (phase, retried), seconds in spent.items()
+    )
+
+
+def with_costs(costs: Iterable[Cost], **seconds: float) -> tuple[Cost, ...]:
+    """With so much more of each phase."""
+    return summed((*costs, *(Cost(phase=phase, gpu_seconds=max(0.0, each)) for phase, each in seconds.items())))
 
 
 class Note(Model):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from kernelgate.bench.core.errors import RecordError
-from kernelgate.bench.record.findings import Check, Cost, Note
+from kernelgate.bench.record.findings import Check, Note, summed
 from kernelgate.bench.record.run_record import Process, RunRecord
 from kernelgate.bench.record.subjects import Build, Case, CheckKind, Environment, Expected, Run, Shard
 
@@ -68,7 +68,7 @@ def merged(files: Sequence[ShardFile]) -> RunRecord:
         ),
         checks=_checks(records),
         profile=tuple(profile for record in records for profile in record.profile),
-        costs=_costs(records),
+        costs=summed(cost for record in records for cost in record.costs),
         notes=(*_shard_notes(first.shard, expected, records, absent), *_unique_notes(records)),
     )
 
@@ -169,16 +169,6 @@ def _accuracy(parts: Sequence[Check]) -> Check:
             "run": sum(part.run or 0 for part in parts),
             "accuracies": accuracies,
         }
-    )
-
-
-def _costs(records: Sequence[RunRecord]) -> tuple[Cost, ...]:
-    spent: dict[tuple[str, bool], float] = {}
-    for cost in (cost for record in records for cost in record.costs):
-        key = cost.phase, cost.retried
-        spent[key] = spent.get(key, 0.0) + cost.gpu_seconds
-    return tuple(
-        Cost(phase=phase, gpu_seconds=round(seconds, 6), retried=retried) for (phase, retried), seconds in spent.items()
     )
 
 

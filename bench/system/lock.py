@@ -16,7 +16,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -142,6 +142,12 @@ _waits: list[float] = []
 def waited_in_all_s() -> float:
     """For how long this process has waited for devices, which counts against no budget."""
     return sum(_waits)
+
+
+def stopwatch() -> Callable[[], float]:
+    """The seconds since it was started, without those in which this process waited for a device."""
+    begun = time.monotonic() - waited_in_all_s()
+    return lambda: time.monotonic() - waited_in_all_s() - begun
 
 
 def _wait(handle: int, uuid: str | None, wait_s: float, mine: Ticket) -> None:

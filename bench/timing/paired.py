@@ -81,20 +81,19 @@ class Growing:
     def add(self, done: Timed) -> None:
         """A process, its notes, what it cost, and the clocks that were found wrong: all at once, since a notice may end
         the run between any two lines."""
-        spent = {cost.phase: cost.gpu_seconds for cost in self.record.costs}
-        calls = "witness" if done.process.role == "witness" else "calls"
-        for phase, seconds in (
-            (calls, sum(one.calling_s for one in done.results)),
-            ("verifying", sum(one.verifying_s for one in done.results)),
-        ):
-            spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
+        calling, verifying = (sum(getattr(one, name) for one in done.results) for name in ("calling_s", "verifying_s"))
+        spent = {
+            "witness" if done.process.role == "witness" else "calls": calling,
+            "verifying": verifying,
+            "starting": (done.process.wall_seconds or 0.0) - calling - verifying,
+        }
         checks = self.record.checks
         if findings := [record.CheckFinding(text=one.contradiction) for one in done.results if one.contradiction]:
             card = min((timing.card for timing in done.process.timings), default="")
             checks = (*checks, record.Check(kind="witness", card=card, status="failed", findings=tuple(findings)))
         self.update(
             processes=(*self.record.processes, done.process),
-            costs=tuple(record.Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in spent.items()),
+            costs=record.with_costs(self.record.costs, **spent),
             checks=checks,
             notes=self._with(done.notes),
         )

@@ -14,8 +14,8 @@ from kernelgate.bench.check import sanitize as sanitizer
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.measure import run as measuring
-from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import environment
+from kernelgate.bench.record import RunRecord, with_costs
+from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import (
@@ -161,8 +161,13 @@ def sanitize(
     )
     about = commit.judged(cards.of_checkout(Path.cwd()), sides)
     with worker_pool() as workers:
-        done = measuring.sanitize(about, options, environment.describe(workers), workers, cases)
-    added = measuring.added(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
+        machine, took = environment.describe(workers), lock.stopwatch()
+        done, spent = measuring.sanitize(about, options, machine, workers, cases), took()
+
+    def parts(old: RunRecord) -> dict[str, object]:
+        return {"checks": measuring.with_checks(old.checks, done), "costs": with_costs(old.costs, sanitize=spent)}
+
+    added = measuring.added(run, sides, parts)
     looked_at = RunRecord(cards=tuple(one.recorded for one in about), checks=done)
     text = "\n".join(map(render.plain_line, correctness.sanitizer(looked_at, known.gates)))
     return Answered(record.to_json(RunRecord(checks=done)).rstrip(), text, sanitizer.exit_code(done), added)

@@ -27,7 +27,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.measure import list_cards
 from kernelgate.bench.measure import run as measuring
 from kernelgate.bench.record import Build
-from kernelgate.bench.system import environment, preemption, progress
+from kernelgate.bench.system import environment, lock, preemption, progress
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import process
@@ -260,8 +260,13 @@ def profile(
     about = commit.judged(sides.judging(), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = commit.select_cases(about, "cuda", None, cases) if cases else targets
-    done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
-    added = measuring.added(run, compiled, lambda _: {"profile": done.profiles}) if done.profiles else {}
+    took = lock.stopwatch()
+    done, spent = nsight.profile({one.card.name: one.sides for one in about}, chosen, options), took()
+
+    def parts(old: record.RunRecord) -> dict[str, object]:
+        return {"profile": done.profiles, "costs": record.with_costs(old.costs, profile=spent)}
+
+    added = measuring.added(run, compiled, parts) if done.profiles else {}
     written = {out / name: text for name, text in nsight.summaries(done.profiles).items()}
     for reason in done.failures:
         progress.say(reason)

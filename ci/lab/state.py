@@ -377,8 +377,10 @@ def _first_passed(events: Sequence[Event], gate: GateName) -> float | None:
 def _usd_gpu(events: Sequence[Event], seconds: float, policy: Policy) -> float | None:
     """A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged."""
     paid, gpu = _usd(events, "gpu"), opened_of(events).gpu
-    price = 0.0 if gpu == "cpu" else policy.costs.gpu_hour.get(gpu or "")
-    return paid if price is None else (paid or 0.0) + seconds / HOUR_S * price
+    if gpu == "cpu":
+        return paid or 0.0
+    price = policy.costs.of(gpu)
+    return paid if price is None else (paid or 0.0) + seconds / HOUR_S * price.hour
 
 
 def _usd(events: Sequence[Event], of_what: str) -> float | None:

@@ -22,7 +22,7 @@ from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.kernel.watched_call import WarmProcesses
 from kernelgate.bench.measure import run as verbs
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.bench.system import environment, git, interpreter
+from kernelgate.bench.system import environment, git, interpreter, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -296,7 +296,9 @@ def _checked_and_timed(
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
     asked = verbs.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
-    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, workers)})
+    took = lock.stopwatch()
+    checked = verbs.fuzz_all(touched, asked, machine, workers)
+    begun = begun.model_copy(update={"checks": checked, "costs": record.with_costs((), fuzz=took())})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun
@@ -333,8 +335,10 @@ def _checked_and_timed(
         return timed
     # In as much time as a pull request has.
     options = SanitizerOptions(rules.policy.sanitizer.tools, rules.policy.sanitizer.seconds)
+    took = lock.stopwatch()
     done = verbs.sanitize(touched, options, timed.environment, workers, started=tools)
-    return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
+    costs = record.with_costs(timed.costs, sanitize=took())
+    return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done), "costs": costs})
 
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -189,12 +190,39 @@ class Measure(PolicySection):
         return self
 
 
-class Costs(PolicySection):
-    """What GPUs cost, for the dashboard of `kernelgate history site`."""
+class GpuPrice(PolicySection):
+    """What a kind of GPU costs, and how that is known."""
 
-    gpu_hour: Mapping[str, Annotated[float, between(0.0, 1e6)]] = {}
+    hour: Annotated[float, between(0.0, 1e6)]
+    day: date
+    source: Annotated[str, Field(min_length=1, max_length=200)]
+    restart: Annotated[float, between(0.0, 1e6)] | None = None
+    """What it costs to stop the machine and start it again, the waiting of those who need it included."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_table(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            raise ValueError("must be a table with hour, day and source")
+        return value
+
+    @property
+    def idle_minutes(self) -> float | None:
+        """After so long without a job the machine is better stopped, where nobody knows when the next one comes: idling
+        has then cost as much as a restart, so that the bill is at most twice the lowest that foresight could reach."""
+        return 60 * self.restart / self.hour if self.restart is not None and self.hour else None
+
+
+class Costs(PolicySection):
+    """What GPUs cost, for the comment, the dashboard of `kernelgate history site` and sessions."""
+
+    gpu_hour: Mapping[str, GpuPrice] = {}
     """By the kind that a record names, such as "NVIDIA H200"."""
     currency: str = "USD"
+
+    def of(self, gpu: str | None) -> GpuPrice | None:
+        """A price is the device's by its whole name, since one of a larger model would be wrong."""
+        return self.gpu_hour.get(gpu or "")
 
 
 class Policy(PolicySection):

@@ -180,7 +180,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
             correctness.excused(record),
             correctness.fuzzing(gpu),
             machine.conditions(record, ()),
-            machine.machine(record),
+            machine.machine(record, policy.costs),
             machine.commands(record, judged(record, gpu.verdict) if gpu.verdict else ()),
         )
     return (
@@ -188,7 +188,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         speed.speed(record, cases),
         accuracy.memory_section(record, cases, policy.gates),
         machine.conditions(record, cases),
-        machine.machine(record),
+        machine.machine(record, policy.costs),
         why.section(record, cases),
         why.static_section(record, policy.static),
         machine.commands(record, cases),

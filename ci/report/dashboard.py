@@ -39,7 +39,7 @@ from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.history.series import POINTS, Wanted, loaded
 from kernelgate.ci.judge.stats import NORMAL_95, student_half_width
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Costs, Policy
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
 
@@ -355,9 +355,7 @@ class Dashboard:
     """The commits of the default branch up to that release; a series' last point of them stands for it."""
     margin_pct: float = 1.0
     """Changes below it are of no concern."""
-    prices: Mapping[str, float] | None = None
-    """What a GPU-hour costs, by kind."""
-    currency: str = ""
+    costs: Costs = field(default_factory=Costs)
     sessions: SiteSessions = SiteSessions()
 
     @property
@@ -401,8 +399,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
         release=name,
         released=frozenset(commits),
         margin_pct=policy.gates.margin_pct,
-        prices=policy.costs.gpu_hour,
-        currency=policy.costs.currency,
+        costs=policy.costs,
     )
 
 

@@ -21,6 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Table, table
+from kernelgate.ci.report import costs
 from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
 ASSETS = ("site.css", "list.js", "series.js", "compare.js")
@@ -50,7 +51,13 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
         **{f"assets/{name}": templates.get_template(name).render() for name in ASSETS},
         "index.html": page("overview"),
         "compare.html": page("compare", compared=compared),
-        "health.html": page("health", weeks=_weeks(shown), decisions=_decisions(shown), alarms=_alarms(shown)),
+        "health.html": page(
+            "health",
+            weeks=_weeks(shown),
+            prices=costs.prices(shown.costs),
+            decisions=_decisions(shown),
+            alarms=_alarms(shown),
+        ),
         "sessions.html": page("sessions"),
         **commits(shown.series, every[:COMPARED]),
     }
@@ -121,7 +128,6 @@ def _decisions(shown: Dashboard) -> Table:
     )
 
 
-HOUR_S = 3600.0
 BAR = 90.0
 """Units that the largest week's bar is long."""
 
@@ -132,12 +138,12 @@ def _weeks(shown: Dashboard) -> Table:
     rows = []
     for week in shown.weeks:
         phases = week.gpu_seconds.most_common()
-        price = (shown.prices or {}).get(week.gpu)
+        price = shown.costs.of(week.gpu)
         filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
-        money = "" if price is None else f"{price * week.seconds / HOUR_S:,.2f} {shown.currency}".rstrip()
         spent = [
             f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases if part
         ]  # fmt: skip
+        money = costs.amount(price, week.seconds, shown.costs) if price else formatting.MISSING
         reasons = [f"{reason}: {count}" for reason, count in week.unjudged.most_common(3)]
         rows.append(
             (
@@ -145,7 +151,7 @@ def _weeks(shown: Dashboard) -> Table:
                 week.gpu or "unknown",
                 f"{week.seconds:,.0f}",
                 drawing.tag("svg", filled, width=BAR, height=12.0, viewBox=f"0 0 {BAR:g} 12", aria_hidden="true"),
-                *((money or formatting.MISSING,) if shown.prices else ()),
+                *((money,) if shown.costs.gpu_hour else ()),
                 ", ".join(spent) or formatting.MISSING,
                 formatting.percent(100 * week.retried_seconds / week.seconds) if week.seconds else formatting.MISSING,
                 f"{week.untrusted} of {week.cases}" if week.cases else formatting.MISSING,
@@ -153,8 +159,9 @@ def _weeks(shown: Dashboard) -> Table:
                 "; ".join((f"{sum(week.unjudged.values())} of {week.records}", *reasons)),
             )
         )
-    costs = ("week from", "GPU", "#GPU-seconds", "", *(("#money",) if shown.prices else ()), "spent on", "#repeated")
-    return table((*costs, "#cases not to be trusted", "#spread", "without verdict"), rows)
+    priced = ("#money",) if shown.costs.gpu_hour else ()
+    titles = ("week from", "GPU", "#GPU-seconds", "", *priced, "spent on", "#repeated", "#cases not to be trusted")
+    return table((*titles, "#spread", "without verdict"), rows)
 
 
 def _alarms(shown: Dashboard) -> str:

@@ -24,7 +24,8 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.correctness import CHECKED
 from kernelgate.ci.judge.witness import VERIFIED_IN_PROCESS
-from kernelgate.ci.report import remarks
+from kernelgate.ci.policy.policy import Costs
+from kernelgate.ci.report import costs, remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import same_here, whole_again
@@ -143,8 +144,8 @@ def _timings(record: RunRecord) -> Iterator[Timing]:
 # Machine and build ----------------------------------------------------------------------------------------------------
 
 
-def machine(record: RunRecord) -> Section | None:
-    """The device and the software, one fact a row, and how each side was built."""
+def machine(record: RunRecord, prices: Costs) -> Section | None:
+    """The device and the software, one fact a row, what it cost, and how each side was built."""
     environment, device, run = record.environment, record.environment.device, record.run
     on_cpu = formatting.on_cpu(device)
     attempt = f", attempt {run.run_attempt}" if run.run_attempt is not None else ""
@@ -164,6 +165,7 @@ def machine(record: RunRecord) -> Section | None:
         ("system", _named(environment.os)),
         ("host", _named(environment.host)),
         ("measured at", _named(run.created_at)),
+        ("GPU", (spent,) if (spent := costs.spent(record, prices)) else ()),
         ("run", () if run.run_id is None else (Code(f"{run.run_id}{attempt}"),)),
     )  # fmt: skip
     rows = [(what, value) for what, value in facts if value]

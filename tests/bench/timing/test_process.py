@@ -331,7 +331,9 @@ def test_each_case_of_the_witness_has_both_sides_each_in_a_process_of_its_own(
             assert made.compared
         assert all(errors.maximum is not None for errors in timing.errors.values())
     assert paired.process_count(done) == 1, "it is not compared"
-    assert {cost.phase for cost in done.costs} == {"calls", "verifying", "witness"}
+    assert {cost.phase for cost in done.costs} == {"calls", "verifying", "witness", "starting"}
+    wall = sum(process.wall_seconds or 0.0 for process in done.processes)
+    assert sum(cost.gpu_seconds for cost in done.costs) == pytest.approx(wall, abs=0.01), "all of it"
     record.write(done.model_copy(update={"processes": done.processes[:2]}), bench.path)
     resumed = bench.run(part, rounds=2, witness=True, resume=True)
     assert resumed.processes[:2] == done.processes[:2]

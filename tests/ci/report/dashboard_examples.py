@@ -7,14 +7,14 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, State
 from kernelgate.ci.lab import session_entries
 from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.lab.state import SessionSummary, summary
-from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.policy import Costs, GpuPrice, Policy
 from kernelgate.ci.report.dashboard import Dashboard, SiteComparison, SitePoint, SiteSeries, SiteWeek
 from tests.ci.lab import session_events
 
@@ -107,8 +107,7 @@ def dashboard(count: int = 200) -> Dashboard:
         decisions=(decision("2026-06-11T10:00:00Z", "attention", cases[0], H200, sha(110), "maria", "needed"),),
         release="v1.2",
         released=frozenset(sha(at) for at in range(count // 3)),
-        prices={H200: 3.5},
-        currency="USD",
+        costs=Costs(gpu_hour={H200: GpuPrice(hour=3.5, day=date(2026, 1, 2), source="a made-up price list")}),
         sessions=session_entries.shown(sessions()),
     )
 
