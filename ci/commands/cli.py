@@ -21,6 +21,7 @@ SECTIONS = {
         "try": ("local", "Compare any two commits of any clone, with nothing committed."),
         "pr": ("local", "Do locally what a pull request gets: build, fuzz, time, judge, comment."),
         "setup": ("setup", "Set up a repository on GitHub, and undo it."),
+        "prove": ("prove", "Open pull requests whose verdict is known on GitHub, and look what came of them."),
         "init": ("init", "Write cards, workflows and policy for the kernels that a repository has."),
         "demo": ("demo", "Show five pull requests to the included kernel, from the push to the comment."),
         "doctor": ("local", "Say whether this machine is fit to measure, and how to make it so."),

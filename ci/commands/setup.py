@@ -103,20 +103,23 @@ def setup(repository: str, yes: bool, undo: bool) -> Answered:
     Each change is shown before it is made, and made after a yes. What was there before is kept in
     kernelgate-setup-OWNER-NAME.json, in this folder. Needs GITHUB_TOKEN, such as `gh auth token` prints it.
     """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
-        raise UsageError(f"{visible(repository, 80)!r} is no repository: name it as OWNER/NAME")
-    bot = client.connect(Step({**Step().environment, "GITHUB_REPOSITORY": repository}))
-    at, kept = place(bot), read_kept(repository)
-    agreed = _agreed(yes)
-    made = tuple(_restored(at, kept, agreed) if undo else _made(at, kept, agreed))
+    at, kept = place(repository_bot(repository)), read_kept(repository)
+    made = tuple(_restored(at, kept, agreed(yes)) if undo else _made(at, kept, agreed(yes)))
     left = file_of(repository) if file_of(repository).exists() else None
     told = SetupAnswer(made, str(left) if left else None, runner_conf(at))
     return Answered(told, _said(told, repository, undo))
 
 
-def _agreed(yes: bool) -> Callable[[], bool]:
+def repository_bot(repository: str) -> Bot:
+    """Raises UsageError where that is no repository's name."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
+        raise UsageError(f"{visible(repository, 80)!r} is no repository: name it as OWNER/NAME")
+    return client.connect(Step({**Step().environment, "GITHUB_REPOSITORY": repository}))
+
+
+def agreed(yes: bool, question: str = "  change it?") -> Callable[[], bool]:
     """Whether a change is made; without a terminal nobody could be asked."""
-    return lambda: yes or (sys.stdin.isatty() and click.confirm("  change it?", default=True, err=True))
+    return lambda: yes or (sys.stdin.isatty() and click.confirm(question, default=True, err=True))
 
 
 def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:

@@ -340,7 +340,9 @@ class Offer:
     title: str
     body: str
     commit: str
-    """The commit of the default branch that was measured: the branch starts there."""
+    """The branch starts there; of a baseline it is the commit of the default branch that was measured."""
+    base: str | None = ""
+    """The branch that the pull request is against, the default one where it is empty; None: there is none."""
 
 
 def put(bot: Bot, new: Offer) -> int:
@@ -348,9 +350,9 @@ def put(bot: Bot, new: Offer) -> int:
 
     The branch is the bot's own; where no pull request is open for it, it starts anew. Each step may be repeated.
     """
-    default = default_branch(bot)
+    base = new.base or default_branch(bot)
     owner = bot.repository.full_name.split("/")[0]
-    begun = False
+    begun = new.base is None
 
     def step() -> int | None:
         nonlocal begun
@@ -361,7 +363,7 @@ def put(bot: Bot, new: Offer) -> int:
         except UnknownObjectException:
             bot.repository.create_git_ref(f"refs/heads/{new.branch}", new.commit)
             return None
-        pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
+        pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=base)
         pull = next((pull for pull in pulls if pull.head.ref == new.branch), None)
         known = {path: file_sha(bot, path, new.branch) for path, _ in new.files}
         wrong = [(path, content) for path, content in new.files if known[path] != blob_sha(content)]
@@ -370,13 +372,15 @@ def put(bot: Bot, new: Offer) -> int:
         if not begun:
             ref.edit(new.commit, force=True)
         elif wrong:
-            (path, content), message = wrong[0], f"{new.title}\n\nMeasured at {new.commit}."
+            (path, content), message = wrong[0], f"{new.title}\n\nOf commit {new.commit}."
             if (sha := known[path]) is None:
                 bot.repository.create_file(path, message, content, branch=new.branch)
             else:
                 bot.repository.update_file(path, message, content, sha, branch=new.branch)
+        elif new.base is None:
+            return 0
         elif pull is None:
-            bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
+            bot.repository.create_pull(base, new.branch, title=new.title, body=new.body)
         elif (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) != (new.title, new.body.strip()):
             pull.edit(title=new.title, body=new.body)
         else:

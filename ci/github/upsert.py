@@ -124,10 +124,16 @@ def _stamp(found: re.Match[str]) -> Stamp:
     return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
 
 
+def shown(bot: Bot, number: int, topic: str = "verdict") -> tuple[Stamp, str] | None:
+    """Whose result the bot's comment on the pull request holds, and its text; None where it has none."""
+    found = own(bot, bot.repository.get_issue(number).get_comments(), _state(topic))
+    told = ((_stamp(match), one.body or "") for one, match in found)
+    return max(told, key=lambda one: one[0].order, default=None)
+
+
 def shown_stamp(bot: Bot, number: int) -> Stamp | None:
-    """Whose result the bot's comment on the pull request holds; None where it has none."""
-    found = own(bot, bot.repository.get_issue(number).get_comments(), _state("verdict"))
-    return max((_stamp(match) for _, match in found), key=lambda stamp: stamp.order, default=None)
+    found = shown(bot, number)
+    return found and found[0]
 
 
 def put_comment(

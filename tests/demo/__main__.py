@@ -1,5 +1,6 @@
 """Five pull requests to the attention's CPU kernel, each built, fuzzed, timed and judged on this machine, and reported
-to a GitHub that lives in this process: `make demo`. What their authors would see ends in one page."""
+to a GitHub that lives in this process: `make demo`. What their authors would see ends in one page. An argument is a
+page whose table of promises is filled: `python -m tests.demo docs/proof.md`."""
 
 from __future__ import annotations
 
@@ -11,14 +12,15 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.core import files
-from kernelgate.ci.github import actions, client, fetch, publish
+from kernelgate.ci.github import actions, client, fetch, prove, publish
 from kernelgate.ci.policy import policy
 from tests.demo import page
-from tests.demo.changes import BEGIN, FEWER, PROPOSALS, Proposal, apply
+from tests.demo.changes import EVERY, FEWER, apply
 from tests.demo.page import Shown
 from tests.fakes.github_server import FakeGitHub, Pull
 from tests.miniature import git
@@ -48,14 +50,24 @@ def main() -> None:
         base = _begin(tree)
         github.refs["heads/main"] = base
         shown = []
-        for number, proposal in enumerate(PROPOSALS, 1):
-            print(f"{number}/{len(PROPOSALS)} {proposal.name}: {proposal.title}", flush=True)
-            pull = _opened(github, tree, base, number, proposal)
+        for number, (name, proposal) in enumerate(EVERY.pulls.items(), 1):
+            print(f"{number}/{len(EVERY.pulls)} {name}: {proposal.title}", flush=True)
+            pull = _opened(github, tree, base, number, name)
             seen = _measured_and_reported(github, tree, pull, Path(folder, str(number)))
             check = _check(github, pull)
             print(f"    {check[1]} ({seen:.0f} s)", flush=True)
-            shown.append(Shown(proposal, number, github.bodies(number), check, tuple(pull.labels), seen))
-    files.write(FILE, page.html(shown))
+            shown.append(Shown(name, proposal, number, github.bodies(number), check, tuple(pull.labels), seen))
+        bot = client.connect(actions.Step(github.environment), pause_s=0)
+        told = [
+            prove.verdict_of(bot, name, proposal, number, late=True)
+            for number, (name, proposal) in enumerate(EVERY.pulls.items(), 1)
+        ]
+    made = {FILE: page.html(shown)}
+    for table in map(Path, sys.argv[1:]):
+        today = datetime.now(UTC).date().isoformat()
+        made |= prove.table_files(table, "CPU", today, "this checkout", [one for one in told if one])
+    for path, text in made.items():
+        files.write(path, text)
     print(f"Written in {time.monotonic() - begun:.0f} s: {FILE}")
 
 
@@ -63,7 +75,7 @@ def _begin(tree: Path) -> str:
     for name in TAKEN:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.cu"))
     (tree / ".ci" / "kernelgate.toml").write_text(POLICY, encoding="utf-8")
-    apply((*BEGIN, *FEWER), tree)
+    apply((*EVERY.begin, *FEWER), tree)
     git(tree, "init", "--quiet", "--initial-branch=main")
     return _committed(tree, "Begin")
 
@@ -74,16 +86,17 @@ def _committed(tree: Path, subject: str) -> str:
     return git(tree, "rev-parse", "HEAD")
 
 
-def _opened(github: FakeGitHub, tree: Path, base: str, number: int, proposal: Proposal) -> Pull:
-    git(tree, "checkout", "--quiet", "-b", proposal.name, "main")
-    proposal.apply(tree)
+def _opened(github: FakeGitHub, tree: Path, base: str, number: int, name: str) -> Pull:
+    proposal = EVERY.pulls[name]
+    git(tree, "checkout", "--quiet", "-b", name, "main")
+    apply(EVERY.changes(name), tree)
     head = _committed(tree, proposal.title)
     changed = git(tree, "diff", "--name-only", base, head).splitlines()
-    patches = [git(tree, "diff", base, head, "--", name).partition("\n@@")[2] for name in changed]
-    listed = [{"filename": name, "patch": f"@@{text}"} for name, text in zip(changed, patches, strict=True)]
+    patches = [git(tree, "diff", base, head, "--", path).partition("\n@@")[2] for path in changed]
+    listed = [{"filename": path, "patch": f"@@{text}"} for path, text in zip(changed, patches, strict=True)]
     git(tree, "checkout", "--quiet", "main")
     github.merge_bases[base, head] = base
-    named = {"title": proposal.title, "body": proposal.body, "head_ref": proposal.name}
+    named = {"title": proposal.title, "body": proposal.body, "head_ref": name}
     return github.open_pull(number=number, head_sha=head, base_sha=base, files=listed, **named)
 
 

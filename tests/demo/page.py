@@ -10,7 +10,7 @@ from pathlib import Path
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
-from tests.demo.changes import Proposal
+from kernelgate.ci.github.prove import Proposal
 
 GITHUB = (Path(__file__).parents[1] / "ci" / "report" / "github.css").read_text(encoding="utf-8")
 STYLE = """
@@ -32,6 +32,7 @@ SIGNS = {"success": "✅", "failure": "❌"}
 class Shown:
     """A pull request after its report."""
 
+    name: str
     proposal: Proposal
     number: int
     comments: Sequence[str]
@@ -64,7 +65,7 @@ def _phone(one: Shown) -> str:
     conclusion, title = one.check
     labels = " ".join(f'<span class="label">{escape(label)}</span>' for label in one.labels)
     return (
-        f'<article class="phone" id="{one.proposal.name}"><h2>{escape(one.proposal.title)} #{one.number}</h2>'
+        f'<article class="phone" id="{one.name}"><h2>{escape(one.proposal.title)} #{one.number}</h2>'
         f"<p>{labels}</p><p>{escape(one.proposal.body)}</p>{comments}"
         f"<p>{SIGNS.get(conclusion, '🟡')} <b>kernelgate verdict</b> {escape(title)}</p>"
         f"<p>{one.seconds:.0f} s from the push to this comment</p></article>"

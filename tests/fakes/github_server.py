@@ -198,6 +198,8 @@ class FakeGitHub:
         """Whose the repository is, and whether the token's owner administers it."""
         self.settings: dict[str, Json] = {}
         """Path to what stands there; see github_settings.py."""
+        self.dispatches: list[tuple[str, Json]] = []
+        """Workflow, and what was sent."""
         self.reruns: list[int] = []
         """The runs that were started again."""
         self.artifacts: dict[int, Json] = {}
@@ -310,6 +312,16 @@ class FakeGitHub:
             headers = {"Retry-After": str(wait_s)}
             message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
         return self.fault(method, path, status=403, message=message, headers=headers)
+
+    def add_check(self, **facts: Any) -> Json:
+        check: Json = example("check-run-example-of-completed-conclusion") | {"id": self.next_id(), "annotations": []}
+        check |= {"conclusion": None, "completed_at": None}
+        check["app"] = check["app"] | {"slug": self.login.removesuffix("[bot]")}
+        check["output"] = dict.fromkeys(("title", "summary", "text"))
+        check["output"] |= {"annotations_count": 0, "annotations_url": "https://x.test"}
+        check["url"] = f"{self.url}/repos/{self.repository}/check-runs/{check['id']}"
+        self.checks[check["id"]] = check | facts
+        return self.checks[check["id"]]
 
     # What a test looks at ------------------------------------------------------------------------
 
@@ -574,6 +586,7 @@ def _edit_pull(github: FakeGitHub, request: Request, pull_number: int) -> Any:
     pull = github.pulls[pull_number]
     pull.title = request.body.get("title", pull.title)
     pull.body = request.body.get("body", pull.body)
+    pull.state = request.body.get("state", pull.state)
     return github.show_pull(pull, whole=True)
 
 
@@ -670,14 +683,7 @@ def _edit_label(github: FakeGitHub, request: Request, name: str) -> Any:
 
 @route("POST", "/check-runs", "checks: write")
 def _create_check(github: FakeGitHub, request: Request) -> Any:
-    check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
-    check |= {"conclusion": None, "completed_at": None}
-    check["app"] = check["app"] | {"slug": github.login.removesuffix("[bot]")}
-    check["output"] = dict.fromkeys(("title", "summary", "text"))
-    check["output"] |= {"annotations_count": 0, "annotations_url": "https://x.test"}
-    check["url"] = f"{github.url}/repos/{github.repository}/check-runs/{check['id']}"
-    github.checks[check["id"]] = check
-    return Answer(201, _change_check(github, check, request.body))
+    return Answer(201, _change_check(github, github.add_check(), request.body))
 
 
 @route("PATCH", "/check-runs/{check_run_id}", "checks: write")
@@ -757,18 +763,33 @@ def _create_ref(github: FakeGitHub, request: Request) -> Any:
 
 @route("PATCH", "/git/refs/{ref}", "contents: write")
 def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Any:
-    """The ref names this commit, and its branch has the default branch's files."""
-    github.refs[ref] = request.body["sha"]
-    branch = ref.removeprefix("heads/")
+    """The ref names this commit, and its branch has the files of the branch there, or of the default one."""
+    sha, branch = request.body["sha"], ref.removeprefix("heads/")
+    there = [known.removeprefix("heads/") for known, tip in github.refs.items() if tip == sha and known != ref]
+    source = next(iter(there), github.default_branch)
     for (known, path), data in list(github.files.items()):
-        if known == github.default_branch:
+        if known == source:
             github.files[branch, path] = data
+    github.refs[ref] = sha
     return _ref(github, ref)
+
+
+@route("DELETE", "/git/refs/{ref}", "contents: write")
+def _delete_ref(github: FakeGitHub, _: Request, ref: str) -> Any:
+    return Answer(204) if github.refs.pop(ref, None) else _invalid(message="Reference does not exist")
+
+
+@route("POST", "/actions/workflows/{workflow}/dispatches", "actions: write")
+def _dispatch(github: FakeGitHub, request: Request, workflow: str) -> Any:
+    github.dispatches.append((workflow, request.body))
+    return Answer(204)
 
 
 @route("GET", "/contents/{path}", SEE_FILES)
 def _get_file(github: FakeGitHub, request: Request, path: str) -> Any:
-    data = github.files.get((request.query.get("ref", github.default_branch), path))
+    ref = request.query.get("ref", github.default_branch)
+    named = next((name.removeprefix("heads/") for name, tip in github.refs.items() if tip == ref), ref)
+    data = github.files.get((named, path))
     if data is None:
         return None
     shown: Json = example("content-file-response-if-content-is-a-file")

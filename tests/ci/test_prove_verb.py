@@ -1,0 +1,164 @@
+"""`kernelgate prove` against GitHubs that keep their promises, and that break one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.commands.cli import run as kernelgate
+from kernelgate.ci.github import prove
+from kernelgate.ci.github.upsert import Stamp, state_line
+from tests.fakes.github_server import FakeGitHub
+from tests.workflows.documents import ROOT
+
+REPOSITORY = "octo-org/kernels"
+EVERY = prove.read(ROOT / prove.FILE)
+YES = ["prove", "--repo", REPOSITORY, "--yes"]
+HONEST = {
+    "faster": ("### ✅ 41% faster on the L4", "success", "performance: improved"),
+    "slower": ("### ❌ Blocks: 52% slower on the L4", "failure", "performance: regressed"),
+    "equal": ("### ✅ No regression: no change on the L4", "success", "performance: unchanged"),
+    "wrong": ("### ❌ Blocks: wrong result on the L4", "failure", ""),
+    "cheating": ("### ❌ Blocks: wrong result on the L4", "failure", ""),
+    "profile": ("### ✅ Profiled: `s512`", "", ""),
+}
+PAGE = "# Real commits\n\n<!-- promises: begin -->\n| promise | CPU |\n| --- | --- |\n<!-- promises: end -->\n\nMore.\n"
+
+
+@pytest.fixture
+def hub(github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGitHub:
+    """A fork of kernelgate: in a checkout of it, with a token that may do all of this."""
+    github.permissions |= {"actions": "write"}
+    for path in EVERY.files:
+        github.files["main", path] = (ROOT / path).read_bytes()
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath(".ci").mkdir()
+    tmp_path.joinpath(prove.FILE).write_bytes((ROOT / prove.FILE).read_bytes())
+    for name, value in github.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    monkeypatch.setattr(prove, "POLL_S", 0.01)
+    monkeypatch.setattr("kernelgate.ci.github.client.time.sleep", lambda _: None)
+    return github
+
+
+def answering(hub: FakeGitHub, **other: tuple[str, str, str]) -> None:
+    """As soon as the profile is dispatched, every workflow has ended, and said this."""
+
+    def answer() -> None:
+        for pull in [one for one in hub.pulls.values() if one.state == "open"]:
+            name = pull.head_ref.removeprefix(prove.BRANCHES)
+            line, conclusion, label = (HONEST | other)[name]
+            stamp = Stamp(pull.head_sha, 7, 1)
+            hub.comment(pull.number, f"{line}\n\nMore.\n{state_line('verdict', stamp)}")
+            facts = {"name": "kernelgate verdict", "head_sha": pull.head_sha, "completed_at": hub.now}
+            hub.add_check(status="completed", conclusion=conclusion, **facts)
+            pull.labels = [label] if label else []
+            if name == prove.PROFILED and "profile" not in other:
+                hub.comment(pull.number, f"{HONEST['profile'][0]}\n{state_line('profile', stamp)}")
+
+    hub.fault("POST", ".*/dispatches", headers={"X-Answered": "yes"}, after=answer)
+
+
+def test_an_honest_github_keeps_every_promise_and_the_page_says_so(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(hub)
+    Path("proof.md").write_text(PAGE, encoding="utf-8")
+    assert kernelgate([*YES, "--page", "proof.md"]) == 0, capsys.readouterr().err
+    assert "6 promises kept, 0 broken" in capsys.readouterr().out
+    record = json.loads(Path("proof-github.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in record["promises"]] == list(HONEST)
+    page = Path("proof.md").read_text(encoding="utf-8")
+    assert page.count("| kept, 20") == page.count("([record](proof-github.json))") == 6
+    assert page.count(prove.EMPTY) == 6 * 4, "what was not run stays visible"
+    assert page.startswith("# Real commits\n")
+    assert page.endswith("More.\n")
+    writes = hub.writes()
+    assert kernelgate(YES) == 0
+    assert hub.writes() == writes, "what is open is looked at again"
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "said"),
+    [
+        ("slower", ("### ✅ No regression: no change on the L4", "success", "performance: unchanged"), "no change"),
+        ("slower", (HONEST["slower"][0], "success", HONEST["slower"][2]), "the check: success"),
+        ("faster", (*HONEST["faster"][:2], "performance: unchanged"), "performance: unchanged"),
+        ("cheating", HONEST["faster"], "41% faster"),
+        ("wrong", (*HONEST["wrong"][:2], "performance: improved"), "performance: improved"),
+    ],
+)
+def test_a_github_that_answers_wrongly_is_reported(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str], name: str, instead: tuple[str, str, str], said: str
+) -> None:
+    answering(hub, **{name: instead})
+    Path("proof.md").write_text(PAGE, encoding="utf-8")
+    assert kernelgate([*YES, "--page", "proof.md"]) == 1
+    printed = capsys.readouterr()
+    assert f"5 promises kept, 1 broken: {name}" in printed.out
+    told = printed.err.split(f"BROKEN: {EVERY.pulls[name].promise}\n")[1].splitlines()[0]
+    assert said in told
+    [row] = [line for line in Path("proof.md").read_text("utf-8").splitlines() if "**broken**" in line]
+    assert row.startswith(f"| {EVERY.pulls[name].promise} |")
+
+
+def test_what_never_comes_is_broken(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    answering(hub, profile=("", "", ""))
+    assert kernelgate([*YES, "--wait", "0.001"]) == 1
+    assert "1 broken: profile" in capsys.readouterr().out
+
+
+def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: FakeGitHub) -> None:
+    answering(hub)
+    assert kernelgate(YES) == 0
+    assert {pull.base_ref for pull in hub.pulls.values()} == {prove.BASE}
+    for path in EVERY.files:
+        honest = (ROOT / path).read_bytes()
+        touched = any(one.file == path for one in EVERY.begin)
+        assert (hub.files[prove.BASE, path] == honest) != touched
+        assert hub.files[f"{prove.BRANCHES}faster", path] == honest, "it takes the base's fault back"
+        assert hub.files["main", path] == honest
+    for name in EVERY.pulls:
+        kept = [hub.files[f"{prove.BRANCHES}{name}", path] != hub.files[prove.BASE, path] for path in EVERY.files]
+        assert any(kept), name
+    slower = next(one.number for one in hub.pulls.values() if one.head_ref.endswith("slower"))
+    assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower)}})]
+
+
+def test_without_a_yes_nothing_is_done(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernelgate(["prove", "--repo", REPOSITORY]) == 2
+    assert "open kernelgate-prove/slower" in capsys.readouterr().err
+    assert hub.writes() == []
+
+
+def test_undo_leaves_nothing(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
+    other = hub.open_pull(head_ref="somebodys")
+    answering(hub, somebodys=HONEST["equal"])
+    assert kernelgate(YES) == 0, capsys.readouterr().err
+    undo = ["prove", "--repo", REPOSITORY, "--undo"]
+    assert kernelgate(undo) == 2
+    assert any(one.state == "open" for one in hub.pulls.values() if one is not other)
+    assert kernelgate([*undo, "--yes"]) == 0
+    assert set(hub.refs) == {"heads/main"}
+    assert [one for one in hub.pulls.values() if one.state == "open"] == [other]
+    assert kernelgate([*undo, "--yes"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+def test_another_kernel_is_refused_before_anything_is_opened(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = EVERY.files[0]
+    hub.files["main", path] = b"another kernel"
+    assert kernelgate(YES) == 3
+    assert f"{path} has " in capsys.readouterr().err
+    assert hub.writes() == []
+    prove.FILE.write_text("pulls = 3", encoding="utf-8")
+    assert kernelgate(YES) == 64
+    Path("page.md").write_text("no table", encoding="utf-8")
+    prove.FILE.write_bytes((ROOT / prove.FILE).read_bytes())
+    assert kernelgate([*YES, "--page", "page.md"]) == 64
+    assert "no table" in capsys.readouterr().err
