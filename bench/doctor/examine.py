@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kernelgate.bench import record
@@ -203,11 +203,16 @@ def _untried(why: str) -> MachineCheck:
     return warning("kernels", f"none was tried: {why}", fix)
 
 
-def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[MachineCheck, ...]:
+Siblings = Callable[[record.Device], Sequence[MachineCheck]]
+
+
+def examine(
+    repo: Path, root: Path = Path("/"), gpu_wanted: bool = False, siblings: Siblings = lambda _: ()
+) -> tuple[MachineCheck, ...]:
     """The GPU through its driver, torch in a fresh process, the machine under `root`, and the kernels of `repo`.
 
     `gpu_wanted`: for a runner. A machine without a GPU fails, instead of being one that measures the CPU kernel, and
-    nothing is compiled: a runner is handed libraries.
+    nothing is compiled: a runner is handed libraries. `siblings`: what is known of it beside other runners.
     """
     checks: list[MachineCheck] = []
     with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
@@ -229,6 +234,7 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
         checks += [*machine.machine_checks(root), machine.lock_check(known.device.uuid if known else None)]
         if gpu_wanted:
             checks.append(machine.isolation_check(isolation.unusable(isolation.command_line({}))))
+            checks += siblings(known.device) if known else ()
             advance("")
             return tuple(checks)
         advance("kernels")

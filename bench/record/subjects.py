@@ -23,6 +23,8 @@ CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness", "accuracy"]
 
 LARGEST = 1e21
 """No honest number is larger, whatever its unit, and its square can still be reckoned with."""
+CANARY, EQUAL, MORE = "canary", "equal", "2% more"
+"""The card and the cases of `kernelgate canary`."""
 Microseconds = Annotated[float, Field(ge=1e-9, le=1e15, allow_inf_nan=False, strict=True)]
 Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False, strict=True)]
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False, strict=True)]

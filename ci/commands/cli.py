@@ -31,6 +31,7 @@ SECTIONS = {
         "build": ("measure", "Compile the kernels of one commit. Needs no GPU."),
         "fuzz": ("check", "Compare each kernel with its oracle on random inputs."),
         "bench": ("measure", "Time base and head against each other."),
+        "canary": ("canary", "Time comparisons whose answer is known, which tells of the machine."),
         "merge": ("fleet", "Make one run record of the shards of a measurement."),
         "submit": ("fleet", "Measure on a Slurm cluster, in shards."),
         "pair": ("pair", "Compare two commands, such as two builds of one benchmark."),

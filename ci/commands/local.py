@@ -11,18 +11,22 @@ import click
 
 from kernelgate.bench.build import cache as entries
 from kernelgate.bench.build.cache import Pruned
+from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.doctor import machine
 from kernelgate.bench.doctor.examine import examine
 from kernelgate.bench.doctor.machine import MachineCheck
+from kernelgate.bench.record import Device
 from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options
 from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, argument, from_cards
 from kernelgate.ci.document import answer, render
-from kernelgate.ci.pipeline import local
+from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.pipeline.local import LocalResult
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
+SIBLINGS = "siblings"
+"""A check of `doctor --gpu`."""
 TRIED = "tried"
 """In the cache: what `try` leaves."""
 
@@ -31,6 +35,31 @@ TRIED = "tried"
 class DoctorAnswer:
     fit: bool
     checks: tuple[MachineCheck, ...]
+
+
+def beside_siblings(device: Device) -> tuple[MachineCheck, ...]:
+    """Whether this GPU's canary is that of its kind, where the configured history knows some."""
+    where = prior.index()
+    if where is None:
+        return ()
+    try:
+        from kernelgate.ci.history import canary, database
+
+        with database.opened(where, make=False) as opened, database.reading(opened) as connection:
+            known = canary.machines(connection)
+    except ModuleNotFoundError as error:
+        return (machine.warning(SIBLINGS, prior.lacks(error), "without it, an odd GPU is not noticed"),)
+    except KernelgateError as error:
+        return (
+            machine.warning(SIBLINGS, f"the history cannot be read: {first_line(error)}", "see kernelgate history"),
+        )
+    own = next((one for one in known if (one.gpu, one.machine) == (device.name, device.uuid)), None)
+    if own is None or own.apart_pct is None:
+        return (machine.passed(SIBLINGS, "not known: it takes nightly canaries of three GPUs of a kind"),)
+    if own.odd:
+        fix = "compare clocks, power limit and memory errors (nvidia-smi -q); the next good night's canary lets it back"
+        return (machine.failed(SIBLINGS, own.odd, fix),)
+    return (machine.passed(SIBLINGS, f"within {own.apart_pct:+.1f}% of {own.siblings} other {own.gpu}"),)
 
 
 @click.command()
@@ -42,11 +71,12 @@ class DoctorAnswer:
 def doctor(gpu: bool, output: Path | None) -> Answered:
     """Is this machine fit to measure, and do the checkout's kernels work on it? What does not says how to fix it.
 
-    Each kernel is compiled, unless the cache has it, and called on its smallest case.
+    Each kernel is compiled, unless the cache has it, and called on its smallest case. With --gpu and a history
+    (KERNELGATE_HISTORY_DATABASE), a GPU is not fit whose canary differs from those of its kind.
 
     Exit codes: 0 fit, 1 not fit.
     """
-    checks = examine(Path.cwd(), gpu_wanted=gpu)
+    checks = examine(Path.cwd(), gpu_wanted=gpu, siblings=beside_siblings)
     made = DoctorAnswer(machine.fit(checks), tuple(checks))
     files = {output: answer.shown(made) + "\n"} if output else {}
     return Answered(made, machine.report(checks), 0 if made.fit else 1, files)

@@ -51,7 +51,7 @@ def past(say: Callable[[str], None]) -> Past:
             wanted = past.asked(record)
             return known(wanted) if wanted else NO_HISTORY
         except ModuleNotFoundError as error:
-            broken.append(_lacks(error))
+            broken.append(lacks(error))
         except (KernelgateError, ValueError) as error:
             broken.append(first_line(error))
         say(f"{broken[0]}; judged without a history, which takes more processes")
@@ -68,7 +68,7 @@ def index() -> str | None:
     return str(Path(store) / INDEX)
 
 
-def _lacks(error: ModuleNotFoundError) -> str:
+def lacks(error: ModuleNotFoundError) -> str:
     return f"the history needs {error.name}, which is not installed: pip install 'kernelgate[history]'"
 
 
@@ -84,7 +84,7 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
         try:
             return _nights(Path(where), record, page)
         except ModuleNotFoundError as error:
-            say(_lacks(error))
+            say(lacks(error))
         except (KernelgateError, OSError) as error:
             say(f"the history is not shown: {first_line(error)}")
         return {}

@@ -32,7 +32,8 @@ from kernelgate.ci.document import drawing, formatting
 from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Line, Mark, Table
-from kernelgate.ci.history import levels, nights
+from kernelgate.ci.history import canary, levels, nights
+from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
@@ -355,6 +356,7 @@ class Dashboard:
     """The commits of the default branch up to that release; a series' last point of them stands for it."""
     margin_pct: float = 1.0
     """Changes below it are of no concern."""
+    canaries: tuple[CanaryMachine, ...] = ()
     costs: Costs = field(default_factory=Costs)
     sessions: SiteSessions = SiteSessions()
 
@@ -395,6 +397,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         series=tuple(series(connection)),
         weeks=weeks(connection),
+        canaries=canary.machines(connection),
         decisions=tuple(SeriesEvent.model_validate(row, from_attributes=True) for row in events),
         release=name,
         released=frozenset(commits),

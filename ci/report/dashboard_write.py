@@ -20,7 +20,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Table, table
+from kernelgate.ci.document.model import Code, Mark, Table, table
 from kernelgate.ci.report import costs
 from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
@@ -55,6 +55,7 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
             "health",
             weeks=_weeks(shown),
             prices=costs.prices(shown.costs),
+            canaries=_canaries(shown),
             decisions=_decisions(shown),
             alarms=_alarms(shown),
         ),
@@ -162,6 +163,26 @@ def _weeks(shown: Dashboard) -> Table:
     priced = ("#money",) if shown.costs.gpu_hour else ()
     titles = ("week from", "GPU", "#GPU-seconds", "", *priced, "spent on", "#repeated", "#cases not to be trusted")
     return table((*titles, "#spread", "without verdict"), rows)
+
+
+def _canaries(shown: Dashboard) -> Table:
+    """What each machine made of comparisons whose answer is known."""
+    titles = ("GPU", "machine", "#equal: false alarms", "#2% more: found", "#newest", "#beside its siblings", "")
+    return table(
+        titles,
+        (
+            (
+                one.gpu,
+                Code(one.machine[:12]),
+                f"{one.false_alarms} of {one.equal}",
+                f"{one.detected} of {one.more}",
+                formatting.durations(one.us)[0],
+                formatting.MISSING if one.apart_pct is None else formatting.percent(one.apart_pct, 1, sign=True),
+                (Mark.SLOWER, " does not measure") if one.odd else "",
+            )
+            for one in shown.canaries
+        ),
+    )
 
 
 def _alarms(shown: Dashboard) -> str:

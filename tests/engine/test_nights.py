@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord
-from kernelgate.ci.history import database, index, nights, series, store
+from kernelgate.ci.history import canary, database, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import an_entry
@@ -53,8 +53,9 @@ def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project:
 
     kept = store.at(project.platform.variables["KERNELGATE_HISTORY_STORE"])
     names = [*store.names(kept, "records")]
-    assert len(names) == 2
-    records = [RunRecord.model_validate_json(store.get(kept, "records", name) or b"") for name in names]
+    every = [RunRecord.model_validate_json(store.get(kept, "records", name) or b"") for name in names]
+    records = [one for one in every if one.cards[0].name != record.CANARY]
+    assert (len(records), len(every)) == (2, 4), "each night has a canary"
     assert {record.run.gpu for record in records} == {"l4"}
     assert all(record.run.base_sha is None for record in records)
 
@@ -64,8 +65,10 @@ def test_nights_are_kept_beside_the_pinned_commit_and_shown_on_the_site(project:
     index = project.platform.artifacts(two.id)["kernelgate-history-index"]
     assert [file.name for file in index.iterdir()] == ["index.sqlite"]
     with database.reading(database.at(index / "index.sqlite")) as connection:
-        [one] = series.series(connection, Wanted())
+        [one] = [each for each in series.series(connection, Wanted()) if each.card != record.CANARY]
         [case] = nights.of_index(connection, Wanted())
+        [told] = canary.machines(connection)
+    assert (told.machine, told.equal, told.false_alarms, told.more, told.detected) == ("GPU-0", 2, 0, 2, 2)
     assert {row.base for row in one.comparisons} == {first}
     assert (case.places, case.pinned) == ((2, 3), True), "of the commits of main"
 

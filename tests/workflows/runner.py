@@ -118,7 +118,7 @@ class Platform:
         self.protected: set[str] = {"kernelgate-forks"}
         self.gpu_verbs: Path | None = None
         """A program that answers the verbs which need a GPU, on the GPU runner …"""
-        self.stood_in: set[str] = {"doctor", "fuzz", "bench", "sanitize", "profile"}
+        self.stood_in: set[str] = {"doctor", "canary", "fuzz", "bench", "sanitize", "profile"}
         """… and which verbs it answers; the others are real."""
         self.machine: dict[str, str] = {}
         """Variables of every runner."""

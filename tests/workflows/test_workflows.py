@@ -142,7 +142,7 @@ def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> No
         assert (runners <= hosted) == (name not in ("measure", "bisect")), name
     ran = [step["run"] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
     verbs = [run.removeprefix("kernelgate ").removeprefix("step ").split()[0] for run in ran]
-    expected = "admit index measured doctor fuzz bench bench bench compare resources sanitize sanitize profile"
+    expected = "admit index measured doctor canary fuzz bench bench bench compare resources sanitize sanitize profile"
     expected += " merge compare"  # of shards, on a hosted runner
     assert verbs == expected.split()
 

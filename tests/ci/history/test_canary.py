@@ -1,0 +1,193 @@
+"""Canaries: comparisons whose answer is known, what the history makes of them, and the GPU that is no sibling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, Run, RunRecord
+from kernelgate.bench.timing import canary as canaries
+from kernelgate.ci.commands import canary as verb
+from kernelgate.ci.commands import cli, local
+from kernelgate.ci.history import canary, database, judging
+from kernelgate.ci.history.canary import CanaryMachine
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, PointEntry
+from kernelgate.ci.judge import verdict
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import dashboard, dashboard_write
+from tests.ci.history.entries import HEAD, an_entry, put, read
+
+SIBLINGS = ("GPU-a", "GPU-b", "GPU-c")
+POLICY = Policy()
+
+
+@pytest.fixture
+def index_at(tmp_path: Path) -> Iterator[Database]:
+    made = database.at(tmp_path / "index.sqlite")
+    yield made
+    made.engine.dispose()
+
+
+def gpu(uuid: str, name: str = "NVIDIA L4") -> Environment:
+    return Environment(device=Device(name=name, uuid=uuid, driver="580.1", compute_capability="8.9"), torch="2.11.0")
+
+
+def measured(statuses: tuple[str, str], us: float) -> tuple[CaseEntry, ...]:
+    def of(case: str, status: str) -> CaseEntry:
+        point = PointEntry(side="head", commit=HEAD, us=us, processes=3, rounds=60)
+        told = ComparisonEntry(base=HEAD, head=HEAD, effect=0.0, processes=3, status=status)
+        return CaseEntry(card=CANARY, case=case, points=(point,), comparisons=(told,))
+
+    return of(EQUAL, statuses[0]), of(MORE, statuses[1])
+
+
+def night(index_at: Database, day: int, uuid: str, us: float, *statuses: str, kind: str = "NVIDIA L4") -> None:
+    said = (*statuses, *("unchanged", "slower")[len(statuses) :])
+    entry = an_entry(f"{day} {uuid}", day=day, environment=gpu(uuid, kind), cases=measured((said[0], said[1]), us))
+    put(index_at, entry)
+
+
+def fleet(index_at: Database, odd_us: float = 900.0) -> None:
+    for day in (1, 2):
+        for uuid in SIBLINGS:
+            night(index_at, day, uuid, 900.0 + day)
+        night(index_at, day, "GPU-odd", odd_us)
+    night(index_at, 3, "GPU-other", 70.0, kind="NVIDIA H200")
+
+
+def checked(index_at: Database, uuid: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    monkeypatch.setenv("KERNELGATE_HISTORY_DATABASE", index_at.name)
+    [found] = local.beside_siblings(gpu(uuid).device)
+    return str(found.level), found.found
+
+
+def test_a_gpu_that_differs_is_not_fit_and_its_siblings_are(
+    index_at: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet(index_at, odd_us=1010.0)
+    level, said = checked(index_at, "GPU-odd", monkeypatch)
+    assert level == "failed"
+    assert said == "its canary takes 12.0% longer than those of 3 other NVIDIA L4"
+    assert {checked(index_at, uuid, monkeypatch)[0] for uuid in SIBLINGS} == {"passed"}
+    night(index_at, 4, "GPU-odd", 905.0)
+    assert checked(index_at, "GPU-odd", monkeypatch)[0] == "passed", "a good night lets it back"
+    night(index_at, 5, "GPU-odd", 800.0)
+    assert "less than" in checked(index_at, "GPU-odd", monkeypatch)[1]
+
+
+def test_where_nobody_knows_which_is_odd_none_is(index_at: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    night(index_at, 1, "GPU-a", 900.0)
+    night(index_at, 1, "GPU-b", 1200.0)
+    assert checked(index_at, "GPU-a", monkeypatch)[0] == checked(index_at, "GPU-b", monkeypatch)[0] == "passed"
+    assert checked(index_at, "GPU-new", monkeypatch)[0] == "passed"
+    monkeypatch.setenv("KERNELGATE_HISTORY_DATABASE", str(Path(index_at.name).with_name("gone.sqlite")))
+    [found] = local.beside_siblings(gpu("GPU-a").device)
+    assert found.level == "warning", "a history that cannot be read stops nobody"
+    monkeypatch.delenv("KERNELGATE_HISTORY_DATABASE")
+    assert local.beside_siblings(gpu("GPU-a").device) == ()
+
+
+def test_doctor_ends_with_1_for_it(
+    index_at: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet(index_at, odd_us=1010.0)
+    monkeypatch.setenv("KERNELGATE_HISTORY_DATABASE", index_at.name)
+
+    def examined(uuid: str) -> int:
+        monkeypatch.setattr(local, "examine", lambda *_, siblings, **__: tuple(siblings(gpu(uuid).device)))
+        return cli.run(["doctor", "--gpu"])
+
+    assert examined("GPU-odd") == 1
+    assert "failed   siblings: its canary takes 12.0% longer" in capsys.readouterr().out
+    assert examined("GPU-a") == 0
+
+
+def test_the_health_page_counts_false_alarms_and_detections(index_at: Database) -> None:
+    fleet(index_at, odd_us=1010.0)
+    night(index_at, 6, "GPU-a", 903.0, "regressed")
+    night(index_at, 7, "GPU-a", 903.0, "unchanged", "undecided")
+    known = {one.machine: one for one in read(index_at, canary.machines)}
+    assert known["GPU-a"] == CanaryMachine("NVIDIA L4", "GPU-a", 4, 1, 4, 3, 903.0, known["GPU-a"].apart_pct, 3)
+    assert known["GPU-other"].apart_pct is None, "an H200 is no sibling of an L4"
+    shown = read(index_at, lambda connection: dashboard.dashboard(connection, POLICY, None))
+    rows = {str(row[1]): row for row in dashboard_write._canaries(shown).rows}
+    assert len(rows) == 5
+    [text] = [str(row) for row in rows.values() if "GPU-odd" in str(row)]
+    assert "+12.0%" in text
+    assert "does not measure" in text
+    assert sum("does not measure" in str(row) for row in rows.values()) == 1
+
+
+# The measurement ------------------------------------------------------------------------------------------------------
+
+
+def process(number: int, more: float = 0.02, spread: float = 0.001) -> RunRecord:
+    """As `once` leaves it, of a machine with these effects."""
+    rng = np.random.default_rng(number)
+
+    def samples(change: float) -> tuple[float, ...]:
+        return tuple(900.0 * np.exp(rng.normal(change, spread, 60)))
+
+    effects = {EQUAL: 0.0, MORE: more}
+    timings = tuple(
+        record.Timing(card=CANARY, case=case, samples_us={"base": samples(0.0), "head": samples(change)})
+        for case, change in effects.items()
+    )
+    one = record.Process(id=str(number), loaded=("base", "head"), timings=timings)
+    cases = tuple(record.Case(card=CANARY, id=case) for case in effects)
+    return RunRecord(environments=(gpu("GPU-a"),), cards=(record.Card(name=CANARY),), cases=cases, processes=(one,))
+
+
+def made_by(start: object) -> RunRecord:
+    numbers = iter(range(1, 20))
+    identity = Run(base_sha=HEAD, head_sha=HEAD, created_at="2026-08-09T01:00:00+00:00")
+    begin = start if callable(start) else process
+    return canaries.run(7, lambda so_far: verdict.undecided(so_far, POLICY), identity, lambda: begin(next(numbers)))
+
+
+def test_an_honest_machine_finds_what_is_known_and_the_history_counts_it(index_at: Database) -> None:
+    made = made_by(process)
+    assert made.run.ended == "complete"
+    put(index_at, judging.judged("n" * 64, made, POLICY))
+    [found] = read(index_at, canary.machines)
+    assert (found.equal, found.false_alarms, found.more, found.detected) == (1, 0, 1, 1)
+
+
+def test_a_machine_that_sees_no_difference_misses_it(index_at: Database) -> None:
+    """A plant: whatever it runs takes the same time, as where a timer stands still."""
+    put(index_at, judging.judged("n" * 64, made_by(lambda number: process(number, more=0.0)), POLICY))
+    [found] = read(index_at, canary.machines)
+    assert (found.false_alarms, found.more, found.detected) == (0, 1, 0)
+
+
+def test_both_pairs_are_timed_and_right() -> None:
+    made = canaries.once("cpu", count=1 << 14)
+    [one] = made.processes
+    assert [timing.case for timing in one.timings] == [EQUAL, MORE]
+    assert {timing.card for timing in one.timings} == {CANARY}
+    for timing in one.timings:
+        assert set(timing.samples_us) >= {"base", "head"}
+        assert timing.calls["head"].failed == 0
+
+
+def test_the_verb_writes_a_record_of_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    numbers = iter(range(1, 20))
+    monkeypatch.setattr(verb.canaries, "in_process", lambda: process(next(numbers)))
+    assert cli.run(["canary", "--commit", HEAD, "-o", "run.json"]) == 0
+    made = record.read(Path("run.json"))
+    assert (made.run.base_sha, made.run.head_sha) == (HEAD, HEAD)
+    assert json.loads(Path("run.json").read_text("utf-8"))["costs"][0]["phase"] == "canary"
+
+    def broken() -> RunRecord:
+        raise KernelgateError("the canary ended with 1: CUDA error")
+
+    monkeypatch.setattr(verb.canaries, "in_process", broken)
+    assert cli.run(["canary", "-o", "other.json"]) == 3
