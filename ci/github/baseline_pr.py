@@ -345,13 +345,18 @@ class Offer:
     """The branch that the pull request is against, the default one where it is empty; None: there is none."""
 
 
+def open_pull(bot: Bot, branch: str, **where: str) -> PullRequest | None:
+    owner = bot.repository.full_name.split("/")[0]
+    listed = bot.repository.get_pulls(state="open", head=f"{owner}:{branch}", **where)
+    return next((pull for pull in listed if pull.head.ref == branch), None)
+
+
 def put(bot: Bot, new: Offer) -> int:
     """There is one open pull request for the branch, with these files, title and body; its number.
 
     The branch is the bot's own; where no pull request is open for it, it starts anew. Each step may be repeated.
     """
     base = new.base or default_branch(bot)
-    owner = bot.repository.full_name.split("/")[0]
     begun = new.base is None
 
     def step() -> int | None:
@@ -363,8 +368,7 @@ def put(bot: Bot, new: Offer) -> int:
         except UnknownObjectException:
             bot.repository.create_git_ref(f"refs/heads/{new.branch}", new.commit)
             return None
-        pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=base)
-        pull = next((pull for pull in pulls if pull.head.ref == new.branch), None)
+        pull = open_pull(bot, new.branch, base=base)
         known = {path: file_sha(bot, path, new.branch) for path, _ in new.files}
         wrong = [(path, content) for path, content in new.files if known[path] != blob_sha(content)]
         # A run that stopped before its pull request goes on where the branch has these very files.

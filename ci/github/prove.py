@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from github import UnknownObjectException
@@ -18,7 +19,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError, faults
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import upsert
-from kernelgate.ci.github.baseline_pr import Offer, put
+from kernelgate.ci.github.baseline_pr import Offer, open_pull, put
 from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.github.client import Bot, default_branch, patiently, read_pull, request, unless_gone
 
@@ -153,14 +154,9 @@ def _text(bot: Bot, path: str, ref: str) -> str:
 
 def there(bot: Bot, every: Proposals) -> dict[str, PullRequest | None]:
     """The branches of a call before, the base the last: each with its open pull request."""
-    owner = bot.repository.full_name.split("/")[0]
-
-    def pull(branch: str) -> PullRequest | None:
-        listed = bot.repository.get_pulls(state="open", head=f"{owner}:{branch}")
-        return next((one for one in listed if one.head.ref == branch), None)
-
     names = [*(BRANCHES + name for name in every.pulls), BASE]
-    return {name: patiently(name, lambda name=name: pull(name), bot) for name in names if _tip(bot, name)}  # type: ignore[misc]
+    found = [name for name in names if _tip(bot, name)]
+    return {name: patiently(name, partial(open_pull, bot, name), bot) for name in found}
 
 
 def undo(bot: Bot, branch: str, pull: PullRequest | None) -> None:
