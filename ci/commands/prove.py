@@ -14,6 +14,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github import prove as proving
 from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.prove import COLUMNS, Promise, Proposals
+from kernelgate.ci.policy import policy
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def prove(repository: str, yes: bool, undo: bool, wait: float, page: Path | None
     if not agreed(yes, "  do it?")():
         return Answered(ProveAnswer(repository, today, {}, ()), "nothing done; --yes does it without a question", 2)
     numbers = proving.opened(bot, every)
-    proving.dispatch_profile(bot, numbers[proving.PROFILED])
+    proving.dispatch_profile(bot, numbers[proving.PROFILED], policy.load().measure.gpus[0].label)
     found: list[Promise] = []
     for one in proving.results(bot, every, numbers, wait * 60):
         click.echo(f"{'kept' if one.kept else 'BROKEN'}: {one.promised}\n  {one.found}", err=True)

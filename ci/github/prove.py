@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from github import UnknownObjectException
 from github.PullRequest import PullRequest
 from pydantic import ValidationError
 
@@ -165,10 +164,8 @@ def undo(bot: Bot, branch: str, pull: PullRequest | None) -> None:
         patiently(branch, lambda: pull.edit(state="closed"), bot)
 
     def delete() -> None:
-        try:
+        if _tip(bot, branch):  # an answer can be lost
             request(bot, "DELETE", f"{bot.repository.url}/git/refs/heads/{branch}")
-        except UnknownObjectException:
-            bot.step.log(f"{branch} is gone already")
 
     patiently(branch, delete, bot)
 
@@ -176,17 +173,17 @@ def undo(bot: Bot, branch: str, pull: PullRequest | None) -> None:
 # What came of them ----------------------------------------------------------------------------------------------------
 
 
-def dispatch_profile(bot: Bot, number: int) -> None:
+def dispatch_profile(bot: Bot, number: int, gpu: str) -> None:
     """Starts profile.yml for the pull request, unless it has such a comment already."""
     if _first_line(bot, number, PROFILE) is None:
-        body = {"ref": default_branch(bot), "inputs": {"pull-request": str(number)}}
+        body = {"ref": default_branch(bot), "inputs": {"pull-request": str(number), "gpu": gpu}}
         address = f"{bot.repository.url}/actions/workflows/profile.yml/dispatches"
         patiently("profile.yml", lambda: request(bot, "POST", address, body), bot)
 
 
 def results(bot: Bot, every: Proposals, numbers: Mapping[str, int], wait_s: float) -> Iterator[Promise]:
     """Each promise as soon as it can be told; broken after `wait_s` seconds where nothing came."""
-    waiting, waited = [*every.pulls, PROFILE], 0.0
+    waiting, doubted, waited = [*every.pulls, PROFILE], set[str](), 0.0
     while waiting:
         for name in list(waiting):
             late = waited >= wait_s
@@ -194,9 +191,11 @@ def results(bot: Bot, every: Proposals, numbers: Mapping[str, int], wait_s: floa
                 found = _profile(bot, numbers[PROFILED], late)
             else:
                 found = verdict_of(bot, name, every.pulls[name], numbers[name], late)
-            if found:
+            if found and (found.kept or late or name in doubted):
                 waiting.remove(name)
                 yield found
+            elif found:  # comment, check and label are posted one after the other: it counts at the second look
+                doubted.add(name)
         if waiting:
             bot.sleep(POLL_S)
             waited += POLL_S
@@ -210,7 +209,8 @@ def verdict_of(bot: Bot, name: str, promised: Proposal, number: int, late: bool)
         return [str(run.conclusion) for run in runs if run.status == "completed"]
 
     checks, said = patiently("check runs", ended, bot), _first_line(bot, number, "verdict", pull.head.sha)
-    if (not checks or said is None) and not late:
+    # What is in doubt is measured again, twice at most.
+    if (not checks or said is None or checks[0] == "action_required") and not late:
         return None
     labels = [label.name for label in pull.labels if label.name in set(upsert.VERDICTS)]
     told = f"the comment: {said or 'none'}; the check: {checks[0] if checks else 'none'}; labels: {labels or 'none'}"

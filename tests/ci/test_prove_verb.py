@@ -105,6 +105,24 @@ def test_a_github_that_answers_wrongly_is_reported(
     assert row.startswith(f"| {EVERY.pulls[name].promise} |")
 
 
+def test_a_doubt_that_lasts_is_broken_and_one_that_passes_is_waited_for(
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answering(hub, equal=("### ⚠️ Cannot tell", "action_required", ""))
+    assert kernelgate([*YES, "--wait", "0.001"]) == 1
+    assert "1 broken: equal" in capsys.readouterr().out
+    [held] = [one for one in hub.checks.values() if one["conclusion"] == "action_required"]
+    [pull] = [one for one in hub.pulls.values() if one.head_ref.endswith("equal")]
+    line, conclusion, label = HONEST["equal"]
+
+    def again() -> None:
+        hub.comment(pull.number, f"{line}\n{state_line('verdict', Stamp(pull.head_sha, 8, 1))}")
+        held["conclusion"], pull.labels = conclusion, [label]
+
+    hub.fault("GET", f"/commits/{pull.head_sha}/check-runs", skip=1, headers={"X-Answered": "yes"}, before=again)
+    assert kernelgate(YES) == 0
+
+
 def test_what_never_comes_is_broken(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
     answering(hub, profile=("", "", ""))
     assert kernelgate([*YES, "--wait", "0.001"]) == 1
@@ -125,7 +143,7 @@ def test_each_pull_request_has_its_change_and_a_base_that_leaves_a_gain(hub: Fak
         kept = [hub.files[f"{prove.BRANCHES}{name}", path] != hub.files[prove.BASE, path] for path in EVERY.files]
         assert any(kept), name
     slower = next(one.number for one in hub.pulls.values() if one.head_ref.endswith("slower"))
-    assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower)}})]
+    assert hub.dispatches == [("profile.yml", {"ref": "main", "inputs": {"pull-request": str(slower), "gpu": "l4"}})]
 
 
 def test_without_a_yes_nothing_is_done(hub: FakeGitHub, capsys: pytest.CaptureFixture[str]) -> None:
