@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -80,7 +81,7 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
     code = (OUT_OF_DATE if stale else 0) if check else 0 if kernels else NO_KERNEL
-    return Answered(told, _said(told, wanted, made, check, bool(names)), code, files)
+    return Answered(told, _said(told, wanted, made, check, names), code, files)
 
 
 def _torch() -> str:
@@ -95,18 +96,21 @@ def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: write.Re
     """The named ones, or of few all; and those that have a card."""
     known = {one.name for one in kernels}
     if unknown := [name for name in names if name not in known]:
-        listed = ", ".join(sorted(known)) or "none"
-        raise UsageError(f"no kernel here is called {', '.join(unknown)}; found: {listed}")
+        close = [name for one in unknown for name in difflib.get_close_matches(one, known)] or sorted(known)
+        listed = ", ".join(close[:MOST_SKIPPED]) or "none"
+        raise UsageError(f"no kernel here is called {', '.join(unknown)}; of {len(known)} found: {listed}")
     every = not names and len(kernels) <= MOST_CARDS
     return [one for one in kernels if every or one.name in names or write.card_of(one) in repo.names]
 
 
-def _said(told: InitAnswer, wanted: Mapping[str, str], made: Mapping[str, str], check: bool, named: bool) -> str:
+def _said(
+    told: InitAnswer, wanted: Mapping[str, str], made: Mapping[str, str], check: bool, names: Sequence[str]
+) -> str:
     if check:
         return "\n".join(told.out_of_date) or "up to date"
     lines = [f"{counted(len(told.kernels), 'kernel')} found"]
-    lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels]
-    if told.skipped:
+    lines += [f"  {one.name}: {one.how}, {one.place}" for one in told.kernels if not names or one.name in names]
+    if told.skipped and not names:
         lines += ["without a card:", *(f"  {one}" for one in told.skipped[:MOST_SKIPPED])]
         lines += (
             [f"  and {len(told.skipped) - MOST_SKIPPED} more (--json lists all)"] if told.skipped[MOST_SKIPPED:] else []
@@ -114,7 +118,7 @@ def _said(told: InitAnswer, wanted: Mapping[str, str], made: Mapping[str, str], 
     lines += ["written:", *(f"  {name}" for name in made)] if made else []
     kept = [name for name in wanted if name not in made]
     lines += [f"left as they are: {', '.join(kept)}"] if kept else []
-    if len(told.kernels) > MOST_CARDS and not named:
+    if len(told.kernels) > MOST_CARDS and not names:
         lines.append("no card is written of so many: name those that matter, such as: kernelgate init "
                      f"{told.kernels[0].name}")  # fmt: skip
     elif told.left:

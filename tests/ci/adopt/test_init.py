@@ -294,7 +294,7 @@ def test_check_says_what_is_out_of_date_and_writes_nothing(init: Any, tmp_path: 
     assert not (tmp_path / ".github/workflows/profile.yml").exists()
 
 
-def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path) -> None:
+def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     many = "".join(f'  m.def("scale{at}(Tensor x) -> Tensor");\n' for at in range(20))
     code, said = init({"csrc/ops.cpp": f"TORCH_LIBRARY(my_ops, m) {{\n{many}}}\n"})
     assert (code, len(said["kernels"]), said["written"]) == (0, 20, [])
@@ -303,6 +303,14 @@ def test_of_many_kernels_the_named_ones_get_cards(init: Any, tmp_path: Path) -> 
     code, said = init(None, "nothing")
     assert code == 64
     assert "no kernel here is called nothing" in said
+    code, said = init(None, "scael7")
+    assert "of 20 found: scale7" in said
+    assert "scale11" not in said
+    capfd.readouterr()
+    assert run(["init", "scale7"]) == 0
+    told = capfd.readouterr().out
+    assert "scale7: TORCH_LIBRARY" in told
+    assert "scale11" not in told, "only what was named"
 
 
 def test_a_repository_without_kernels_is_told_so(init: Any, tmp_path: Path) -> None:
