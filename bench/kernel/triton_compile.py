@@ -81,7 +81,11 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
             package = loading.load_package(SOURCES, request.package, SIDE, importer=type(kernel).__module__)
     except KernelgateError as error:
         why = _said(error.place, error.text) if isinstance(error, PackageImportError) else str(error)
-        if request.target and (why == str(error) or isinstance(error.__cause__, ImportError | SyntaxError)):
+        cause = error.__cause__
+        lacks = (cause.name or "").partition(".")[0] if isinstance(cause, ModuleNotFoundError) else ""
+        if lacks and lacks != request.package.partition(".")[0]:
+            why += f"; if {lacks} is of another project, install it in the Python that compiles: {sys.executable}"
+        if request.target and (why == str(error) or isinstance(cause, ImportError | SyntaxError)):
             return Compiled(error=why)
         return Compiled(skipped={case.id: why for case in request.cases}, done=True)  # it may be right on a GPU
     # What a package says to others through the environment, it must say before they are imported.
@@ -487,6 +491,12 @@ def _answer(asked: Any, answers: Mapping[str, Any]) -> Any:
     return asked
 
 
+def _benchmark(call: Callable[[], object], *_: object, quantiles: Sequence[float] | None = None, **__: object) -> Any:
+    """What measures for a tuner of the package's own: the call is made, and takes as long as any other."""
+    call()
+    return [1.0] * len(quantiles) if quantiles else 1.0
+
+
 def _replace_triton_driver(properties: SimpleNamespace) -> None:
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
@@ -511,5 +521,6 @@ def _replace_triton_driver(properties: SimpleNamespace) -> None:
         "get_device_capability": capability,
         "get_active_torch_device": CUDA,
         "get_device_interface": torch.cuda,
+        "get_benchmarker": _benchmark,
     }
     driver.set_active(_answer(SimpleNamespace(utils=_answer(SimpleNamespace(), utils)), answers))
