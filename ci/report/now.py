@@ -9,6 +9,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import CERTAIN, Outcome, Status
 from kernelgate.ci.judge.correctness import wrong_outputs
 from kernelgate.ci.judge.gate import BlockCode, Decision, Fault
@@ -173,6 +174,10 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     if gpu.record is not None and gpu.is_wrong:
         return _repeat(gpu, places)
     undecided = [one for one in gpu.cases if one.status is Status.UNDECIDED or one.status.is_likely]
+    if gpu.record is not None and not places.on_github and cards.notes(gpu.record, cards.NO_CASES):
+        fitting = "with" if formatting.on_cpu(gpu.record.environment.device) else "without"
+        how = docs("cards", "cards.md#members")
+        return (NOW, f" run it on a machine {fitting} a GPU, or give the card cases for this one: ", how, ".")
     if gpu.verdict is None or gpu.verdict.refused is not None:
         return (NOW, " ", *_again(gpu, (), places), " measures it again.")
     if far_below and not undecided:

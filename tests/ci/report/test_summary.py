@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.core.documentation import DOCS
-from kernelgate.bench.record import Run, RunRecord
+from kernelgate.bench.record import Note, Run, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate
+from kernelgate.ci.judge import cards, gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build, reported
@@ -61,6 +61,20 @@ def step(text: str) -> str:
 )  # fmt: skip
 def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
     assert step(comment(name, **facts)) == said
+
+
+CPU = {"name": "AMD EPYC", "compute_capability": None, "driver": None, "uuid": None}
+
+
+@pytest.mark.parametrize(("device", "wanted"), [(CPU, "with"), ({}, "without")], ids=["no GPU", "a GPU"])
+def test_a_machine_for_which_no_card_has_cases_is_not_to_be_asked_again(device: dict[str, Any], wanted: str) -> None:
+    made = MADE["faster"].record
+    changed = made.environment.device.model_copy(update=device)
+    environment = made.environment.model_copy(update={"device": changed})
+    note = Note(code=cards.NO_CASES, text="not run: no card has cases for it")
+    record = made.model_copy(update={"environments": (environment,), "processes": (), "cases": (), "notes": (note,)})
+    told = render.comment(reported(record, Policy()).report)
+    assert step(told).startswith(f"**Now:** run it on a machine {wanted} a GPU, or give the card cases for this one")
 
 
 def test_an_unfinished_card_is_to_be_finished_and_is_no_error_of_the_compiler() -> None:
