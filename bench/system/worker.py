@@ -48,11 +48,14 @@ STEADY = {
 }
 """Variables of a child's environment, for times and results that repeat."""
 WITHHELD = re.compile(
-    r"^(?:GITHUB|ACTIONS|RUNNER|AWS|AZURE|GOOGLE)_|TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY$"
-    r"|^KERNELGATE_FAILURE$|^SSH_AUTH_SOCK$"
+    r"^(?:GITHUB|ACTIONS|RUNNER|AWS|AZURE|GOOGLE)_|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|WEBHOOK"
+    r"|(?:KEY|_PAT|DSN)$|^KERNELGATE_FAILURE$",
+    re.IGNORECASE,
 )
 """Names of variables that no child gets: where a workflow's later steps take their orders from, and what opens doors.
 All others may be a kernel's own."""
+PASSWORD = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+"""In an address, such as a package index's; nor does a child get such a variable, whatever its name."""
 MARK = "KERNELGATE_WORKER"
 """The variable by which all that a worker starts is known, also what leaves its session."""
 _LAST_LINES = 400
@@ -125,7 +128,7 @@ class WorkerFailedError(WorkerError):
 
 def open_variables(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     """These without those that are withheld."""
-    return {name: value for name, value in variables.items() if not WITHHELD.search(name)}
+    return {name: value for name, value in variables.items() if not (WITHHELD.search(name) or PASSWORD.search(value))}
 
 
 def child_environment(variables: Mapping[str, str] = os.environ, python: Path | None = None) -> dict[str, str]:

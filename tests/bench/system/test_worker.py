@@ -245,7 +245,20 @@ def test_what_waits_imports_ahead_and_takes_no_time_of_the_machine_while_it_is_p
 WITHHELD = "GITHUB_ENV GITHUB_PATH GITHUB_OUTPUT GITHUB_STEP_SUMMARY GITHUB_TOKEN ACTIONS_RUNTIME_TOKEN RUNNER_TEMP"
 WITHHELD += " ACTIONS_RUNNER_HOOK_JOB_COMPLETED KERNELGATE_FAILURE"
 WITHHELD += " GH_TOKEN AWS_SECRET_ACCESS_KEY HF_TOKEN SSH_AUTH_SOCK"
-NEEDED = "PATH HOME CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH OMP_NUM_THREADS TRITON_CACHE_DIR MY_TILE"
+WITHHELD += " MYSQL_PASSWD GPG_PASSPHRASE GITLAB_PAT SENTRY_DSN SLACK_WEBHOOK_URL"
+WITHHELD += " DOCKER_AUTH_CONFIG npm_config__authToken"
+NEEDED = "PATH HOME CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH OMP_NUM_THREADS TRITON_CACHE_DIR MY_TILE GIT_AUTHOR_NAME"
+ADDRESSES = {
+    "https://me:pw@index.example/simple": False,
+    "postgres://:pw@host/db": False,
+    "https://index.example/simple": True,
+    "https://me@index.example/a:b@c": True,
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_child_gets_no_address_with_a_password(address: str) -> None:
+    assert ("PIP_INDEX_URL" in child_environment({"PIP_INDEX_URL": address})) is ADDRESSES[address]
 
 
 @pytest.mark.parametrize("name", WITHHELD.split())
