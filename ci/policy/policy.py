@@ -296,7 +296,7 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
 def _read(text: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The sections, and the presets' sections."""
     try:
-        content = tomllib.loads(text)
+        content = tomllib.loads(text.removeprefix("\ufeff"))  # a mark that editors on Windows write
     except ValueError as error:  # also of a number with thousands of digits
         raise KernelgateError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
     except RecursionError:

@@ -13,6 +13,11 @@ from kernelgate.ci.policy.policy import Policy
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
 
+def test_an_editors_mark_before_the_first_line_and_its_line_ends_are_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_bytes(b"\xef\xbb\xbf[gates]\r\nregression_pct = 2\r\n")
+    assert policy.load(tmp_path / "policy.toml").gates.regression_pct == 2.0
+
+
 def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strict, own = policy.load(FILE, "strict"), policy.load(FILE)
     assert strict.gates.regression_pct == 1.0
