@@ -134,10 +134,11 @@ class Runner:
         fault = f"{self.name} failed while {self.worker.doing.doing}: {error}"
         if self.worker.doing.loading:
             return LoadError(fault)
+        writes = "; on a CPU a kernel that writes to an input ends so, too" if "by SIGSEGV" in fault else ""
         return ProcessError(
             fault,
-            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
-            "continues after them",
+            f". `kernelgate fuzz` shows which inputs a kernel fails on{writes}; earlier processes are kept, and "
+            "--resume continues after them",
         )
 
 

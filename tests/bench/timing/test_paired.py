@@ -253,6 +253,7 @@ def is_named(built: Build, tmp_path: Path, fault: str, says: str) -> None:
     assert message.startswith(f"process 1 of 2 failed while calling head for the first time on {CAUSAL}: ")
     assert says in message
     assert "kernelgate fuzz" in message
+    assert ("writes to an input" in message) is ("SIGSEGV" in says)
     assert "--resume" in message
     assert "\n" not in message
 
