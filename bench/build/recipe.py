@@ -89,7 +89,8 @@ class Recipe:
 
     @property
     def namespace(self) -> str:
-        return self.fixed_namespace or f"{self.sources.card}_{self.key[:12]}"
+        card = re.sub(r"\W|^(?=\d)", "_", self.sources.card)  # a file's name may be what no name in C++ is
+        return self.fixed_namespace or f"{card}_{self.key[:12]}"
 
     @property
     def ninja_file(self) -> str:

@@ -45,6 +45,9 @@ BEYOND = 2**31 + 2**27
 """Bytes, or elements, of the largest tensor: a signed 32-bit offset does not reach its end."""
 
 
+NAME = re.compile(r"[\w.-]+", re.ASCII)
+
+
 def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     """All cards of the folder, and the mistakes in those that cannot be used. The leader is told each file."""
     import_stubs.install()
@@ -52,6 +55,10 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     mistakes: list[CardMistake] = []
     for path in sorted(path for path in asked.folder.glob("[!_]*.py") if path.name not in asked.without):
         leader.send(Doing(doing=path.name))
+        if not NAME.fullmatch(path.stem):
+            text = f"rename it: the name of a card has letters of ASCII, digits, _, . and -, and no {path.stem!a}"
+            mistakes.append(CardMistake(file=str(path), line=None, member="", text=text))
+            continue
         try:
             facts = _Reader(path).facts(asked.cases.get(path.stem, ()), asked.tiles)
             open_ = tuple(_open(path))

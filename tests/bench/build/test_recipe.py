@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from itertools import pairwise
@@ -111,6 +112,13 @@ EQUAL = {
 def test_key_tells_apart(other: Recipe) -> None:
     assert other.key != BOTH.key
     assert len({recipe.key for recipe in DIFFERENT.values()}) == len(DIFFERENT)
+
+
+@pytest.mark.parametrize("card", ["my-scale.v2", "3d_conv", "scale"])
+def test_operators_are_registered_under_a_name_that_cpp_has(card: str) -> None:
+    named = replace(BOTH, sources=replace(SOURCES, card=card))
+    assert re.fullmatch(r"[A-Za-z_]\w*", named.namespace, re.ASCII)
+    assert f"-DKERNELGATE_NAMESPACE={named.namespace}" in named.ninja_file
 
 
 @pytest.mark.parametrize("other", EQUAL.values(), ids=EQUAL.keys())

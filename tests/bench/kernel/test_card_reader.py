@@ -94,6 +94,7 @@ FILES = {
         3,
         "ZeroDivisionError",
     ),
+    "my scale": ("from kernelgate import Kernel\n", None, "rename it: the name of a card has letters of ASCII"),
 }
 
 
