@@ -40,6 +40,13 @@ def test_a_passing_case_that_has_it_too_takes_a_rule_back_where_few_fail_and_is_
     assert shared(failing, [*passing, *hidden * 9]) is None, "then it is another thing"
 
 
+def test_that_what_has_no_elements_passes_shows_nothing() -> None:
+    """Else a kernel that is wrong everywhere would be wrong "with N not divisible by 4096"."""
+    failing: list[Axes] = [{"N": n, "causal": False} for n in (1, 2, 63, 512)]
+    assert shared(failing, [{"N": 0, "causal": False}]) is None
+    assert shared(failing, [{"N": 0, "causal": False}, {"N": 4096, "causal": False}]) == "N not divisible by 1024"
+
+
 @pytest.mark.parametrize(
     ("told", "other", "words"),
     [
