@@ -55,14 +55,21 @@ class Pruned(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).absolute()
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither, and
+    for a name that no message to a worker can hold."""
+    chosen = os.environ.get(CACHE_VARIABLE)
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
+        named = chosen or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
     except RuntimeError:
         text = f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be"
         raise KernelgateError(f"{text} written to") from None
+    folder = Path(named).absolute()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        text = f"the name of the cache, {str(folder)!a}, is no UTF-8 here: set {CACHE_VARIABLE}, or a locale of UTF-8"
+        raise KernelgateError(text) from None
+    return folder
 
 
 def digest(parts: object) -> str:

@@ -128,6 +128,17 @@ def test_a_home_that_is_not_there_is_named_with_what_to_set(monkeypatch: pytest.
     assert build_cache.cache_folder() == Path("/caches/kernelgate")
 
 
+@pytest.mark.parametrize("variable", [build_cache.CACHE_VARIABLE, "XDG_CACHE_HOME"])
+def test_a_cache_whose_name_no_message_can_hold_is_named(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a name beyond ASCII where the locale is C and Python's UTF-8 mode is off."""
+    monkeypatch.delenv(build_cache.CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv(variable, "/c\udcffche")
+    with pytest.raises(KernelgateError, match="is no UTF-8 here: set KERNELGATE_CACHE"):
+        build_cache.cache_folder()
+    monkeypatch.setenv(variable, "/cäche")
+    assert build_cache.cache_folder().parts[1] == "cäche"
+
+
 def test_a_temporary_folder_that_is_not_there_is_replaced(tmp_path: Path) -> None:
     code, out, _ = ended("decide", "0.8", "1.0", TMPDIR=str(tmp_path / "gone"))
     assert (code, bool(out)) == (0, True)

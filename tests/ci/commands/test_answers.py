@@ -107,6 +107,15 @@ def test_measuring_verbs_answer_on_the_cpu(
         assert validated(verb, capsys.readouterr().out), verb
 
 
+def test_every_seed_fits_a_record() -> None:
+    seeds = [one for _, command in schema.commands(cli.cli) for one in command.params if one.name == "seed"]
+    assert seeds
+    for one in seeds:
+        assert isinstance(one.type, click.IntRange)
+        assert one.type.max == 2**64 - 1, "which is then all that a record can hold"
+    assert cli.run(["fuzz", f"--seed={2**64}"]) == 64
+
+
 def test_every_number_that_may_be_fractional_is_finite(capsys: pytest.CaptureFixture[str]) -> None:
     """NaN is in every range, and what becomes infinite is null in a log, which nobody could read again."""
     checked = 0
