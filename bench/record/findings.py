@@ -317,6 +317,7 @@ class Note(Model):
 
     no_card_on_base           the default branch has no card of the kernel yet: the head's own was used
     card_changed              the head changes the card: the default branch's was used
+    card_gone                 the head lacks a card of the base, such as under its old name: nothing of it was measured
     head_alone                there is nothing to compare the head with, and the text says why
     same_library              base and head are one library, which was not timed
     same_machine_code         base and head of some cases are the same machine code and host, and were not timed

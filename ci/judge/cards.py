@@ -8,6 +8,7 @@ from kernelgate.bench.record import Build, CaseKey, Environment, Note, RunRecord
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
+CARD_GONE = "card_gone"
 HEAD_ALONE = "head_alone"
 SAME_LIBRARY = "same_library"
 SAME_CODE = "same_machine_code"

@@ -14,10 +14,17 @@ from kernelgate.bench.check import accuracy, reach, sanitize, trials
 from kernelgate.bench.check.fuzz import FuzzLimits
 from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError, RecordError
+from kernelgate.bench.core.errors import (
+    CannotCompileError,
+    CardError,
+    CompileError,
+    KernelgateError,
+    NoKernelError,
+    RecordError,
+)
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, commit
-from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
 from kernelgate.bench.kernel.watched_call import WarmProcesses
 from kernelgate.bench.measure import run as verbs
@@ -30,7 +37,7 @@ from kernelgate.bench.timing import paired, process
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.cards import NO_CASES
+from kernelgate.ci.judge.cards import CARD_GONE, NO_CASES
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.prior import Past
@@ -46,6 +53,7 @@ from kernelgate.ci.report.page import write as write_page
 RECORD = "run.json"
 COMMENT = "comment.md"
 PAGE = "page.html"
+GONE = "the base has a card {}, and the head has not, or not under this name: nothing of it was measured"
 
 
 @dataclass(frozen=True)
@@ -122,9 +130,18 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             if asked.cards:  # it is no part of the change
                 raise
             return _failed(Failure(Fault.BUILD, str(error), None, (), which), policy, out)
-        with _judged(asked, repo, sha, verbs.against(heads, bases)) as about:
+        except NoKernelError:
+            with _of_base(repo, sha) as before:
+                if asked.cards or not before.names:
+                    raise
+            text = f"the base has {', '.join(before.names)} in {cards.FOLDER}, the head no card"
+            raise NoKernelError(f"{text}: without one nothing is measured") from None
+        with _judged(asked, repo, sha, verbs.against(heads, bases)) as (about, named):
             done = measured(about, processes, out / RECORD, rules, touched.same)
-    done = done.model_copy(update={"run": done.run.model_copy(update=_called(asked))})
+    here = {*heads.built, *(one.card for one in touched.same)}
+    gone = (record.Note(code=CARD_GONE, card=one, text=GONE.format(one)) for one in named if one not in here)
+    called = done.run.model_copy(update=_called(asked))
+    done = done.model_copy(update={"run": called, "notes": (*done.notes, *gone)})
     known = rules.past(done)
     verdict = judge(done, policy, name=str(out / RECORD), history=known)
     against: Baseline | None = None
@@ -232,14 +249,23 @@ def affected(repo: Path, base: str, head: str | None, from_cards: Path | None) -
 
 
 @contextmanager
-def _judged(asked: Compare, repo: Path, base: str, sides: Mapping[str, Sides]) -> Iterator[tuple[Compared, ...]]:
-    """Every card's libraries with the card that judges: of the folder that was named, else the base's."""
+def _judged(
+    asked: Compare, repo: Path, base: str, sides: Mapping[str, Sides]
+) -> Iterator[tuple[tuple[Compared, ...], tuple[str, ...]]]:
+    """Every card's libraries with the card that judges: of the folder that was named, else the base's, all of whose
+    names are given, too."""
     if asked.cards:
-        yield commit.judged(cards.read(asked.cards), sides)
+        yield commit.judged(cards.read(asked.cards), sides), ()
         return
+    with _of_base(repo, base) as judging:
+        yield commit.judged(judging, sides, "default branch"), judging.names
+
+
+@contextmanager
+def _of_base(repo: Path, base: str) -> Iterator[Cards]:
+    """Its cards that can be used."""
     with git.worktree(repo, base, (cards.FOLDER,)) as tree:
-        judging = replace(cards.read(tree / cards.FOLDER), mistakes=())  # its cards that can be used
-        yield commit.judged(judging, sides, "default branch")
+        yield replace(cards.read(tree / cards.FOLDER), mistakes=())
 
 
 def measured(

@@ -78,8 +78,9 @@ def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]
         if same:
             words = "base and head are the same library, not measured."
             yield (Mark.NONE, f" {', '.join(same)}: {words}")
-    for note in cards.notes(record, cards.MEASURED_BEFORE):
-        yield (Mark.NONE, f" {formatting.sentence(visible(note.text))}.")
+    for note in (*cards.notes(record, cards.CARD_GONE), *cards.notes(record, cards.MEASURED_BEFORE)):
+        mark = Mark.SLIGHT if note.code == cards.CARD_GONE else Mark.NONE
+        yield (mark, f" {formatting.sentence(visible(note.text))}.")
     for note in (*cards.notes(record, cards.SAME_CODE), *cards.notes(record, cards.HOST_CHANGED)):
         yield (Mark.NONE, _of(record, note.card or "", f"{visible(note.text)}."))
     libraries = {(build.card, build.side): build.library_sha256 for build in record.builds if build.library_sha256}
@@ -109,7 +110,7 @@ def _changed(base: Environment, head: Environment) -> Line:
 def said(record: RunRecord) -> frozenset[Note]:
     """The notes that `of_cards` puts into words of its own."""
     codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE, cards.SAME_CODE, cards.HOST_CHANGED}
-    codes.add(cards.MEASURED_BEFORE)
+    codes |= {cards.MEASURED_BEFORE, cards.CARD_GONE}
     if cards.same_library(record):
         codes.add(cards.SAME_LIBRARY)
     return frozenset(note for note in record.notes if note.code in codes)

@@ -159,6 +159,28 @@ def test_an_authors_second_minute_takes_two_commands(clone: Path, capsys: pytest
     assert re.match(r"### \S+ Does not block: no change", fixed), fixed.split("\n")[0]
 
 
+def test_a_card_that_the_change_takes_away_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also under another name: what the base measured nobody measures then."""
+    card = ".ci/kernels/{}.py"
+    files = {"csrc/scale.cpp": SCALE, card.format("scale"): SCALE_CARD}
+    repo = miniature.repository(tmp_path / "clone", files)
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr(local, "measured", lambda *_: run_record())
+    (repo / card.format("scale")).rename(repo / card.format("scaled"))
+    cli.run(["pr", "--base", "HEAD"])
+    gone = "the base has a card scale, and the head has not, or not under this name: nothing of it was measured."
+    assert gone in capsys.readouterr().out.replace("The base", "the base")
+    (repo / card.format("scale")).write_text(SCALE_CARD)
+    cli.run(["pr", "--base", "HEAD"])
+    assert "the head has not" not in capsys.readouterr().out
+    for name in ("scale", "scaled"):
+        (repo / card.format(name)).unlink()
+    assert cli.run(["pr", "--base", "HEAD"]) == 2
+    assert "the base has scale in .ci/kernels, the head no card" in capsys.readouterr().err
+
+
 CPU_CARD = SCALE_CARD.replace("cases = [", "cpu_cases = [")
 
 
