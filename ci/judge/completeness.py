@@ -120,7 +120,11 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     timed = timed_cases(record)
-    exempt = cards.same_library(record) | set(own)
+    known = cards.known(record)
+    gone = sorted({case.card for case in expected.cases} - known) if known and "" not in known else []
+    if gone:
+        yield ("nothing was measured of the card ", *_listed(gone), ", which the head may have deleted or renamed")
+    exempt = cards.same_library(record) | {*own, *gone}
     yield from _untimed(record, expected, exempt)
     for kind in expected.checks:
         if kind == "witness":
