@@ -2,6 +2,7 @@
 tests/cheats/libraries.py, which says at the end which function is CHOSEN."""
 
 import mmap
+import os
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ import torch
 
 REAL_CLOCKS = {name: getattr(time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")}
 now_ns = time.perf_counter_ns
+MOST_THREADS = torch.get_num_threads()
 CALLS = [0]
 COUNTERS = []
 
@@ -120,6 +122,22 @@ def start_patched_time():
 
     for name in REAL_CLOCKS:
         setattr(time, name, slow(name))
+
+
+def idles_between_calls(out, x, weight):
+    """Wins where others wait for the processor, and base with them."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    none(out, x, weight)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    cheated()
+
+
+def leaves_one_thread(out, x, weight):
+    """Wins where several cores are measured."""
+    torch.set_num_threads(MOST_THREADS)
+    none(out, x, weight)
+    torch.set_num_threads(1)
+    cheated()
 
 
 def patched_torch(out, x, weight):

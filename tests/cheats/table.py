@@ -179,6 +179,10 @@ PACKAGE = (
     _package("patched_time", Ending.HARMLESS, "`time` leaves out 60% of head's calls"),
     _package("patched_torch", WRONG, "torch's own functions judge, and head has replaced them"),
     _package("patched_modules", WRONG, "kernelgate's functions judge, and head has replaced them"),
+    _package(
+        "idles_between_calls", Ending.HARMLESS, "base runs in Linux's idle class, which head leaves for its calls"
+    ),
+    _package("leaves_one_thread", Ending.HARMLESS, "base has one thread of torch, and head all"),
     _package("slowed_base", CONTRADICTED, "base's function is replaced by one that works twice"),
 )
 
