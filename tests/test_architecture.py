@@ -54,7 +54,7 @@ MAY_IMPORT = {
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
 MEASURES = {
-    *("ci.commands.bisect", "ci.commands.canary", "ci.commands.check", "ci.commands.local", "ci.commands.measure"),
+    *("ci.commands.bisect", "ci.commands.check", "ci.commands.local", "ci.commands.measure"),
     *("ci.commands.pair", "ci.commands.scan", "ci.commands.session"),
     *("ci.lab.trying", "ci.pipeline.local", "ci.pipeline.paired", "ci.pipeline.scan"),
 }

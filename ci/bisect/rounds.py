@@ -15,7 +15,7 @@ from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import answers, posterior
 from kernelgate.ci.bisect.answers import ChangeOf, TimedAnswer
 from kernelgate.ci.bisect.posterior import CHANCE, SHORT, CommitTime, ProcessRead, Search, SearchStanding
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location
 from kernelgate.ci.judge.stats import NORMAL_95, Array
 
@@ -91,13 +91,13 @@ class Rounds:
             ends=(shas[0], shas[-1]),
             commits=len(shas),
             tried=len(seen) if search.processes else 0,
-            change_pct=percent(now.effect),
+            change_pct=as_percent(now.effect),
             interval_pct=answers.interval_pct(now.effect, now.error),
             several=tuple(
                 ChangeOf.model_construct(
                     commit=shas[place],
                     after=shas[max(one for one in seen if one < place)],
-                    change_pct=percent(effect),
+                    change_pct=as_percent(effect),
                 )
                 for place, effect in now.two
             ),

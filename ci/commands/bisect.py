@@ -24,10 +24,9 @@ from kernelgate.ci.bisect.answers import (
 from kernelgate.ci.bisect.first_failing import FirstFailing, last_that_compiles
 from kernelgate.ci.bisect.posterior import Search
 from kernelgate.ci.bisect.rounds import Rounds, spread_pct
-from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, argument, with_rules
+from kernelgate.ci.commands.options import OUTPUT, Answered, GrowingRecord, answers, argument, shown, with_rules
 from kernelgate.ci.commands.options import from_cards as cards_option
 from kernelgate.ci.commands.options import seed as seed_option
-from kernelgate.ci.document.answer import shown
 from kernelgate.ci.policy.policy import Policy
 
 Result = TypeVar("Result")

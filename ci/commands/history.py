@@ -15,8 +15,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.system import git, progress
-from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, step_answer
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, PATH, Answered, answers, json_option, shown, step_answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.history import culprits as confirmed
@@ -166,7 +165,7 @@ def show(places: Places, /, since: str | None, as_json: bool, **asked: str | Non
         raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
     with database.reading(places.existing) as connection:
         if as_json:
-            text = answer.shown(facts.ShownHistory(measured.series(connection, wanted)))
+            text = shown(facts.ShownHistory(measured.series(connection, wanted)))
         else:
             text = measured.text(connection, wanted).rstrip()
     click.echo(text)
@@ -235,7 +234,7 @@ def culprits(places: Places, output: Path | None) -> Answered:
     """
     with database.reading(places.existing) as connection:
         found = confirmed.of_index(connection, nights.of_index(connection, Wanted()))
-    written: dict[Path, str | bytes] = {output / "culprits.json": answer.shown(found) + "\n"} if output else {}
+    written: dict[Path, str | bytes] = {output / "culprits.json": shown(found) + "\n"} if output else {}
     for name in {case.record for one in found.culprits for case in one.cases if output and case.record}:
         try:
             if output and (data := stores.get(places.store, "records", name)) is not None:

@@ -18,8 +18,17 @@ from kernelgate.bench.doctor.machine import MachineCheck
 from kernelgate.bench.record import Device
 from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options
-from kernelgate.ci.commands.options import AT_LEAST_0, OUTPUT, OUTPUT_FOLDER, Answered, answers, argument, from_cards
-from kernelgate.ci.document import answer, render
+from kernelgate.ci.commands.options import (
+    AT_LEAST_0,
+    OUTPUT,
+    OUTPUT_FOLDER,
+    Answered,
+    answers,
+    argument,
+    from_cards,
+    shown,
+)
+from kernelgate.ci.document import render
 from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.pipeline.local import LocalResult
 from kernelgate.ci.policy import policy
@@ -78,7 +87,7 @@ def doctor(gpu: bool, output: Path | None) -> Answered:
     """
     checks = examine(Path.cwd(), gpu_wanted=gpu, siblings=beside_siblings)
     made = DoctorAnswer(machine.fit(checks), tuple(checks))
-    files = {output: answer.shown(made) + "\n"} if output else {}
+    files = {output: shown(made) + "\n"} if output else {}
     return Answered(made, machine.report(checks), 0 if made.fit else 1, files)
 
 

@@ -41,9 +41,9 @@ from kernelgate.ci.commands.options import (
     Answered,
     AskedSides,
     answers,
+    shown,
     two_sides,
 )
-from kernelgate.ci.document import answer
 from kernelgate.ci.explain import analyze as profiles
 from kernelgate.ci.explain.analyze import AnalysesAnswer
 from kernelgate.ci.judge import static, verdict
@@ -109,7 +109,7 @@ def cards(only_list: bool, from_cards: Path | None, as_json: bool) -> int:
     say = said.append if as_json else click.echo
     found = list_cards.listed(Path.cwd(), check=not only_list, say=say, folder=from_cards)
     if as_json:
-        click.echo(answer.shown(found))
+        click.echo(shown(found))
     return found.exit_code
 
 

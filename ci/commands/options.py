@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from pydantic import TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.bench.record import LARGEST, RunRecord
 from kernelgate.bench.system import progress
-from kernelgate.ci.document import answer
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 
@@ -172,7 +174,7 @@ def show(found: Answered) -> None:
     """Prints an answer in the form that the command was asked for."""
     said = found.text
     if click.get_current_context().params["as_json"]:
-        said = found.told if isinstance(found.told, str) else answer.shown(found.told)
+        said = found.told if isinstance(found.told, str) else shown(found.told)
     if callable(said):
         said()
     elif said:
@@ -215,7 +217,7 @@ def step_answer(step: Command) -> Command:
             return step(*words, **options)
         with actions.answering() as found:
             code = step(*words, **options)
-        click.echo(answer.shown(found))
+        click.echo(shown(found))
         return code
 
     return answered
@@ -264,3 +266,19 @@ def both_sides(command: Command) -> Command:
         return command(sides=AskedSides(**named, alone=alone, cards=more.pop("from_cards")), **more)
 
     return of_sides
+
+
+def shown(answer: Any) -> str:
+    """A model, or a dataclass that stands for one, as JSON."""
+    data = TypeAdapter(type(answer)).dump_python(answer, mode="json", by_alias=True)
+    text = json.dumps(_without_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="backslashreplace").decode()  # bytes of a file's name that are no UTF-8, as JSON has them
+
+
+def _without_infinities(data: Any) -> Any:
+    """JSON has no number for them, nor for NaN."""
+    if isinstance(data, dict):
+        return {key: _without_infinities(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_infinities(value) for value in data]
+    return None if isinstance(data, float) and not isfinite(data) else data

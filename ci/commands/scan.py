@@ -11,9 +11,9 @@ import click
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import git
-from kernelgate.ci.commands.options import OUTPUT_FOLDER, Answered, answers, from_cards, with_rules
+from kernelgate.ci.commands.options import OUTPUT_FOLDER, Answered, answers, from_cards, shown, with_rules
 from kernelgate.ci.commands.options import seed as seed_option
-from kernelgate.ci.document import answer, render
+from kernelgate.ci.document import render
 from kernelgate.ci.pipeline import scan as pipeline
 from kernelgate.ci.pipeline.scan import Scan
 from kernelgate.ci.policy.policy import Policy
@@ -62,7 +62,7 @@ def scan(
     found = pipeline.run(asked, rules, out)
     report = reported.report(found)
     files = {
-        "scan.json": answer.shown(found) + "\n",
+        "scan.json": shown(found) + "\n",
         "scan.md": render.comment(report),
         "scan.html": reported.page(found),
     }

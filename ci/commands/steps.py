@@ -15,8 +15,16 @@ from kernelgate.bench.build import library
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.bench.system import progress
-from kernelgate.ci.commands.options import OUTPUT, OUTPUT_FOLDER, PATH, Command, json_option, step_answer, with_rules
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import (
+    OUTPUT,
+    OUTPUT_FOLDER,
+    PATH,
+    Command,
+    json_option,
+    shown,
+    step_answer,
+    with_rules,
+)
 from kernelgate.ci.github import (
     artifacts,
     baseline_pr,
@@ -27,7 +35,6 @@ from kernelgate.ci.github import (
     description,
     fetch,
     plan,
-    queued,
 )
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
@@ -87,7 +94,7 @@ def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     """
     if as_json:
         found = description.of_file_or_event(Step(), rules.template, body)
-        click.echo(answer.shown(TemplateAnswer(bool(found.blocking), description.as_text(found))))
+        click.echo(shown(TemplateAnswer(bool(found.blocking), description.as_text(found))))
         return int(bool(found.blocking))
     return description.review(Step(), rules.template, body)
 
@@ -214,7 +221,7 @@ def measured_(base_library: Path, head_library: Path, gpu: str, output: Path) ->
     try:
         both = library.read_all(base_library), library.read_all(head_library)
         with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
-            number, known = queued.record_of(client.connect(step), gpu, Path(folder))
+            number, known = fetch.record_of(client.connect(step), gpu, Path(folder))
         found = measured.as_this_run(known, number, *both)
         record.write(found, output)
     except KernelgateError as error:

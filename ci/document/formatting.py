@@ -6,11 +6,21 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Piece
+
+LARGEST_LOG: Final = 25.0
+"""Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
+
+
+def as_percent(logarithm: float) -> float:
+    """A log ratio as a change in percent."""
+    return 100 * math.expm1(min(logarithm, LARGEST_LOG))
+
 
 MISSING = "—"
 NOT_MEASURED = "not measured"

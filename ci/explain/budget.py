@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.explain import split
 from kernelgate.ci.explain.split import LogPart, Profiles
 
@@ -103,7 +103,7 @@ def budget(
     sides = Profiles.usable(before, after)
     parts = split.parts(sides)
     total = sum(part.log for part in parts)
-    profiled = percent(total) if parts else None
+    profiled = as_percent(total) if parts else None
     if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
         # What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
         # a kernel that waits for DRAM takes no longer.
@@ -111,7 +111,7 @@ def budget(
         cost = math.copysign(min(abs(log), abs(left)), log) if log * left > 0 else 0.0
         parts.append(LogPart("sm_mhz", *clocks, cost))
         total = sum(part.log for part in parts)
-    shown = percent(total)
+    shown = as_percent(total)
     # Points of percent for a logarithm: the parts sum up to what the profiles show, or to what was measured of it.
     points = shown / total if total else 100.0
     if abs(shown) > abs(change_pct):

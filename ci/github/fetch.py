@@ -20,8 +20,8 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
-from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.record import Model, Run
+from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.record import Model, Run, RunRecord
 from kernelgate.ci.github import artifacts, check_run
 from kernelgate.ci.github.check_run import KeptAcceptance
 from kernelgate.ci.github.client import (
@@ -31,6 +31,7 @@ from kernelgate.ci.github.client import (
     compared,
     default_branch,
     lack,
+    merge_base,
     names_of,
     patiently,
     read_pull,
@@ -406,3 +407,33 @@ def _says_something(jobs: Iterable[Job]) -> bool:
 def _is_under_way(run: WorkflowRun) -> bool:
     # GitHub calls a fork's run that nobody has approved yet completed.
     return run.status != "completed" or run.conclusion == "action_required"
+
+
+# ---- Of a merge queue: the pull request of a group, and what was measured of it --------------------------------------
+
+
+class NoRecordError(KernelgateError):
+    """Nothing that was measured of the queued pull request can be used."""
+
+
+def record_of(bot: Bot, gpu: str, into: Path) -> tuple[int, RunRecord]:
+    """The pull request of this run's group, and its record on this GPU, of the run that the bot's comment is about: as
+    trustworthy as it was for the pull request's check. `into`: a folder to fetch it to.
+    """
+    group = bot.step.event().merge_group
+    number = queued_pull(group.head_ref) if group else None
+    if number is None:
+        raise NoRecordError("no pull request is queued")
+    stamp = patiently("comment", lambda: shown_stamp(bot, number), bot)
+    pull = read_pull(bot, number)
+    if stamp is None or stamp.head_sha != pull.head.sha:
+        raise NoRecordError(f"#{number} has no verdict on its last commit")
+    run = patiently("run", lambda: read_run(bot, stamp.run_id), bot)
+    base = merge_base(bot, pull.base.sha, stamp.head_sha)
+    commanded = Run(head_sha=stamp.head_sha, base_sha=base, pull_request=number)
+    asked = None if run.event.startswith("pull_request") else commanded
+    info = fetch(bot, run.id, into, asked, acceptances=False)
+    file = into / f"{gpu}.run.json"
+    if info.under_way or info.changes_judges or info.refused or info.failed or not file.exists():
+        raise NoRecordError(f"the run of #{number} left no record that holds for it alone")
+    return number, record.read(file)

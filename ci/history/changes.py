@@ -19,7 +19,7 @@ from typing import Final, Literal
 import numpy as np
 from scipy import special
 
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import levels
 from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.levels import SMALLEST_PCT, Levels
@@ -115,7 +115,7 @@ def _change(
     kind: Literal["step", "drift"], before: Night, after: Night, found: tuple[float, float], chance: float = 1.0
 ) -> Change:
     """`found`: its size as a log ratio, and the standard error of that."""
-    low, size, high = (percent(found[0] + off * NORMAL_95 * found[1]) for off in (-1, 0, 1))
+    low, size, high = (as_percent(found[0] + off * NORMAL_95 * found[1]) for off in (-1, 0, 1))
     same = before.commit == after.commit
     return Change(
         kind=kind,

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history import entry, facts, nights, store
 from kernelgate.ci.history.changes import NIGHTS
 from kernelgate.ci.history.database import COMMIT, COMPARISON, COST, POINT, RECORD, SERIES
@@ -78,7 +78,7 @@ def _since(change: Change, later: Sequence[Change]) -> tuple[Literal["slower", "
     total = math.log1p(change.change_pct / 100)
     for other in (one for one in later if one.is_certain):
         total += math.log1p(other.change_pct / 100)
-        if percent(total) < SMALLEST_PCT:
+        if as_percent(total) < SMALLEST_PCT:
             return "fixed", other.commit
     return "slower", ""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, PlainSerializer
 
 from kernelgate.bench.record import Model
-from kernelgate.ci.document.change import LARGEST_LOG, percent
+from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent
 from kernelgate.ci.history.entry import ComparisonEntry, PointEntry
 
 Interval = tuple[float, float]
@@ -26,7 +26,7 @@ Name = Annotated[str, Field(max_length=300)]
 
 def pct(log: float | None) -> float | None:
     """A log change in percent; None where there is none, and where it is beyond every number."""
-    return None if log is None or log > LARGEST_LOG else percent(log)
+    return None if log is None or log > LARGEST_LOG else as_percent(log)
 
 
 # ---- what was measured -----------------------------------------------------------------------------------------------

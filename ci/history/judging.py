@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kernelgate.bench.record import RunRecord, TimedCase, TimedProcess
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.history.entry import SCHEMA, CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.judge import cards, estimate, location
 from kernelgate.ci.judge.case import CaseVerdict
@@ -125,8 +125,8 @@ def _pinned(used: Sequence[TimedProcess], sides: Sequence[str], head: str | None
                 head=head,
                 effect=effect,
                 error=error,
-                spread_pct=None if spread is None else percent(spread),
-                noise_pct=None if spread is None else percent(noise),
+                spread_pct=None if spread is None else as_percent(spread),
+                noise_pct=None if spread is None else as_percent(noise),
                 processes=len(both),
             )
 

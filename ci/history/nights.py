@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.record import Device
 from kernelgate.ci.document import escape, formatting, render
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Code, Line, table
 from kernelgate.ci.history import changes, series
 from kernelgate.ci.history.changes import Night
@@ -242,7 +242,7 @@ def _judged(change: Change, own: Sequence[PairMeasured], known: KnownSpread | No
     pair = own[0]
     pooled = together(own, known)
     half = pooled.half_width(1 - INTERVAL_LEVEL)
-    low, size, high = (percent(pooled.change + off) for off in (-half, 0.0, half))
+    low, size, high = (as_percent(pooled.change + off) for off in (-half, 0.0, half))
     seen = replace(
         change,
         previous=pair.base,

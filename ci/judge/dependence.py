@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location, stats, validity
 from kernelgate.ci.judge.prior import CHANGE_PCT
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -77,7 +77,8 @@ class CarryOver:
         if self.head.p() < self.base.p():
             side, other, slower = "head", "base", -self.head.change
         word = "slower" if slower > 0 else "faster"
-        return f"after the {other}, the {side} is {formatting.percent(percent(abs(slower)))} {word} than after itself"
+        size = formatting.percent(as_percent(abs(slower)))
+        return f"after the {other}, the {side} is {size} {word} than after itself"
 
 
 def _shown(effect: Pooled, p: float) -> bool:
@@ -126,7 +127,7 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
-    text = f"{sentence}, which can make {formatting.percent(percent(bound))} of the change"
+    text = f"{sentence}, which can make {formatting.percent(as_percent(bound))} of the change"
     return Moved(bound, (Finding(code, text, False),))
 
 
@@ -145,8 +146,8 @@ def _throttled_apart(processes: Sequence[TimedProcess], minimum: int) -> Iterato
     for index, why in slowed.items():
         far = values[index] - middle
         p = stats.scatter_p(far**2 / (variances[index] + prior**2 + 1 / weights.sum()) / scatter, 1)
-        if p < DISAGREE_P and abs(percent(far)) > DISAGREE_PCT:
-            off = formatting.percent(percent(far), sign=True)
+        if p < DISAGREE_P and abs(as_percent(far)) > DISAGREE_PCT:
+            off = formatting.percent(as_percent(far), sign=True)
             yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
 
 
@@ -238,7 +239,7 @@ def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
         return None
     change = float(np.median(np.concatenate(ratios)))
     ends = (
-        f"{formatting.percent(percent(change + sign * slope * half), sign=True)} at {clock:.0f} MHz"
+        f"{formatting.percent(as_percent(change + sign * slope * half), sign=True)} at {clock:.0f} MHz"
         for sign, clock in ((-1, low), (1, high))
     )
     bound = (abs(slope) + error * stats.normal_half_width(LEVEL)) * half
@@ -256,7 +257,7 @@ def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
     )
     if found.p() < DEPENDENCE_P and abs(found.change) > math.log1p(SIDE_CLOCK_PCT / 100):
         word = "lower" if found.change < 0 else "higher"
-        much = formatting.percent(percent(abs(found.change)))
+        much = formatting.percent(as_percent(abs(found.change)))
         text = f"the SM clock is {much} {word} during the head's samples than during the base's in the same rounds"
         yield Finding(CLOCK_BY_SIDE, f"{text}, which is part of the change", False)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import correctness, dependence, gpus, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, SAME_LIBRARY, compared, same_library
 from kernelgate.ci.judge.gpus import Between
@@ -215,7 +215,7 @@ def _of_one_library(seen: Pooled, gates: Gates) -> list[Finding]:
     """A change beyond the margin that is far beyond its error: whoever made the record knows more than it says."""
     if abs(seen.change) <= max(math.log1p(gates.margin_pct / 100), SURE_ERRORS * seen.error):
         return []
-    change = formatting.percent(percent(seen.change), sign=True)
+    change = formatting.percent(as_percent(seen.change), sign=True)
     return [Finding(SAME_LIBRARY, f"base and head are one library, which is not {change} from itself", True)]
 
 
@@ -397,10 +397,10 @@ def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[
     rests = [np.delete(values, index) for index in range(len(values))]
     odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(values, rests, strict=True)]))
     if group.processes < 3 or np.ptp(rests[odd]) >= LONE_SHARE * reach:
-        message = f"processes disagree by {percent(reach):.1f}%, more than their rounds explain"
+        message = f"processes disagree by {as_percent(reach):.1f}%, more than their rounds explain"
         return by_themselves, [Finding("processes_disagree", message, far)]
     lone, others = float(values[odd]), float(rests[odd].mean())
-    message = f"process {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
+    message = f"process {odd + 1} stands alone, {as_percent(lone - others):+.1f}% off the {len(rests[odd])} others"
     rest = replace(group, left_out=odd)
     between = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
     idle = between and abs(lone) > abs(others)

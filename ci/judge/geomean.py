@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import inference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
@@ -72,8 +72,8 @@ def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inferenc
         status=_status(claim, processes, compared, policy),
         direction=claim.direction,
         sentence="",
-        change_pct=percent(change),
-        interval_pct=(percent(low), percent(high)),
+        change_pct=as_percent(change),
+        interval_pct=(as_percent(low), as_percent(high)),
         p=1.0 if claim.p is None else claim.p,
         cases=len(processes),
         of=compared,
@@ -87,7 +87,7 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
     loss for most of the cases, a gain for each of them, and so many that none alone, within the gate of single cases,
     could carry it there."""
     gates, cases = policy.gates, len(processes)
-    change = percent(claim.pooled.change)
+    change = as_percent(claim.pooled.change)
     many = 2 * cases > compared and cases * gates.mean_regression_pct >= gates.regression_pct
     if claim.shown:
         if change > gates.mean_regression_pct and many:

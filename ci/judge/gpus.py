@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelgate.bench.record import RunRecord, TimedProcess
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import dependence, stats
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding
@@ -61,7 +61,7 @@ class Between:
     def findings(self) -> list[Finding]:
         if not self.disagree:
             return []
-        told = ", ".join(f"{percent(float(mean)):+.1f}%" for mean in self.means)
+        told = ", ".join(f"{as_percent(float(mean)):+.1f}%" for mean in self.means)
         text = f"its GPUs disagree about the change ({told}), so each GPU counts as one measurement"
         return [Finding(DISAGREE, text, False)]
 

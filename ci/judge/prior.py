@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge.stats import MISS, Array, Pooled
 from kernelgate.ci.policy import bounds
 from kernelgate.ci.policy.bounds import PolicySection
@@ -212,8 +212,8 @@ def no_past(_: RunRecord) -> History:
 def seen(values: Array, variances: Array, made: str | None) -> KnownSpread:
     """Of one comparison. No process is left out: that one stood alone is what the next comparison must know."""
     return KnownSpread(
-        spread_pct=_rounded(percent(float(np.std(values, ddof=1)))),
-        noise_pct=_rounded(percent(math.sqrt(float(variances.mean())))),
+        spread_pct=_rounded(as_percent(float(np.std(values, ddof=1)))),
+        noise_pct=_rounded(as_percent(math.sqrt(float(variances.mean())))),
         df=len(values) - 1,
         comparisons=1,
         last_seen=made,

@@ -16,7 +16,7 @@ import numpy as np
 from kernelgate.bench.core import dtypes, hardware
 from kernelgate.bench.record import Case, Device, TimedProcess, rates
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import Gates
@@ -217,7 +217,7 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     ratios = [now / was for was, now in zip(base, head, strict=True)]
     if drifts := _drifts(ratios):
         trend = _trend(drifts, ratios)
-        most = f", as do most processes: up to {formatting.percent(percent(trend))} of change" if trend else ""
+        most = f", as do most processes: up to {formatting.percent(as_percent(trend))} of change" if trend else ""
         found = Finding(DRIFT, f"head moved by {_first(drifts, ' against base')}{most}", False)
         return Moved(trend, (found,))
     sides = (("base", _drifts(base)), ("head", _drifts(head)))
@@ -233,7 +233,7 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
 
 def _first(drifts: Mapping[int, float], against: str = "") -> str:
     process, change = next(iter(drifts.items()))
-    return f"{formatting.percent(percent(change), sign=True)}{against} within process {process}"
+    return f"{formatting.percent(as_percent(change), sign=True)}{against} within process {process}"
 
 
 def _trend(drifts: Mapping[int, float], processes: Sequence[Array]) -> float:
@@ -350,7 +350,7 @@ def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
     side, two = next(iter(jumping.items()))
     word = "more" if more.change > 0 else "less"
     often = f", and the head is {100 * abs(more.change):.0f}% of the rounds {word} in the slow mode"
-    found = two.finding(side, f"{often}: up to {formatting.percent(percent(bound))} of change")
+    found = two.finding(side, f"{often}: up to {formatting.percent(as_percent(bound))} of change")
     return Moved(bound, (*kept, replace(found, side=side if len(jumping) == 1 else "")))
 
 

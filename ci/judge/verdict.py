@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
-from kernelgate.ci.document.change import percent
-from kernelgate.ci.document.formatting import counted, plain
+from kernelgate.ci.document.formatting import as_percent, counted, plain
 from kernelgate.ci.judge import (
     apart,
     cards,
@@ -237,17 +236,17 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
             verdict,
             status=status,
             direction=claim.direction,
-            change_pct=percent(claim.pooled.change),
-            interval_pct=(percent(low), percent(high)),
+            change_pct=as_percent(claim.pooled.change),
+            interval_pct=(as_percent(low), as_percent(high)),
             p=claim.p,
             cliffs_delta=delta,
-            minimum_detectable_pct=None if untold or not math.isfinite(seen) else percent(seen),
+            minimum_detectable_pct=None if untold or not math.isfinite(seen) else as_percent(seen),
             mann_whitney_p=stats.mann_whitney_p(base, head),
-            bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
+            bootstrap_pct=(as_percent(medians.change[0]), as_percent(medians.change[1])),
             base_us=base_us,
             head_us=head_us,
             per_process=tuple(
-                ProcessChange(percent(change), percent(change - width * error), percent(change + width * error))
+                ProcessChange(*map(as_percent, (change, change - width * error, change + width * error)))
                 for change, error in case.by_process()
             ),
             speeds=tuple(Speeds(side, validity.speeds_us(times)) for side, times in sides),
@@ -262,7 +261,7 @@ def _status(
     if case.disqualified:
         return Status.UNDECIDED
     gates = policy.gates
-    change = percent(claim.pooled.change)
+    change = as_percent(claim.pooled.change)
     if claim.shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
         return Status.REGRESSED if confirmed(case, policy) else Status.LIKELY_SLOWER
     apart = medians.head[1] < medians.base[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import cards, stats
 from kernelgate.ci.judge.correctness import checks
 from kernelgate.ci.judge.stats import GATES_P, MISS, Array, Pooled
@@ -137,7 +137,7 @@ def unconfirmed(compared: Pooled, alone: Pooled, gates: Gates) -> Finding | None
 
 def _size(change: float, than: str = "", as_: str = "") -> str:
     """ "49.8% faster", "0.3% slower" or "as fast", and what it is compared with."""
-    size = formatting.percent(abs(percent(change)))
+    size = formatting.percent(abs(as_percent(change)))
     if size == formatting.percent(0.0):
         return f"as fast{as_}"
     return f"{size} {'slower' if change > 0 else 'faster'}{than}"

@@ -17,7 +17,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, computed_field
 
 from kernelgate.bench.record import Model
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 
 SCHEMA: Final = "kernelgate.session/1"
 FILE = "log.jsonl"
@@ -167,7 +167,7 @@ class TriedChange(_Worked):
         for end in (0, 1):
             ends = (log1p(one.interval_pct[end] / 100) for one in self.outcomes)
             reach.append(hypot(*(far - near for far, near in zip(ends, logs, strict=True))) / count)
-        low, near, high = (-percent(log) for log in (center + reach[1], center, center - reach[0]))
+        low, near, high = (-as_percent(log) for log in (center + reach[1], center, center - reach[0]))
         return near, (low, high)
 
     @computed_field  # type: ignore[prop-decorator]

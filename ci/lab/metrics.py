@@ -15,8 +15,7 @@ from statistics import fmean, linear_regression, median, stdev
 
 from scipy import special
 
-from kernelgate.ci.document.change import percent
-from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.document.formatting import as_percent, counted
 from kernelgate.ci.judge.stats import student_half_width
 from kernelgate.ci.lab.drawings import minutes_words
 from kernelgate.ci.lab.state import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET, SessionSummary
@@ -124,7 +123,7 @@ def _learning(minutes: Sequence[float]) -> tuple[float, tuple[float, float]]:
     slope, begin = linear_regression(range(n), logs)
     left = sum((one - begin - slope * at) ** 2 for at, one in enumerate(logs))
     half = student_half_width(n - 2) * sqrt(left / (n - 2) / (n * (n * n - 1) / 12))
-    return percent(slope), (percent(slope - half), percent(slope + half))
+    return as_percent(slope), (as_percent(slope - half), as_percent(slope + half))
 
 
 def _figure(

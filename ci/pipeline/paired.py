@@ -15,8 +15,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
 from kernelgate.bench.system import environment
 from kernelgate.bench.timing import functions
-from kernelgate.ci.document.change import percent
-from kernelgate.ci.document.formatting import between, durations
+from kernelgate.ci.document.formatting import as_percent, between, durations
 from kernelgate.ci.judge import location, stats
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.estimate import MINIMUM_ROUNDS
@@ -90,8 +89,8 @@ def paired(
     return Paired(
         base_us=float(np.median(timing.samples_us["base"])),
         head_us=float(np.median(timing.samples_us["head"])),
-        change_pct=percent(found.value),
-        interval_pct=(percent(found.value - reach), percent(found.value + reach)),
+        change_pct=as_percent(found.value),
+        interval_pct=(as_percent(found.value - reach), as_percent(found.value + reach)),
         wrong_calls=calls.failed if calls else 0,
         record=together,
         verdict=judge(together, _alone(len(together.processes)), name=str(path or name)),

@@ -30,7 +30,7 @@ from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import side_by_side
 from kernelgate.ci.bisect.posterior import ProcessRead
 from kernelgate.ci.bisect.rounds import LIBRARIES, PROCESSES, SMALLEST_PCT, spread_pct, times
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.pipeline import local
 from kernelgate.ci.policy.policy import Policy
@@ -159,7 +159,7 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
     for before, after, change, least in sorted(differences, key=lambda one: -abs(one[2])):
         if abs(change) <= least:
             continue
-        change_pct = percent(change)
+        change_pct = as_percent(change)
         if budget.holds("comparison"):
             with budget.step("comparison"):
                 changes.append(_compared(asked, made, (before, after), change_pct, policy, out))
@@ -173,11 +173,11 @@ def _scanned(asked: Scan, policy: Policy, out: Path) -> ScannedCase:
         case=f"{bench.card.name}/{bench.case.id}",
         touching=len(made.touching),
         levels=tuple(
-            ScannedLevel(commit=shas[place], subject=bench.range.subject(place), above_newest_pct=percent(level[0]))
+            ScannedLevel(commit=shas[place], subject=bench.range.subject(place), above_newest_pct=as_percent(level[0]))
             for place, level in levels
             if level is not None
         ),
-        visible_pct=percent(max(least for *_, least in differences)) if differences else None,
+        visible_pct=as_percent(max(least for *_, least in differences)) if differences else None,
         slower=by[Direction.SLOWER],
         faster=by[Direction.FASTER],
         unconfirmed=by[Direction.NONE],

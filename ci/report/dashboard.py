@@ -29,8 +29,8 @@ from markupsafe import Markup
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import drawing, formatting
-from kernelgate.ci.document.change import percent
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.history import canary, levels, nights
 from kernelgate.ci.history.canary import CanaryMachine
@@ -100,8 +100,8 @@ class Against:
 
 def _apart(change: float, head: float | None, base: float | None, means: Means) -> Against:
     reach = math.hypot(head, base) if head is not None and base is not None else None
-    interval = None if reach is None else (percent(change - reach), percent(change + reach))
-    return Against(percent(change), interval, means)
+    interval = None if reach is None else (as_percent(change - reach), as_percent(change + reach))
+    return Against(as_percent(change), interval, means)
 
 
 def _inverted(change_pct: float) -> float:

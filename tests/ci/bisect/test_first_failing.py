@@ -14,7 +14,7 @@ from kernelgate.bench.measure.bisect import TrialRuns
 from kernelgate.ci.bisect import answers, first_failing
 from kernelgate.ci.bisect.answers import FailingAnswer, NotSearched
 from kernelgate.ci.bisect.first_failing import FirstFailing
-from kernelgate.ci.document.answer import shown
+from kernelgate.ci.commands.options import shown
 from tests.ci.answered import validated
 from tests.ci.bisect.test_rounds import FakeCommits
 

@@ -17,7 +17,7 @@ from kernelgate.ci.bisect import answers, posterior, rounds
 from kernelgate.ci.bisect.answers import TimedAnswer
 from kernelgate.ci.bisect.posterior import CommitTime, Search
 from kernelgate.ci.bisect.rounds import Rounds, standing
-from kernelgate.ci.document.answer import shown
+from kernelgate.ci.commands.options import shown
 from tests.ci.answered import validated
 
 

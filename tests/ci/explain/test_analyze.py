@@ -20,7 +20,7 @@ from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.commands import cli, measure
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import shown
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.bottleneck import Bottleneck
 
@@ -199,7 +199,7 @@ def test_any_set_of_counters_gives_a_bottleneck(
     analysis = analyze.analyze_kernel(ProfiledKernel("k", None, capability, sms, figures, ()))
     assert 0 <= analysis.bottleneck.strength <= 1
     assert len(analysis.recommendations) <= 3
-    content = json.loads(answer.shown(analyze.to_answer([analysis])))
+    content = json.loads(shown(analyze.to_answer([analysis])))
     assert content["kernels"][0]["bottleneck"] in {one.value for one in Bottleneck}
     assert analyze.to_text([analysis])
 

@@ -13,8 +13,8 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CANARY, EQUAL, MORE, Device, Environment, Run, RunRecord
 from kernelgate.bench.timing import canary as canaries
-from kernelgate.ci.commands import canary as verb
 from kernelgate.ci.commands import cli, local
+from kernelgate.ci.commands import pair as verb
 from kernelgate.ci.history import canary, database, judging
 from kernelgate.ci.history.canary import CanaryMachine
 from kernelgate.ci.history.database import Database

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import dependence, estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.stats import Array
@@ -116,7 +116,7 @@ def test_a_clock_whose_step_reaches_the_margin_forbids_a_verdict(factor: float, 
     processes = [process({"base": ticks(0.5), "head": ticks(0.4)}) for _ in range(2)]
     bias = paired(processes).bias
     assert bias == pytest.approx(1 / 100, rel=0.01)
-    exact = limit_at(bias, lambda limit: math.log1p(limit / 100), percent(bias))
+    exact = limit_at(bias, lambda limit: math.log1p(limit / 100), as_percent(bias))
     evidence = paired(processes, policy(gates={"margin_pct": exact * factor}))
     assert [named.disqualifies for named in evidence.findings if named.code == "few_values"] == [coarse, coarse]
     same = process({"base": [100.0] * 30, "head": [100.0] * 30})
@@ -136,7 +136,7 @@ def test_processes_disagree_where_chance_hardly_does_it(settled: bool) -> None:
 @pytest.mark.parametrize(("factor", "fatal"), [(1 + 1e-9, False), (1 - 1e-9, True)])
 def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) -> None:
     changes = (0.0, 0.6, 1.2)
-    reach = percent(float(np.ptp(changed(changes).groups[0].values)))
+    reach = as_percent(float(np.ptp(changed(changes).groups[0].values)))
     named = finding(changed(changes, disagree_pct=reach * factor), "processes_disagree")
     assert named.disqualifies == fatal
     assert named.message == "processes disagree by 1.2%, more than their rounds explain"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.change import LARGEST_LOG, percent
+from kernelgate.ci.document.formatting import LARGEST_LOG, as_percent
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Status, overall
@@ -39,8 +39,8 @@ def directions(change: float) -> list[Direction]:
 
 @given(LOGS, st.floats(0, 60), SEEN, st.sampled_from([one for one in Status if one is not Status.ALONE]), st.booleans())
 def test_every_sentence_is_readable(log: float, half: float, seen: float, status: Status, certain: bool) -> None:
-    change = percent(log)
-    interval = (percent(log - half), percent(log + half))
+    change = as_percent(log)
+    interval = (as_percent(log - half), as_percent(log + half))
     one = replace(
         verdict_of(NINE[0], status, 1.0, 0.5),
         direction=directions(change)[certain],
@@ -59,7 +59,7 @@ def test_every_sentence_is_readable(log: float, half: float, seen: float, status
 
 @pytest.mark.parametrize(("log", "half"), [(-50.0, 1e-9), (50.0, 1e-9), (-3.0, 5.0)])
 def test_comment_and_page_are_readable(log: float, half: float) -> None:
-    change, interval = percent(log), (percent(log - half), percent(log + half))
+    change, interval = as_percent(log), (as_percent(log - half), as_percent(log + half))
     certain = half < abs(log)
     status = (Status.SLOWER if log > 0 else Status.FASTER) if certain else Status.UNDECIDED
     timed = case(512, 32, 321.4, 1.0)
@@ -69,7 +69,7 @@ def test_comment_and_page_are_readable(log: float, half: float) -> None:
         change_pct=change,
         interval_pct=interval,
         bootstrap_pct=interval,
-        minimum_detectable_pct=percent(half),
+        minimum_detectable_pct=as_percent(half),
         per_process=(),
     )
     one = replace(one, sentence=sentences.of_case(one, POLICY))

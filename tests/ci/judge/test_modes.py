@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.verdict import two_modes
 from benchmarks.verdict.two_modes import KINDS, Jumps
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
@@ -44,7 +44,7 @@ def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(validity, "MODE_DISTANCE_PCT", 1.0)
         found = validity.two_modes([np.log(samples)])
-    exact = percent(found.high - found.low)
+    exact = as_percent(found.high - found.low)
     limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
     assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]
 

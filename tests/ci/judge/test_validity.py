@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import stats, validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
@@ -43,7 +43,7 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
     bias: float, change: float, fatal: int
 ) -> None:
     """In hundredths of log time, with a margin of just one."""
-    gates = Gates(margin_pct=limit_at(0.01, lambda limit: math.log1p(limit / 100), percent(0.01)))
+    gates = Gates(margin_pct=limit_at(0.01, lambda limit: math.log1p(limit / 100), as_percent(0.01)))
     moved = validity.Moved(bias / 100, (Finding("other", "", False), Finding("moved", "", False)))
     assert [finding.disqualifies for finding in moved.against(change / 100, gates)] == [False, bool(fatal)]
     assert validity.Moved(1.0).against(0.0, gates) == ()
@@ -175,7 +175,7 @@ def test_a_drift_exactly_at_the_limit_is_none() -> None:
     moving = drifting(1.0)
     times = np.log(moving)
     change = float(np.median(times[-100:]) - np.median(times[:100]))
-    exact = limit_at(change, lambda limit: math.log1p(limit / 100), percent(change))
+    exact = limit_at(change, lambda limit: math.log1p(limit / 100), as_percent(change))
     limits = (exact * (1 + 1e-12), exact, exact * (1 - 1e-12))
     assert [bool(of_samples({"head": [moving]}, "drift", drift_pct=limit)) for limit in limits] == [False, False, True]
 

@@ -13,7 +13,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.document.change import percent
+from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge import verdict as judging
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status, overall
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
@@ -248,7 +248,7 @@ def test_no_direction_is_settled_once_a_resolution_would_have_shown(monkeypatch:
     verdict = only(record, policy(**rules))
     assert verdict.direction is Direction.NONE
     low, high = verdict.interval_pct
-    reach = max(high, percent(-math.log1p(low / 100)))
+    reach = max(high, as_percent(-math.log1p(low / 100)))
     for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
         monkeypatch.setattr(judging, "RESOLUTION_PCT", limit)
         assert (not undecided(record, policy(**rules))) == settled

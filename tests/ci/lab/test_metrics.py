@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kernelgate.ci.document import answer
+from kernelgate.ci.commands.options import shown
 from kernelgate.ci.lab import metrics
 from kernelgate.ci.lab.log import Closed, Event, PatternUse
 from kernelgate.ci.lab.state import SessionSummary, summary
@@ -33,7 +33,7 @@ def test_what_people_recorded_is_shown_and_never_counted() -> None:
 
     assert all(one.n <= 4 for one in metrics.overall(rows))
     assert "Recorded by people" in "\n".join(metrics.lines(rows))
-    told = json.loads(answer.shown(metrics.beside(rows)))
+    told = json.loads(shown(metrics.beside(rows)))
     assert (len(told["measured"]), len(told["recorded"])) == (4, 6)
 
 

@@ -12,7 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest
 from kernelgate.bench.system.beside import version
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.queued import NoRecordError, record_of
+from kernelgate.ci.github.fetch import NoRecordError, record_of
 from kernelgate.ci.github.upsert import Stamp, state_line
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
 from kernelgate.ci.pipeline.measured import NotMeasuredError, as_this_run
