@@ -71,3 +71,9 @@ def test_the_same_gpu_under_two_names_is_one() -> None:
     """As where base and head run in two Pythons: an environment is no GPU."""
     one = made(0.05)
     assert judged(on_two(one, 1.0, uuid=one.environment.device.uuid or "")) == judged(one)
+
+
+def test_a_kept_record_on_two_equal_gpus_keeps_its_verdicts() -> None:
+    whole = records.read(KEPT)
+    before, after = judge(whole, Policy()), judge(on_two(whole, 1.0), Policy())
+    assert [case.verdict for case in after.cases] == [case.verdict for case in before.cases]

@@ -52,6 +52,14 @@ def test_within_is_shown_by_two_one_sided_tests(sign: int) -> None:
     assert claim.within(reach * (1 + 1e-9))
 
 
+def test_a_case_without_an_estimate_has_no_claim() -> None:
+    first, second, spoilt = claims([NOTHING, evidence(0.02, 0.02), evidence(0.05, 0.05, findings=SPOILT)], POLICY)
+    assert first is None
+    assert (second.family, spoilt.family) == (1, 1)
+    (alone,) = claims([evidence(0.05, 0.05, findings=SPOILT)], POLICY)
+    assert alone.family == 1
+
+
 def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:
     cases = [evidence(*[0.001] * 4), evidence(*[0.05] * 4), evidence(*[0.05] * 4, findings=SPOILT), NOTHING]
     small, large, spoilt, nothing = claims(cases, POLICY)

@@ -139,6 +139,15 @@ def of_one(known: KnownSpread) -> History:
     return History({("NVIDIA L4", KEY): known})
 
 
+def test_mean_squares_are_weighted_and_the_past_fades() -> None:
+    old = KnownSpread(spread_pct=0.3, noise_pct=0.0, df=10, comparisons=20, last_seen="2026-08-01")
+    new = KnownSpread(spread_pct=0.1, noise_pct=0.0, df=2, comparisons=1, last_seen="2026-08-02")
+    one = prior.joined(old, new)
+    assert one.df == prior.HISTORY_MEMORY_DF
+    assert one.spread_pct == pytest.approx(np.sqrt((8 * 0.3**2 + 2 * 0.1**2) / 10), rel=0.001)
+    assert (one.comparisons, one.last_seen) == (21, "2026-08-02")
+
+
 def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
     seen = prior.seen(np.array([-3.0, 12.0]), np.zeros(2), "2026-08-01")
     assert (seen.spread_pct, seen.last_seen) == (prior.MOST_PCT, "2026-08-01")

@@ -207,6 +207,18 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
     ]
 
 
+def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
+    base, head = noise(np.random.default_rng(18))
+    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
+    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
+    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), POLICY))
+    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
+    assert [finding.message for finding in one.findings] == [
+        "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
+        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
+    ]
+
+
 def refusal(record: RunRecord) -> str:
     verdict = judge(record, POLICY)
     assert verdict.refused is not None
