@@ -56,7 +56,9 @@ def resolve(repo: Path, ref: str) -> str:
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
         )
-    raise KernelgateError(f"{repo} has no commit {ref!r}: check the name, or run `git fetch` if it is a remote's")
+    of_remote = _answer(repo, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{ref}^{{commit}}")
+    other = f"origin/{ref} is there" if of_remote else "check the name, or run `git fetch` if it is a remote's"
+    raise KernelgateError(f"{repo} has no commit {ref!r}: {other}")
 
 
 def default_base(repo: Path) -> str:

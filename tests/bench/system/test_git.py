@@ -33,6 +33,9 @@ def test_resolve(repo: Path) -> None:
 def test_resolve_a_ref_that_does_not_exist(repo: Path) -> None:
     with pytest.raises(KernelgateError, match=r"has no commit 'nope': check the name, or run `git fetch`"):
         subject.resolve(repo, "nope")
+    git(repo, "update-ref", "refs/remotes/origin/nope", "HEAD")
+    with pytest.raises(KernelgateError, match=r"has no commit 'nope': origin/nope is there$"):
+        subject.resolve(repo, "nope")
 
 
 def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Path) -> None:
