@@ -31,7 +31,14 @@ from kernelgate.bench.build.sources import (
 )
 from kernelgate.bench.core import files
 from kernelgate.bench.core.documentation import page
-from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError, OutputError
+from kernelgate.bench.core.errors import (
+    BuildError,
+    CardError,
+    CompileError,
+    KernelgateError,
+    NoKernelError,
+    OutputError,
+)
 from kernelgate.bench.kernel import card_check, cards, triton_build
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
@@ -206,7 +213,10 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
         raise CardError(str(card.file), line, "build", str(error)) from None
     if isinstance(spec, Extension):
         sha = sha or git.unchanged_head(tree.path, [*spec.sources, *found, *own], alike)
-        library = builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
+        try:
+            library = builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
+        except CompileError as error:
+            raise _with_submodules(tree, error) from None
     elif isinstance(spec, Command):
         sha = sha or git.unchanged_head(tree.path, [*(spec.sources or ["."]), *own], alike)
         library = run_command(tree.path, found, card.name, spec, sha, how.limits)
@@ -216,6 +226,17 @@ def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: 
     library = builder.with_card(library, card.file)
     card_check.check_operators(library, card)
     return library
+
+
+def _with_submodules(tree: Tree, error: CompileError) -> CompileError:
+    """A header that is missing in a checkout may lie in a submodule that nobody has checked out."""
+    if "No such file" in error.first and tree.check_out is whole:
+        with suppress(KernelgateError):  # no repository of git
+            root = git.root(tree.path)
+            if absent := [one for one in git.submodules(root, "HEAD") if not (root / one / ".git").exists()]:
+                hint = f"; not checked out here: {', '.join(absent)} (git submodule update --init --recursive)"
+                error.first, error.args = error.first + hint, (f"{error}{hint}",)
+    return error
 
 
 Source = Literal["default branch", "head"]

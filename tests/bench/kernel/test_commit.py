@@ -16,7 +16,7 @@ import torch
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
-from kernelgate.bench.core.errors import CardError, NoKernelError, OutputError
+from kernelgate.bench.core.errors import CardError, CompileError, NoKernelError, OutputError
 from kernelgate.bench.kernel import card_check, commit, operands
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker import WorkerProcess
@@ -61,6 +61,22 @@ def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
     out = torch.zeros(2)
     operands.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
     assert out.tolist() == [6.0, 6.0]
+
+
+def test_a_missing_header_names_the_submodules_that_are_not_checked_out(repo: Path) -> None:
+    """As after `git clone` without --recurse-submodules."""
+    write(repo, {"csrc/scale.cpp": '#include "cutlass.h"\n' + SCALE})
+    with pytest.raises(CompileError) as raised:
+        commit.build_tree(repo)
+    assert "submodule" not in str(raised.value), "there is none"
+    sha = git(repo, "rev-parse", "HEAD")
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{sha},deps/cutlass")
+    git(repo, "commit", "--quiet", "--message=m")
+    with pytest.raises(CompileError) as raised:
+        commit.build_tree(repo)
+    hint = "cutlass.h: No such file or directory; not checked out here: deps/cutlass (git submodule update --init"
+    assert hint in raised.value.first
+    assert "git submodule update --init" in str(raised.value)
 
 
 @pytest.mark.slow
