@@ -286,6 +286,21 @@ def test_the_first_shard_does_what_is_done_once(language: Language) -> None:
     assert {"admit", "doctor", "bench"} <= second
 
 
+def test_what_was_measured_before_is_handed_over_once(language: Language) -> None:
+    """In a merge queue, where each shard finds the whole record."""
+    [step] = [step for step in MEASURE["steps"] if step["name"] == "hand over the record"]
+
+    def handed_over(shard: int, measured: str) -> object:
+        contexts = {**bench_of(shard, 2), "steps": {"before": {"outputs": {"measured": measured}}}}
+        holds = language.holds(step["if"], contexts, ENDED_WELL)
+        return language.expanded(step["with"]["name"], contexts) if holds else None
+
+    assert [handed_over(1, "true"), handed_over(2, "true")] == ["kernelgate-record-l4", None]
+    assert [handed_over(1, "false"), handed_over(2, "")] == ["kernelgate-shard-l4-1", "kernelgate-shard-l4-2"]
+    ended = {"needs": {"measure": {"result": "success", "outputs": {"measured": "true"}}}}
+    assert not language.holds(WORKFLOWS["measure"].jobs["merge"]["if"], {**bench_of(1, 2), **ended}, ENDED_WELL)
+
+
 def test_dependabot_waits_before_it_offers_a_version() -> None:
 
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
