@@ -54,7 +54,7 @@ $(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 3 minutes on two cores
 	$(PYTEST) -m 'not gpu and not slow and not nightly'
 
-test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, or one part of them, as CI does [SHARD=1/6] [SINCE="1 day"] [WITHIN=700]
+test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, or one part of them, as CI does [SHARD=1/6] [SINCE="1 day"] [WITHIN=300]
 	$(PYTEST) -m 'not gpu and not nightly' $(if $(SHARD),--shard $(SHARD)) $(if $(SINCE),--changed-since "$(SINCE)") $(if $(WITHIN),--within $(WITHIN))
 
 test-nightly: env $(PARSER) $(CHARTS) ## run those too that take minutes each, as nightly.yml does

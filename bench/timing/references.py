@@ -314,5 +314,5 @@ class CallTally:
         return record.Calls(made=self.made, compared=self.compared, failed=self.failed, repeated=self.repeated)
 
     def errors(self) -> record.OutputErrors:
-        mean = sum(self.means) / len(self.means) if self.means else None
+        mean = min(sum(self.means) / len(self.means), record.LARGEST) if self.means else None  # a sum rounds
         return record.OutputErrors(maximum=compare.largest(self.maxima), mean=mean)
