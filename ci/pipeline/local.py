@@ -357,10 +357,18 @@ def _checked_and_timed(
 
     timed = paired.run(plan, begun, path, open_cases, workers=workers)
     timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
-    if "sanitizer" not in checks:
-        return timed
-    # In as much time as a pull request has.
-    options = SanitizerOptions(rules.policy.sanitizer.tools, rules.policy.sanitizer.seconds)
+    return sanitized(timed, touched, rules.policy, workers, tools) if "sanitizer" in checks else timed
+
+
+def sanitized(
+    timed: RunRecord,
+    touched: Sequence[Compared],
+    policy: Policy,
+    workers: WorkerPool,
+    tools: Mapping[str, WarmProcesses],
+) -> RunRecord:
+    """The record with what compute-sanitizer finds in as much time as a pull request has. `tools`: as in `sanitize`."""
+    options = SanitizerOptions(policy.sanitizer.tools, policy.sanitizer.seconds)
     took = lock.stopwatch()
     done = verbs.sanitize(touched, options, timed.environment, workers, started=tools)
     costs = record.with_costs(timed.costs, sanitize=took())

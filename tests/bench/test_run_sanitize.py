@@ -139,6 +139,6 @@ def test_a_record_that_cannot_be_read_is_said_before_anything_runs(tmp_path: Pat
 def test_the_local_run_looks_as_a_pull_request_does(asked: list[Any]) -> None:
     timed = record.RunRecord(checks=(FUZZED,), environments=(CPU,))
     with worker_pool() as workers:
-        done = local.sanitized(timed, about("attention"), Policy(), workers)
+        done = local.sanitized(timed, about("attention"), Policy(), workers, {})
     assert [check.kind for check in done.checks] == ["fuzz", "sanitizer"]
     assert [(options.tools, options.seconds) for _, options in asked] == [(("memcheck", "racecheck"), 20.0)]

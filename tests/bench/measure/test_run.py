@@ -105,7 +105,7 @@ def test_a_pinned_commit_that_cannot_be_beside_the_head_leaves_it_alone_and_says
 def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
     done = record.Check(kind="fuzz", status="passed", seed=7)
     record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")
-    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == (done,)
+    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == ((done,), ())
     with pytest.raises(UsageError, match="is about commit aaaa"):
         verbs.fuzz_results(tmp_path / "run.json", record.Run(head_sha="b" * 40))
 
