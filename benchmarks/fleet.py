@@ -83,8 +83,9 @@ class Fleet:
 
 
 def bench_seconds() -> list[float]:
-    """How long timing took in each kept record, from the start of each process to its end."""
-    return [sum(one.wall_seconds or 0.0 for one in record.read(path).processes) for path in RECORDS]
+    """How long timing took in each kept record that has any, from the start of each process to its end."""
+    spent = (sum(one.wall_seconds or 0.0 for one in record.read(path).processes) for path in RECORDS)
+    return [seconds for seconds in spent if seconds]
 
 
 def shard_seconds(bench_s: float, shards: int) -> list[float]:
