@@ -37,6 +37,14 @@ class Claim:
     that are true or false is seen where the cases are known."""
     change_pct: float
     """The claimed change of time: negative is faster, 0 for no change."""
+    of_speed: bool = False
+    """Whether it may be meant of speed: "33% faster" is 33% less time to one author, 1.33 times as fast to another."""
+
+    @property
+    def least(self) -> float:
+        """How large the claimed change is at least, in percent of the time."""
+        size = abs(self.change_pct)
+        return size - size * size / (100 + size) if self.of_speed else size
 
 
 # Reading claims -------------------------------------------------------------------------------------------------------
@@ -59,7 +67,15 @@ BULLET = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
 
 
 _NUMBER = r"(?P<sign>[+-]?)\s*(?P<number>\d{1,4}(?:[.,]\d{1,4})?)\s*"
-_PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b)", re.IGNORECASE)
+_PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b|pct\b)", re.IGNORECASE)
+_IN_WORDS = (
+    (re.compile(r"\btwice as fast\b", re.I), "2x faster"),
+    (re.compile(r"\bhalf (?:of )?the (?:run)?time\b", re.I), "0.5x the time"),
+    (
+        re.compile(r"\bspeed-?\s?up (?:of |is |= ?|: ?)?(\d{1,3}\.\d{1,4})(?![\d.]|\s*(?:[%x×]|percent|pct))", re.I),
+        r"\1x faster",
+    ),
+)
 _RANGE = re.compile(
     r"\b(\d{1,3}(?:\.\d{1,3})?)\s*[%x×]?\s*(?:-|–|to|and)\s*(\d{1,3}(?:\.\d{1,3})?)\s*(%|percent\b|x\b|×)", re.I
 )
@@ -116,13 +132,20 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
         if change is not None and len(claims) < MAX_CLAIMS:
             found = _ID.search(words)
             case = found[0].rstrip(".-") if found else None
-            claims.append(Claim(visible(words, 200), case, () if case else named_axes(words), change))
+            axes = () if case else named_axes(words)
+            claims.append(Claim(visible(words, 200), case, axes, change, change < 0 and _is_of_speed(words)))
         elif change is not None or any(one.search(words) for one in (_PERCENT, _FACTOR, _TIMES)):
             unread.append(visible(words, 200))
     return tuple(claims), tuple(unread[:MAX_CLAIMS])
 
 
+def _is_of_speed(words: str) -> bool:
+    return bool(_PERCENT.search(words) and _SPEED.search(words) and not _TIME.search(words))
+
+
 def _change_pct(line: str) -> float | None:
+    for pattern, figures in _IN_WORDS:
+        line = pattern.sub(figures, line)
     # Of a range its smaller end is claimed.
     words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}{found[3]}", line)
     percents, factors = list(_PERCENT.finditer(words)), list(_FACTOR.finditer(words))
@@ -334,6 +357,6 @@ def _found(claim: Claim, case: CaseVerdict, gates: Gates) -> Support:
     same = case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + CLAIM_TOLERANCE_PCT
     if same or case.direction not in (directed, Direction.NONE):
         return Support.CONTRADICTED
-    if case.direction is directed and most + CLAIM_TOLERANCE_PCT >= claimed and least > 0:
+    if case.direction is directed and most + CLAIM_TOLERANCE_PCT >= claim.least and least > 0:
         return Support.SUPPORTED
     return Support.NOT_SUPPORTED

@@ -27,6 +27,10 @@ def found(claim: str, *verdicts: CaseVerdict) -> Support:
     [
         ("10% faster", faster(ONE, -12.8), Support.SUPPORTED),
         ("10% faster", faster(ONE, -6.0), Support.NOT_SUPPORTED),
+        # 1.33 times as fast is 33% more speed, and 24.8% less time.
+        ("33% faster", faster(ONE, -25.0), Support.SUPPORTED),
+        ("33% faster", faster(ONE, -20.0), Support.NOT_SUPPORTED),
+        ("33% less time", faster(ONE, -25.0), Support.NOT_SUPPORTED),
         ("10% faster", same(ONE, 0.1), Support.CONTRADICTED),
         ("10% faster", noisy(ONE, 1.0, 8.0), Support.NOT_SUPPORTED),
         ("no change", same(ONE, 0.1), Support.SUPPORTED),
@@ -67,6 +71,10 @@ def test_one_case(claim: str, verdict: CaseVerdict, finding: Support) -> None:
         ("between 10 and 15% faster", -10.0),
         ("1.25-1.5x faster", -20.0),
         ("up to 15% faster", None),
+        ("twice as fast", -50.0),
+        ("half the time", -50.0),
+        ("speedup of 1.25", -20.0),
+        ("8 pct faster", -8.0),
     ],
 )
 def test_what_a_line_claims_of_the_time(line: str, change: float | None) -> None:
