@@ -62,7 +62,8 @@ def text() -> str:
 
 def _rows(pair: Pair, made: RunRecord) -> list[list[str]]:
     if correctness.fuzz_failures(made):
-        return [[pair.commit, "", pair.claim, f"blocks: {plain_line(headline(made))}", "", "", "", ""]]
+        said = plain_line(headline(made))
+        return [[pair.commit, "", pair.claim, f"blocks: {said[0].lower()}{said[1:]}", "", "", "", ""]]
     verdict = judge(made, Policy())
     seconds = sum(cost.gpu_seconds for cost in made.costs) if made.costs else 0.0
     labels = {case.key: case.label or "" for case in made.cases}
