@@ -324,8 +324,11 @@ def _import_for_caller(
     wanted = name
     if level == 0:  # a call of __import__ that is written out gives no globals
         wanted = _translated(name, sys._getframe(1).f_globals if globals is None else globals)
-    with _named_as_asked(name, wanted):
+    try:
         return _import(wanted, globals, locals, fromlist or (), level)
+    except ModuleNotFoundError as error:
+        _name_as_asked(error, name, wanted)
+        raise
 
 
 def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
@@ -333,21 +336,19 @@ def _import_module_for_caller(name: str, package: str | None = None) -> ModuleTy
     while str(frame.f_globals.get("__name__")).startswith("importlib.") and frame.f_back is not None:
         frame = frame.f_back
     wanted = _translated(name, frame.f_globals)
-    with _named_as_asked(name, wanted):
+    try:
         return _import_module(wanted, package)
+    except ModuleNotFoundError as error:
+        _name_as_asked(error, name, wanted)
+        raise
 
 
-@contextmanager
-def _named_as_asked(name: str, wanted: str) -> Iterator[None]:
+def _name_as_asked(error: ModuleNotFoundError, name: str, wanted: str) -> None:
     """A module that is not found has the name that its importer used: packages look at it, to learn whether an optional
     part of theirs is absent or fails."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if wanted != name and error.name:
-            alias, root = wanted.partition(".")[0], name.partition(".")[0]
-            error.name = error.name.replace(alias, root, 1)
-        raise
+    if wanted != name and error.name:
+        alias, root = wanted.partition(".")[0], name.partition(".")[0]
+        error.name = error.name.replace(alias, root, 1)
 
 
 def _translated(name: str, caller: Mapping[str, object]) -> str:
