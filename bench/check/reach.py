@@ -7,7 +7,7 @@ tools load torch, and is over before the first of them calls a kernel.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,21 +45,22 @@ class Reach:
     """What is not known of the kernels that are launched, and why."""
 
 
-def of_card(card: CardFacts, compiled: bool = True) -> tuple[CaseFacts, ...]:
+def of_card(card: CardFacts, fuzzed: Iterable[CaseFacts] = ()) -> tuple[CaseFacts, ...]:
     """Those that the card names for it; else its smallest timed one, since the tools slow a kernel down a hundredfold.
-    Where that is larger than MOST_BYTES, the largest of its fuzz list that is not, unless Triton would have to compile
-    it below a tool (`compiled` is False), which took more than 40 s."""
+    Where that is larger than MOST_BYTES, the largest of `fuzzed` that is not."""
     timed = _by_size(card.suites["pr"])[:1]
-    if card.sanitize or not compiled or all(_bytes(case) <= MOST_BYTES for case in timed):
+    if card.sanitize or all(_bytes(case) <= MOST_BYTES for case in timed):
         return card.sanitize or tuple(timed)
-    small = [case for case in _fuzzed(card).values() if _bytes(case) <= MOST_BYTES]
+    small = [case for case in fuzzed if _bytes(case) <= MOST_BYTES]
     return tuple(_by_size(small)[-1:] or timed)
 
 
 def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float, workers: WorkerPool) -> Reach:
     """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
     launches; as far as that can be found out in the time, which counts from when torch is loaded."""
-    own = of_card(card, library.manifest.kind != "package")
+    fuzzed = _fuzzed(card)
+    # Triton would have to compile a fuzzed case of a package below a tool, which took more than 40 s.
+    own = of_card(card, () if library.manifest.kind == "package" else fuzzed.values())
     names = [kernel.name for kernel in library.manifest.kernels if kernel.target in targets_on(library, gpu)]
     wanted = frozenset(machine_code.short_names(names).values())
     if library.manifest.kind == "package":  # those of its functions
@@ -67,7 +68,7 @@ def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float
     if not wanted:
         why = library.manifest.facts_missing or "nothing is known of the library's kernels"
         return Reach(own, unknown=f"which kernels these cases launch is not known: {why}")
-    candidates = (*own, *_others(card, own))
+    candidates = (*own, *_others(card, own, fuzzed))
     found, unknown = _launches(library, card, candidates, len(own), wanted, patience_s, workers)
     reached: set[str] = set()
     chosen: list[CaseFacts] = []
@@ -91,11 +92,11 @@ def targets_on(library: Library, gpu: Capability) -> frozenset[str]:
     return frozenset(sm(one) for one in archs.serving([gpu], targets))
 
 
-def _others(card: CardFacts, own: Sequence[CaseFacts]) -> list[CaseFacts]:
+def _others(card: CardFacts, own: Sequence[CaseFacts], fuzzed: Mapping[str, CaseFacts]) -> list[CaseFacts]:
     """The card's timed and fuzzed cases besides, the smallest first."""
     timed = {case.id: case for suite, cases in card.suites.items() if suite != "cpu" for case in cases}
     known = {case.id for case in own}
-    return _by_size([case for id_, case in (_fuzzed(card) | timed).items() if id_ not in known])
+    return _by_size([case for id_, case in {**fuzzed, **timed}.items() if id_ not in known])
 
 
 def _fuzzed(card: CardFacts) -> dict[str, CaseFacts]:
