@@ -392,6 +392,11 @@ PRODUCER = "kernelgate"
 
 
 def run_identity(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Run:
+    """That of a measurement of these libraries."""
+    return run_of(base.manifest.sha if base else None, head.manifest.sha, variables)
+
+
+def run_of(base_sha: str | None, head_sha: str | None, variables: Mapping[str, str] = os.environ) -> record.Run:
     """The identity of a measurement; the run's numbers where GitHub Actions gives them."""
     pull = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", variables.get("GITHUB_REF", ""))
     return record.Run(
@@ -401,8 +406,8 @@ def run_identity(base: Library | None, head: Library, variables: Mapping[str, st
         event=variables.get("GITHUB_EVENT_NAME"),
         repository=variables.get("GITHUB_REPOSITORY"),
         pull_request=int(pull[1]) if pull else None,
-        base_sha=base.manifest.sha if base else None,
-        head_sha=head.manifest.sha,
+        base_sha=base_sha,
+        head_sha=head_sha,
         run_id=_number(variables.get("GITHUB_RUN_ID")),
         run_attempt=_number(variables.get("GITHUB_RUN_ATTEMPT")),
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),

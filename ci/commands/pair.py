@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from secrets import token_hex
 
 import click
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.measure.run import new_seed
+from kernelgate.bench.measure.run import new_seed, run_of
 from kernelgate.bench.timing import canary as canaries
 from kernelgate.bench.timing import command_pair
 from kernelgate.bench.timing.command_pair import TO_US, CommandPair
@@ -99,17 +96,7 @@ def canary(commit: str | None, output: Path, rules: Policy) -> Answered:
 
     Exit codes: 0 measured, 3 could not run, 64 usage.
     """
-    variables, number = os.environ, os.environ.get("GITHUB_RUN_ID", "")
-    identity = record.Run(
-        id=token_hex(8),
-        producer="kernelgate",
-        event=variables.get("GITHUB_EVENT_NAME"),
-        repository=variables.get("GITHUB_REPOSITORY"),
-        base_sha=commit,
-        head_sha=commit,
-        run_id=int(number) if number.isdecimal() else None,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    identity = run_of(commit, commit)
     made = canaries.run(
         rules.processes.limit, lambda so_far: verdict.undecided(so_far, rules), identity, canaries.in_process
     )
