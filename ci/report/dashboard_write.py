@@ -21,6 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Mark, Table, table
+from kernelgate.ci.history.canary import APART_PCT
 from kernelgate.ci.report import costs
 from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
 
@@ -56,6 +57,7 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
             weeks=_weeks(shown),
             prices=costs.prices(shown.costs),
             canaries=_canaries(shown),
+            apart=formatting.percent(APART_PCT, 0),
             decisions=_decisions(shown),
             alarms=_alarms(shown),
         ),
