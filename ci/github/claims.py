@@ -44,7 +44,7 @@ class Claim:
     def least(self) -> float:
         """How large the claimed change is at least, in percent of the time."""
         size = abs(self.change_pct)
-        return size - size * size / (100 + size) if self.of_speed else size
+        return 100 * size / (100 + size) if self.of_speed else size
 
 
 # Reading claims -------------------------------------------------------------------------------------------------------
