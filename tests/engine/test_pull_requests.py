@@ -97,15 +97,20 @@ def test_a_push_while_it_is_measured(project: Project) -> None:
     assert verdict(project)[1:] == ("failure", ["performance: regressed"]), "of the commit that is head now"
 
 
-def test_a_runner_is_lost_and_its_job_is_run_again(project: Project) -> None:
-    """That job alone: the plan and the libraries are those of the first attempt."""
-    project.platform.machine["GPU_IS"] = "lost"
+def failed_at(project: Project, step: str, gpu: str) -> tuple[WorkflowRun, tuple[str, str, list[str]]]:
+    """The run in which such a GPU fails this step, before anything is timed; and the verdict on it."""
+    project.platform.machine["GPU_IS"] = gpu
     run = project.measure(project.pull(touch_kernel))
-    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
-    assert steps["doctor"] == "failure", run.log
+    steps = {one.name: one.conclusion for one in run.jobs[MEASURE].steps}
+    assert steps[step] == "failure", run.log
     assert "bench" not in steps, "after a failure"
     assert project.report(run).conclusion == "success"
-    headline, conclusion, labels = verdict(project)
+    return run, verdict(project)
+
+
+def test_a_runner_is_lost_and_its_job_is_run_again(project: Project) -> None:
+    """That job alone: the plan and the libraries are those of the first attempt."""
+    run, (headline, conclusion, labels) = failed_at(project, "doctor", "lost")
     assert "not your fault" in headline
     assert (conclusion, labels) == ("action_required", [])
     assert project.server.reruns == [run.id], "what the runner lost is measured again"
@@ -138,13 +143,7 @@ def test_a_merge_group(project: Project) -> None:
 
 
 def test_wrong(project: Project) -> None:
-    project.platform.machine["GPU_IS"] = "wrong"
-    run = project.measure(project.pull(touch_kernel))
-    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
-    assert steps["fuzz"] == "failure", run.log
-    assert "bench" not in steps, "after a failure"
-    assert project.report(run).conclusion == "success"
-    headline, conclusion, _ = verdict(project)
+    _, (headline, conclusion, _) = failed_at(project, "fuzz", "wrong")
     assert "wrong result" in headline
     assert conclusion == "failure"
     assert project.server.reruns == []
