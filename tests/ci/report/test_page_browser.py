@@ -26,11 +26,6 @@ GITHUB = (HERE / "github.css").read_text(encoding="utf-8")
 """What GitHub's own style makes of a comment: its fonts' sizes, its widths, its tables."""
 
 
-def test_a_browser_is_at_hand() -> None:
-    if browser.executable() is None:
-        pytest.skip(browser.MISSING)
-
-
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Page]:
     """One browser for all tests here. Where there is none they fail: nobody would see what they would have shown."""
