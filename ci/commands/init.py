@@ -13,10 +13,10 @@ import click
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.system import git
-from kernelgate.ci.adopt import write
-from kernelgate.ci.adopt.found import FoundKernel, Skipped
 from kernelgate.ci.commands.options import Answered, answers
 from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.pipeline import adopt
+from kernelgate.ci.pipeline.found_kernels import FoundKernel, Skipped
 
 TOOL = "kernelgate/kernelgate@v0"
 MOST_CARDS = 12
@@ -60,15 +60,15 @@ def init(names: tuple[str, ...], check: bool, tool: str) -> Answered:
     if tool.count("@") != 1 or tool.count("/") != 1:
         raise UsageError(f"--tool {tool}: name a repository and a tag, such as {TOOL}")
     root = git.root(Path.cwd())
-    repo = write.Repository(root, git.files(root), git.branch_name(root), tool)
-    every = write.found(repo, _torch())
+    repo = adopt.Repository(root, git.files(root), git.branch_name(root), tool)
+    every = adopt.found(repo, _torch())
     kernels = [one for one in every if isinstance(one, FoundKernel)]
     chosen = _chosen(kernels, names, repo)
-    wanted = write.files(repo, chosen)
-    stale = tuple(write.out_of_date(repo, chosen, wanted)) if check else ()
-    made = {} if check else write.missing(repo, wanted)
+    wanted = adopt.files(repo, chosen)
+    stale = tuple(adopt.out_of_date(repo, chosen, wanted)) if check else ()
+    made = {} if check else adopt.missing(repo, wanted)
     left = tuple(
-        write.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)})
+        adopt.open_points({name: made.get(name) or repo.read(name) for name in wanted if name.startswith(CARDS)})
     )
     told = InitAnswer(
         tuple(FoundAnswer(one.name, one.how, one.place) for one in kernels),
@@ -92,7 +92,7 @@ def _torch() -> str:
         return "2.11"
 
 
-def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: write.Repository) -> list[FoundKernel]:
+def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: adopt.Repository) -> list[FoundKernel]:
     """The named ones, or of few all; and those that have a card."""
     known = {one.name for one in kernels}
     if unknown := [name for name in names if name not in known]:
@@ -100,7 +100,7 @@ def _chosen(kernels: Sequence[FoundKernel], names: Sequence[str], repo: write.Re
         listed = ", ".join(close[:MOST_SKIPPED]) or "none"
         raise UsageError(f"no kernel here is called {', '.join(unknown)}; of {len(known)} found: {listed}")
     every = not names and len(kernels) <= MOST_CARDS
-    return [one for one in kernels if every or one.name in names or write.card_of(one) in repo.names]
+    return [one for one in kernels if every or one.name in names or adopt.card_of(one) in repo.names]
 
 
 def _said(

@@ -12,9 +12,9 @@ import click
 from kernelgate.bench.build import cache as entries
 from kernelgate.bench.build.cache import Pruned
 from kernelgate.bench.core.errors import KernelgateError, first_line
-from kernelgate.bench.doctor import machine
-from kernelgate.bench.doctor.examine import examine
-from kernelgate.bench.doctor.machine import MachineCheck
+from kernelgate.bench.measure import machine
+from kernelgate.bench.measure.doctor import examine
+from kernelgate.bench.measure.machine import MachineCheck
 from kernelgate.bench.record import Device
 from kernelgate.bench.system import git, interpreter
 from kernelgate.ci.commands import options

@@ -33,12 +33,12 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import accuracy, fuzz, sanitize
 from kernelgate.bench.core.hardware import Capability
-from kernelgate.bench.doctor import examine as doctor
-from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_trials, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
+from kernelgate.bench.measure import doctor
+from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import cuda_tools, environment, isolation, progress
 from kernelgate.bench.system.worker import WorkerPool
 from kernelgate.bench.timing import canary, paired

@@ -11,9 +11,9 @@ import pytest
 
 from kernelgate.bench.build import machine_code, toolchain
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.doctor import examine
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
+from kernelgate.bench.measure import doctor
 from kernelgate.bench.system import git, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 
@@ -81,10 +81,10 @@ def test_compilers_that_are_asked_for_their_version(
     tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toolchain, "PATIENCE_S", LIMIT_S)
-    monkeypatch.setattr(examine, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(doctor, "PATIENCE_S", LIMIT_S)
     with pytest.raises(KernelgateError, match="did not end within 1 s"):
         toolchain._version(tool("g++"))
-    assert "does not run" in str(examine.version_of(tool("ccache").name))
+    assert "does not run" in str(doctor.version_of(tool("ccache").name))
 
 
 def test_readers_of_machine_code_and_reports(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.doctor import machine
+from kernelgate.bench.measure import machine
 from kernelgate.bench.system import lock
 from kernelgate.ci.lab import gating, watching
 from kernelgate.ci.lab.folder import Session

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 
-from kernelgate.ci.adopt.found import (
+from kernelgate.ci.pipeline.found_kernels import (
     Argument,
     ArgumentKind,
     Build,

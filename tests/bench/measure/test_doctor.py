@@ -15,9 +15,8 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError, OutputError
-from kernelgate.bench.doctor import examine, machine
-from kernelgate.bench.doctor import machine as checks
-from kernelgate.bench.doctor.machine import Level, MachineCheck
+from kernelgate.bench.measure import doctor, machine
+from kernelgate.bench.measure.machine import Level, MachineCheck
 from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import GpuFacts, Reading
 from kernelgate.ci.commands import cli
@@ -115,18 +114,18 @@ def says(check: MachineCheck, level: Level, found: str, fix: str | None) -> None
         (machine.steal_check(0.01), Level.PASSED, "1.0%", None),
         (machine.isolation_check("bubblewrap is not installed"), Level.WARNING, "not installed", "bubblewrap"),
         (machine.isolation_check(None), Level.PASSED, "kept apart", None),
-        (examine.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
-        (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
-        (examine.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
-        (examine.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
-        (examine.tool_check("ccache", None, "fails"), Level.PASSED, "builds do without it", None),
-        (examine.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
-        (examine.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),
-        (examine.arch_list_check("8.9;9.0a", "9.0"), Level.PASSED, "sm_90a", None),
-        (examine.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
-        (examine.flags_check({"CUDAFLAGS": "-G -g"}), Level.WARNING, "CUDAFLAGS='-G -g': compiled", "unset CUDAFLAGS,"),
-        (examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), Level.PASSED, "none is set", None),
-        (examine.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
+        (doctor.tool_check("nvcc", KernelgateError("no"), "fails"), Level.WARNING, "no: fails", "nvidia-cuda-nvcc"),
+        (doctor.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
+        (doctor.torch_check(CPU_TORCH, True), Level.FAILED, "torch 2.13.0+cpu does not see the GPU", "built for CUDA"),
+        (doctor.tool_check("g++", None, "nothing can"), Level.WARNING, "neither on PATH nor", "apt-get install g++"),
+        (doctor.tool_check("ccache", None, "fails"), Level.PASSED, "builds do without it", None),
+        (doctor.arch_list_check("sm_89", None), Level.WARNING, "is not a compute capability", "ARCH_LIST=8.9,"),
+        (doctor.arch_list_check("8.9", "9.0"), Level.WARNING, "leaves out this machine's GPU", "ARCH_LIST=9.0,"),
+        (doctor.arch_list_check("8.9;9.0a", "9.0"), Level.PASSED, "sm_90a", None),
+        (doctor.max_jobs_check("0"), Level.WARNING, "'0' is no number of compilers", "MAX_JOBS=4"),
+        (doctor.flags_check({"CUDAFLAGS": "-G -g"}), Level.WARNING, "CUDAFLAGS='-G -g': compiled", "unset CUDAFLAGS,"),
+        (doctor.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), Level.PASSED, "none is set", None),
+        (doctor.ccache_dir_check(f"{__file__}/x"), Level.WARNING, "x cannot be written", "unset CCACHE_DIR"),
     ],
 )
 def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str | None) -> None:
@@ -163,12 +162,12 @@ def test_stolen_time_is_a_share_of_all_time() -> None:
 
 def test_warnings_are_fit_and_failures_are_not() -> None:
     passed, warning, failed = (MachineCheck(level.value, level, "found", "fix it") for level in Level)
-    assert checks.fit([passed, warning])
-    assert not checks.fit([failed, passed, warning])
-    said = checks.report([failed, passed, warning])
+    assert machine.fit([passed, warning])
+    assert not machine.fit([failed, passed, warning])
+    said = machine.report([failed, passed, warning])
     assert said.index("passed:") < said.index("warning:") < said.index("failed:") < said.index("Not fit")
     assert said.count("→ fix it") == 3
-    assert checks.report([passed]).endswith("This machine is fit to measure.")
+    assert machine.report([passed]).endswith("This machine is fit to measure.")
 
 
 def test_the_verb_on_this_machine_without_a_gpu(tmp_path: Path) -> None:
@@ -196,9 +195,9 @@ def test_the_verb_on_this_machine_without_a_gpu(tmp_path: Path) -> None:
 
 
 def test_a_runner_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine.environment, "describe", lambda: record.Environment(torch="2.13.0+cpu"))
+    monkeypatch.setattr(doctor.environment, "describe", lambda: record.Environment(torch="2.13.0+cpu"))
     monkeypatch.setattr(machine, "STEAL_WINDOW_S", 0.0)
-    names = [check.name for check in examine.examine(tmp_path, tmp_path, gpu_wanted=True)]
+    names = [check.name for check in doctor.examine(tmp_path, tmp_path, gpu_wanted=True)]
     assert {"isolation", "torch"} <= set(names)
     assert not {"g++", "kernels", "nvcc"} & set(names)
 
@@ -214,8 +213,8 @@ def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert examine.version_of("right") == "right 1.2"
-    assert examine.version_of("nowhere-to-be-found") is None
-    broken = examine.version_of("wrong")
+    assert doctor.version_of("right") == "right 1.2"
+    assert doctor.version_of("nowhere-to-be-found") is None
+    broken = doctor.version_of("wrong")
     assert isinstance(broken, KernelgateError)
     assert "does not run" in str(broken)

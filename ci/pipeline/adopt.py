@@ -12,9 +12,9 @@ from pathlib import Path
 
 from kernelgate.bench.core.files import CARDS
 from kernelgate.bench.kernel.card import OPEN
-from kernelgate.ci.adopt import bindings, python_kernels
-from kernelgate.ci.adopt.bindings import split
-from kernelgate.ci.adopt.found import ONE_ROW, Argument, Finding, FoundKernel, Skipped
+from kernelgate.ci.pipeline import native_kernels, python_kernels
+from kernelgate.ci.pipeline.found_kernels import ONE_ROW, Argument, Finding, FoundKernel, Skipped
+from kernelgate.ci.pipeline.native_kernels import split
 
 CALLER = Path(__file__).parent / "caller"
 """In a checkout a link to docs/caller: the workflows and the policy of a repository that starts."""
@@ -48,8 +48,8 @@ class Repository:
 
 def found(repo: Repository, torch: str) -> tuple[Finding, ...]:
     """Every kernel, each under a name of its own."""
-    builds = bindings.extensions(repo.names, repo.read)
-    every: list[Finding] = [*bindings.find(repo.names, repo.read, builds, torch)]
+    builds = native_kernels.extensions(repo.names, repo.read)
+    every: list[Finding] = [*native_kernels.find(repo.names, repo.read, builds, torch)]
     solved = tuple(f"{folder}/" for folder in python_kernels.folders(repo.names))  # whose solutions are not the task
     modules = [one for one in python_kernels.modules(repo.names, repo.read) if not one.file.startswith(solved)]
     operators = [one for one in modules if python_kernels.is_operator(one)]

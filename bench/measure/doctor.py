@@ -20,10 +20,10 @@ from kernelgate.bench.core.errors import (
     UsageError,
     first_line,
 )
-from kernelgate.bench.doctor import machine
-from kernelgate.bench.doctor.machine import MachineCheck, failed, passed, warning
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.measure import machine
+from kernelgate.bench.measure.machine import MachineCheck, failed, passed, warning
 from kernelgate.bench.system import cuda_tools, environment, git, isolation, nvml, progress
 
 # ---- Compilers -------------------------------------------------------------------------------------------------------

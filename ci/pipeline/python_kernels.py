@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from kernelgate.ci.adopt.found import (
+from kernelgate.ci.pipeline.found_kernels import (
     ONE_ROW,
     Argument,
     ArgumentKind,
