@@ -223,7 +223,8 @@ def sources_of(one: CheckFinding, library: Library, gpu: Capability) -> tuple[st
 
 
 def words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:
-    return (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND))
+    # The process waits for its turn before it uses CUDA: by default the tool gives it up after 10 s.
+    return (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), "--launch-timeout", "0")
 
 
 @contextmanager
