@@ -27,7 +27,7 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
+from kernelgate.bench.kernel.watched_call import AHEAD, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side, with_costs
 from kernelgate.bench.system import cuda_tools, lock, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
@@ -144,6 +144,12 @@ def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options
     """Profiles every case on both sides of its card."""
     with ready(libraries, cases, options) as profiler:
         return profiled(profiler)
+
+
+def load(profiler: Profiler) -> None:
+    """Lets the first processes load their libraries. They use the GPU: until their turn nothing may be measured."""
+    if profiler.processes is not None:
+        profiler.processes.load(AHEAD)
 
 
 def profiled(profiler: Profiler) -> ProfilingResult:

@@ -1,7 +1,8 @@
 """What the profiler and compute-sanitizer watch: one library, and for each case warm-up calls and one more.
 
 python -m kernelgate.bench.kernel.watched_call FIFO. It loads torch and what it is told to import ahead, which takes
-seconds, and waits for a WatchedCall, a line of JSON. A case's last call alone stands between cudaProfilerStart and
+seconds, and waits for a WatchedCall, a line of JSON. It loads the library and the first case's inputs, makes the file
+FIFO.loaded, and waits for an empty line: its turn. A case's last call alone stands between cudaProfilerStart and
 cudaProfilerStop; a line `DONE` follows it.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +34,12 @@ if TYPE_CHECKING:  # they load torch, which waits
     from kernelgate.bench.kernel.operands import Bound
 
 WARM_UP = 10
-"""Calls before the one that is profiled: the first load modules and let an autotuner choose, the rest warm caches and
-clocks, of which two calls of a short kernel do little."""
+"""Calls before the one that is profiled, which warm caches and clocks; two calls of a short kernel do little. One more,
+before the process's turn, loads modules and lets an autotuner choose."""
 AHEAD = 2
-"""So many processes load torch and wait while another one is watched."""
+"""So many processes load torch and wait while another one is watched, and so many load their library side by side."""
+LOADING_S = 30.0
+"""For that; then it is their turn whether they have or not, and whoever watches them limits it."""
 MODULE = "kernelgate.bench.kernel.watched_call"
 DONE = "kernelgate: the case is done"
 
@@ -86,6 +91,8 @@ class WarmProcesses:
     """Ends them."""
     waiting: list[tuple[Running, int]]
     """Those started so far, each with the end of its FIFO."""
+    told: int = 0
+    """So many know what they are to call."""
 
     def prepare(self, count: int) -> None:
         """Starts processes until so many of them were started."""
@@ -104,12 +111,34 @@ class WarmProcesses:
             self.waiting.append((self.stack.enter_context(started), gate))
             _tell(gate, ImportAhead(ahead=watching.ahead))
 
+    def load(self, count: int) -> None:
+        """Lets processes load their library and make their inputs, until so many of them do. They use the GPU: nothing
+        may be measured meanwhile."""
+        self.prepare(count)
+        for at in range(self.told, min(count, len(self.watching))):
+            _tell(self.waiting[at][1], self.watching[at].call)
+            self.told = at + 1
+
     def go(self, at: int) -> Running:
-        """Lets one call its kernel, while the next ones load torch. Raises OSError where a tool cannot be started."""
+        """Lets one call its kernel, once none is loading its library; the next ones load torch meanwhile. Raises
+        OSError where a tool cannot be started."""
         self.prepare(at + 1 + AHEAD)
+        if at >= self.told:
+            self.load(at + AHEAD)
+        deadline = time.monotonic() + LOADING_S
+        for other in range(self.told):
+            while self._loads(other) and time.monotonic() < deadline:
+                time.sleep(0.02)
         running, gate = self.waiting[at]
-        _tell(gate, self.watching[at].call)
+        os.write(gate, b"\n")
         return running
+
+    def _loads(self, at: int) -> bool:
+        return self.waiting[at][0].process.poll() is None and not _loaded(self.folder / str(at)).exists()
+
+
+def _loaded(fifo: Path) -> Path:
+    return fifo.with_suffix(".loaded")
 
 
 def _tell(gate: int, message: BaseModel) -> None:
@@ -147,13 +176,20 @@ def prepared_case(judge: Kernel, bound: Bound, axes: Mapping[str, AxisValue], de
     return bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
 
 
-def run(request: WatchedCall) -> None:
+def run(request: WatchedCall, turn: Callable[[], object]) -> None:
+    """`turn`: waits for it."""
     import torch
 
     from kernelgate.bench.kernel import triton_runtime
 
     with triton_runtime.shared([request.library.folder]):
-        for call in prepared(request, "cuda"):
+        calls = prepared(request, "cuda")
+        first = next(calls)
+        if request.warm_up:
+            first()
+        torch.cuda.synchronize()
+        turn()
+        for call in chain([first], calls):
             for _ in range(request.warm_up):
                 call()
             torch.cuda.synchronize()
@@ -166,19 +202,24 @@ def run(request: WatchedCall) -> None:
 
 
 def main() -> None:
-    with Path(sys.argv[1]).open(encoding="utf-8") as gate:  # before torch: who started this may be gone after it
+    fifo = Path(sys.argv[1])
+    with fifo.open(encoding="utf-8") as gate:  # before torch: who started this may be gone after it
         import torch  # noqa: F401 - so that it is there
+
+        from kernelgate.bench.kernel.loading import error_message
+
+        def turn() -> None:
+            _loaded(fifo).touch()
+            if not gate.readline():
+                sys.exit()
 
         if ahead := gate.readline():
             ImportAhead.model_validate_json(ahead).run()
-        request = gate.readline()
-    if request:
-        from kernelgate.bench.kernel.loading import error_message
-
-        try:
-            run(WatchedCall.model_validate_json(request))
-        except Exception as error:
-            sys.exit(why(error_message(error)))  # tools quote the last line
+        if request := gate.readline():
+            try:
+                run(WatchedCall.model_validate_json(request), turn)
+            except Exception as error:
+                sys.exit(why(error_message(error)))  # tools quote the last line
 
 
 if __name__ == "__main__":

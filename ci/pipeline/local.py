@@ -23,6 +23,7 @@ from kernelgate.bench.core.errors import (
     RecordError,
 )
 from kernelgate.bench.explain import nsight
+from kernelgate.bench.explain.nsight import Profiler
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import Compared, HowToBuild
@@ -305,7 +306,7 @@ def measured(
             first = chosen[0].card
             workers.prepare({reach.WORKER: 1}, imports({"head": sides[first.name].head}))
             tools = stack.enter_context(sanitize.started(first, sides[first.name].head, rules.policy.sanitizer.tools))
-        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools)
+        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules, tools, profiler)
         return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
@@ -317,6 +318,7 @@ def _checked_and_timed(
     path: Path,
     rules: MeasuringRules,
     tools: Mapping[str, WarmProcesses],
+    profiler: Profiler | None,
 ) -> RunRecord:
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
@@ -357,6 +359,8 @@ def _checked_and_timed(
 
     timed = paired.run(plan, begun, path, open_cases, workers=workers)
     timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
+    if profiler is not None:
+        nsight.load(profiler)
     return sanitized(timed, touched, rules.policy, workers, tools) if "sanitizer" in checks else timed
 
 

@@ -45,7 +45,7 @@ def request(folder: Path, namespace: str, body: str) -> WatchedCall:
     return WatchedCall(library=LibraryAt.of(library), card=card, cases=(registered.facts(card).target.axes,))
 
 
-def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
+def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done: list[str] = []
@@ -55,18 +55,20 @@ def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
     monkeypatch.setattr(watched_call, "prepared", lambda *_: iter([lambda: done.append("call")]))
-    watched_call.run(request(tmp_path, "watched_warm", CARD))
-    assert done == [*["call"] * 10, "wait", "start", "call", "wait", "stop"]
+    watched_call.run(request(tmp_path, "watched_warm", CARD), lambda: done.append("turn"))
+    assert done == ["call", "wait", "turn", *["call"] * 10, "wait", "start", "call", "wait", "stop"]
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
 
 
 TOOL = """#!/bin/sh
 for word; do last="$word"; done
 echo "$1 started" >> "$0.log"
-{ read -r ahead; read -r asked; } < "$last"
-echo "$1 called $asked" >> "$0.log"
+exec 3< "$last"; read -r ahead <&3; read -r asked <&3
+echo "$1 loaded $asked" >> "$0.log"
+touch "$last.loaded"; read -r turn <&3
+echo "$1 called" >> "$0.log"
 """
-"""Stands in for a tool and for the process below it: waits for the request, as that does."""
+"""Stands in for a tool and for the process below it: waits for the request and for its turn, as that does."""
 
 
 @pytest.fixture
@@ -101,8 +103,10 @@ def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
             assert followed(processes.go(at)) == 0
             assert len(processes.waiting) == min(5, at + 1 + watched_call.AHEAD)
             assert said(tool, "called") == list(range(at + 1))
+            # Two load side by side, and none while another one is watched.
+            assert sorted(said(tool, "loaded")) == list(range(min(5, at + 2 - at % 2)))
     assert sorted(said(tool, "started")) == [0, 1, 2, 3, 4]
-    line = Path(f"{tool}.log").read_text().splitlines()[-1]
+    line = next(line for line in Path(f"{tool}.log").read_text().splitlines() if line.startswith("4 loaded"))
     assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
 
 
