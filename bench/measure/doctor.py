@@ -24,7 +24,7 @@ from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.measure import machine
 from kernelgate.bench.measure.machine import MachineCheck, failed, passed, warning
-from kernelgate.bench.system import cuda_tools, environment, git, isolation, nvml, progress
+from kernelgate.bench.system import cuda_tools, environment, git, interpreter, isolation, nvml, progress
 
 # ---- Compilers -------------------------------------------------------------------------------------------------------
 
@@ -71,6 +71,8 @@ def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> M
             "https://pytorch.org/get-started/locally"
         )
         return failed("torch", f"torch {found.torch} does not see the GPU", fix)
+    if slow := interpreter.slow_start():
+        return warning("torch", *slow)
     return passed("torch", f"torch {found.torch} on {found.device.name}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -74,6 +76,16 @@ def installed() -> Installed:
         return None if folder is None or version is None else (Path(folder), version)
 
     return Installed(told["words"], Path(told["include"]), found("torch"), found("tvm_ffi"), told["triton"])
+
+
+def slow_start(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
+    """Why each process loads torch two or three times as slowly as it could, and what helps; None where it does not.
+    pip compiles what it installs to bytecode, uv does not, and under PYTHONDONTWRITEBYTECODE nobody does."""
+    torch = installed().torch
+    if torch is None or "PYTHONPYCACHEPREFIX" in variables or list(torch[0].glob("__pycache__/__init__.*.pyc")):
+        return None
+    fix = shlex.join([str(current()), "-m", "compileall", "-q", "-j", "0", str(torch[0].parent)])
+    return f"torch {torch[1]} is not compiled to bytecode, so that every process starts seconds later", fix
 
 
 def command(python: Path, module: str, *words: str | Path) -> list[str | Path]:

@@ -21,6 +21,7 @@ from kernelgate.bench.core.errors import (
     KernelgateError,
     NoKernelError,
     RecordError,
+    UsageError,
 )
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.nsight import Profiler
@@ -117,6 +118,8 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
         asked, sha = past, past.base or sha
     head = asked.head and git.resolve(repo, asked.head)
     rules = MeasuringRules(policy, prior.past(say), asked.cases)
+    if slow := interpreter.slow_start():
+        say(": ".join(slow))
     say("1/3 build")
     with worker_pool() as processes:
         # They load torch while libraries are compiled.
@@ -129,7 +132,7 @@ def run(asked: Compare, out: Path, policy: Policy) -> LocalResult:
             return _failed(Failure(Fault.BUILD, error.first, error.target, error.excerpt, which), policy, out)
         except CardError as error:
             if asked.cards:  # it is no part of the change
-                raise
+                raise UsageError(str(error)) from None
             return _failed(Failure(Fault.BUILD, str(error), None, (), which), policy, out)
         except NoKernelError:
             with _of_base(repo, sha) as before:

@@ -252,6 +252,8 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     Raises KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have.
     """
     chosen = path or POLICY_FILE
+    if path is None and chosen.is_fifo():  # to read it would wait for a writer
+        raise KernelgateError(f"{chosen}: the policy cannot be read: it is a pipe")
     try:
         text = chosen.read_text(encoding="utf-8")
     except FileNotFoundError as error:

@@ -110,6 +110,7 @@ def mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CardError]:
     for name, (text, _, _) in FILES.items():
         (folder / f"{name}.py").write_text(text)
     (folder / "_helper.py").write_text("raise RuntimeError('not a card')\n")
+    os.mkfifo(folder / "pipe.py")
     write(folder)
     found = cards.read(folder)
     assert found.names == ("card",), "a mistake in one leaves the others"
@@ -145,6 +146,10 @@ def test_a_file_that_is_no_card(mistakes: dict[str, CardError]) -> None:
     for name, (_, line, says) in FILES.items():
         assert (mistakes[name].line, mistakes[name].member) == (line, "")
         assert says in mistakes[name].text
+
+
+def test_a_pipe_in_the_place_of_a_card_is_not_waited_for(mistakes: dict[str, CardError]) -> None:
+    assert mistakes["pipe"].text == "a card is a file; this is none"
 
 
 def test_a_card_that_prints_does_no_harm(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,18 @@ def test_one_commit_in_two_environments(project: Path, tmp_path: Path, monkeypat
     plain = cli.run(["try", "HEAD", "HEAD", *words, "--python", str(project)])
     assert plain == 2, "the same environment on both sides: one library"
     assert record.read(out / "run.json").environment.interpreter == str(project)
+
+
+def test_a_torch_without_bytecode_is_said_until_the_advice_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = tmp_path / "site-packages" / "torch"
+    torch.mkdir(parents=True)
+    (torch / "__init__.py").write_text("")
+    found = replace(interpreter.installed(), torch=(torch, "2.9.0"))
+    monkeypatch.setattr(interpreter, "installed", lambda: found)
+    said = interpreter.slow_start({})
+    assert said is not None
+    assert said[0].startswith("torch 2.9.0 is not compiled to bytecode")
+    subprocess.run(shlex.split(said[1]), check=True)
+    assert interpreter.slow_start({}) is None

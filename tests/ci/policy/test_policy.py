@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -199,10 +200,15 @@ def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "kernelgate.toml").symlink_to("gone")
+    place = tmp_path / ".ci" / "kernelgate.toml"
+    place.parent.mkdir()
+    place.symlink_to("gone")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(KernelgateError, match="cannot be read"):
+        policy.load()
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(KernelgateError, match="cannot be read: it is a pipe"):
         policy.load()
 
 
