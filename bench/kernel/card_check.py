@@ -99,7 +99,8 @@ def check_operators(library: Library, card: CardFacts) -> None:
     except WorkerError as error:
         if "was killed by SIGKILL" in str(error) or broke_down(str(error)):  # as for want of memory
             raise CannotCompileError(f"{library.path} could not be tried: {error}") from None
-        raise _mistake(card, "build", f"{library.path} could not be tried: {error}") from None
+        text = f"{library.path} cannot be loaded, whatever the card says: {error}"
+        raise _mistake(card, "build", text) from None
     if told is not None:
         raise _mistake(card, told.member, told.text, told.line)
     with suppress(OSError):  # a cache that only others may write
