@@ -134,7 +134,7 @@ def _made(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator
             before.setdefault(name, now)
             write_kept(kept.model_copy(update={"before": before}))
 
-        yield _changed(at.bot, setting, now, setting.wanted, agreed, keep)
+        yield _changed(setting, now, setting.wanted, agreed, keep)
 
 
 def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iterator[SettingAnswer]:
@@ -144,7 +144,7 @@ def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iter
         setting, then = known.get(name), kept.before[name]
         now = setting.read() if setting else None
         if setting and now != then:
-            done = _changed(at.bot, setting, now, then, agreed)
+            done = _changed(setting, now, then, agreed)
             yield done
             if not done.changed:
                 continue
@@ -153,7 +153,6 @@ def _restored(at: Place, kept: KeptSettings, agreed: Callable[[], bool]) -> Iter
 
 
 def _changed(
-    bot: Bot,
     setting: Setting,
     now: Json | None,
     then: Json | None,
@@ -164,7 +163,7 @@ def _changed(
     click.echo(f"{setting.name}\n  is:      {was}\n  will be: {will_be}", err=True)
     if changed := agreed():
         first()
-        setting.change(bot, then)
+        setting.change(then)
     return SettingAnswer(setting.name, was, will_be, changed)
 
 

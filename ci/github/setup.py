@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -39,20 +39,69 @@ _CALLS = re.compile(rf"uses: ([\w.-]+/[\w.-]+)/{re.escape(WORKFLOWS)}/measure-pu
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where the repository is."""
+
+    bot: Bot
+    repository: Json
+    judge: tuple[str, str]
+    """The repository whose measure.yml is called, and at which ref."""
+    home: bool
+    """It is kernelgate's own, or a fork."""
+    me: int
+
+    @property
+    def address(self) -> str:
+        return f"/repos/{self.repository['full_name']}"
+
+    @property
+    def organisation(self) -> str | None:
+        owner = self.repository["owner"]
+        return str(owner["login"]) if owner["type"] == "Organization" else None
+
+    def get(self, address: str) -> Json | None:
+        found: Json | None = unless_gone(address, partial(request, self.bot, "GET", address), self.bot)
+        return found
+
+
+@dataclass(frozen=True)
 class Setting:
+    at: Place
     name: str
     right: str
     """Of a fine-grained token, which changing it takes."""
     wanted: Json
-    look: Callable[[], Json | None]
-    """As it is, in the form in which it is written; None where there is none."""
-    write: Callable[[Json | None, Json | None], None]
-    """From what is to what will be; None: it is removed."""
+    find: Callable[[], str]
+    """Its address; empty where there is none yet."""
+    collection: str = ""
+    """Where it is made; empty where its own address makes it, too."""
+    verb: str = "PUT"
+    """Which changes it."""
+    once: str = ""
+    """What is sent where it is made alone."""
+    form: Callable[[Json], Json] | None = None
+    """What GitHub shows in the form in which it is written; None: the keys that are wanted."""
+
+    def look(self) -> Json | None:
+        """As it is, in the form in which it is written; None where there is none."""
+        address = self.find()
+        found = self.at.get(address) if address else None
+        return found and (self.form(found) if self.form else picked(found, self.wanted))
+
+    def write(self, now: Json | None, then: Json | None) -> None:
+        """From what is to what will be; None: it is removed."""
+        if then is None:
+            request(self.at.bot, "DELETE", self.find())
+        elif now is None and self.collection:
+            request(self.at.bot, "POST", self.collection, then)
+        else:
+            sent = {key: value for key, value in then.items() if key != self.once}
+            request(self.at.bot, self.verb, self.find(), sent)
 
     def read(self) -> Json | None:
         return _allowed(self.right, self.look)
 
-    def change(self, bot: Bot, then: Json | None) -> None:
+    def change(self, then: Json | None) -> None:
         """Raises GitHubError where GitHub refuses, or keeps something else."""
 
         def step() -> None:
@@ -65,7 +114,7 @@ class Setting:
                     said = "GitHub answers 409, as where the organisation forbids the setting: change that first"
                     raise GitHubError(f"{self.name}: {said}") from None
 
-        _allowed(self.right, lambda: patiently(self.name, step, bot))
+        _allowed(self.right, lambda: patiently(self.name, step, self.at.bot))
         if not holds(kept := self.read(), then):
             raise GitHubError(f"{self.name}: GitHub took the change, and keeps {shown(kept, then or {})}")
 
@@ -75,6 +124,10 @@ def _allowed(right: str, step: Callable[[], T]) -> T:
         return step()
     except DeniedError as error:
         raise DeniedError(f"{error}; the token needs {right}") from None
+
+
+def picked(found: Json, keys: Collection[str]) -> Json:
+    return {key: found[key] for key in keys if key in found}
 
 
 def holds(value: Any, wanted: Any) -> bool:
@@ -97,41 +150,17 @@ def shown(value: Json | None, beside: Json) -> str:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_plain, value)) + "]"
-    words = {True: "yes", False: "no", None: "none"}
-    return words[value] if value is None or isinstance(value, bool) else str(value)
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{key}: {_plain(each)}" for key, each in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_plain, value)) + "]"
+        case True | False | None:
+            return {True: "yes", False: "no", None: "none"}[value]
+    return str(value)
 
 
 # The settings ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the repository is."""
-
-    bot: Bot
-    repository: Json
-    judge: tuple[str, str]
-    """The repository whose measure.yml is called, and at which ref."""
-    home: bool
-    """It is kernelgate's own, or a fork."""
-    me: int
-    address: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "address", f"/repos/{self.repository['full_name']}")
-
-    @property
-    def organisation(self) -> str | None:
-        owner = self.repository["owner"]
-        return str(owner["login"]) if owner["type"] == "Organization" else None
-
-    def get(self, address: str) -> Json | None:
-        found: Json | None = unless_gone(address, partial(request, self.bot, "GET", address), self.bot)
-        return found
 
 
 def place(bot: Bot) -> Place:
@@ -164,89 +193,36 @@ def _text(bot: Bot, repository: str, workflow: str, ref: str = "") -> str | None
 
 def settings(at: Place) -> list[Setting]:
     """In the order in which they are made. The runner group is the last: GitHub does not offer it to everybody."""
-    every = [_workflow_token(at)]
-    # Nobody outside sees a private repository.
-    every += [] if at.repository["private"] else [_approval_of_forks(at)]
-    every += [_label(at, name, *looks) for name, looks in LABELS.items()]
+    actions, labels = f"{at.address}/actions/permissions", f"{at.address}/labels"
+    # The workflows grant each job the permissions that it needs. One of them opens pull requests.
+    token = {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
+    every = [Setting(at, "workflow permissions", ADMINISTRATION, token, lambda: f"{actions}/workflow")]
+    if not at.repository["private"]:  # nobody outside sees a private one
+        name, forks = "approval of forks' workflows", f"{actions}/fork-pr-contributor-approval"
+        every += [Setting(at, name, ADMINISTRATION, {"approval_policy": "all_external_contributors"}, lambda: forks)]
+    for name, (color, description) in LABELS.items():
+        looks, one = {"name": str(name), "color": color, "description": description}, f"{labels}/{quote(name)}"
+        every += [Setting(at, f"label {name}", ISSUES, looks, partial(str, one), labels, "PATCH", once="name")]
     every += [_environment(at, NAME, {}), _environment(at, FORK_ENVIRONMENT, _reviewers(at))]
     every += [_ruleset(at, NAME, _pull_rules(at))]
     # GitHub has merge queues for organisations.
     every += [_ruleset(at, f"{NAME} merge queue", [_QUEUE_RULE])] if at.organisation else []
-    every += [_pages(at)] if at.home else []
-    every += [_runner_group(at, at.organisation), _group_member(at, at.organisation)] if at.organisation else []
+    if at.home:  # a workflow publishes them
+        pages = f"{at.address}/pages"
+        every += [Setting(at, "pages", PAGES, {"build_type": "workflow"}, lambda: pages, pages, form=_source)]
+    every += [_runner_group(at), _member(at)] if at.organisation else []
     return every
-
-
-def _workflow_token(at: Place) -> Setting:
-    """The workflows grant each job the permissions that it needs. One of them opens pull requests."""
-    wanted = {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
-    return _always_there(at, "workflow permissions", "actions/permissions/workflow", wanted)
-
-
-def _approval_of_forks(at: Place) -> Setting:
-    wanted = {"approval_policy": "all_external_contributors"}
-    return _always_there(at, "approval of forks' workflows", "actions/permissions/fork-pr-contributor-approval", wanted)
-
-
-def _always_there(at: Place, name: str, path: str, wanted: Json) -> Setting:
-    address = f"{at.address}/{path}"
-
-    def write(_: Json | None, then: Json | None) -> None:
-        request(at.bot, "PUT", address, then)
-
-    return Setting(name, ADMINISTRATION, wanted, lambda: _picked(at.get(address), wanted), write)
-
-
-def _picked(found: Json | None, keys: Mapping[str, Any]) -> Json | None:
-    return found and {key: found[key] for key in keys if key in found}
-
-
-def _resource(
-    at: Place, name: str, right: str, wanted: Json, collection: str, one: str, verb: str = "PATCH"
-) -> Setting:
-    """What is made in a collection, and changed and removed at an address of its own."""
-
-    def write(now: Json | None, then: Json | None) -> None:
-        if then is None:
-            request(at.bot, "DELETE", one)
-        elif now is None:
-            request(at.bot, "POST", collection, then)
-        else:
-            request(at.bot, verb, one, then)
-
-    return Setting(name, right, wanted, lambda: _picked(at.get(one), wanted), write)
-
-
-def _label(at: Place, name: str, color: str, description: str) -> Setting:
-    wanted, every = {"name": str(name), "color": color, "description": description}, f"{at.address}/labels"
-    made = _resource(at, f"label {name}", ISSUES, wanted, every, f"{every}/{quote(name)}")
-
-    def write(now: Json | None, then: Json | None) -> None:
-        """A label is edited without its name."""
-        changed = then if now is None or then is None else {key: then[key] for key in then if key != "name"}
-        made.write(now, changed)
-
-    return Setting(made.name, ISSUES, wanted, made.look, write)
 
 
 def _environment(at: Place, name: str, wanted: Json) -> Setting:
     address = f"{at.address}/environments/{name}"
-
-    def write(_: Json | None, then: Json | None) -> None:
-        request(at.bot, "DELETE" if then is None else "PUT", address, then)
-
-    return Setting(f"environment {name}", ADMINISTRATION, wanted, lambda: _as_put(at.get(address)), write)
+    return Setting(at, f"environment {name}", ADMINISTRATION, wanted, lambda: address, form=_as_put)
 
 
-def _as_put(found: Json | None) -> Json | None:
+def _as_put(found: Json) -> Json:
     """An environment in the form in which it is written."""
-    if found is None:
-        return None
-    written: Json = {
-        "deployment_branch_policy": found.get("deployment_branch_policy"),
-        "wait_timer": 0,
-        "reviewers": [],
-    }
+    policy = found.get("deployment_branch_policy")
+    written: Json = {"deployment_branch_policy": policy, "wait_timer": 0, "reviewers": []}
     for rule in found.get("protection_rules", ()):
         if rule["type"] == "wait_timer":
             written["wait_timer"] = rule["wait_timer"]
@@ -258,8 +234,7 @@ def _as_put(found: Json | None) -> Json | None:
 
 def _reviewers(at: Place) -> Json:
     """Who approves that a fork uses the GPU: whoever does already, else who sets this up."""
-    address = f"{at.address}/environments/{FORK_ENVIRONMENT}"
-    now = _as_put(_allowed(ADMINISTRATION, lambda: at.get(address))) or {}
+    now = _environment(at, FORK_ENVIRONMENT, {}).read() or {}
     return {**now, "reviewers": now.get("reviewers") or [{"type": "User", "id": at.me}]}
 
 
@@ -285,8 +260,7 @@ def _pull_rules(at: Place) -> list[Json]:
         "require_last_push_approval": False,
         "required_review_thread_resolution": False,
     }
-    names = [CHECK_NAME, "checks"] if at.home else [CHECK_NAME]
-    required = [{"context": name} for name in names]
+    required = [{"context": name} for name in (CHECK_NAME, *(("checks",) if at.home else ()))]
     checks = {"strict_required_status_checks_policy": False, "required_status_checks": required}
     return [
         {"type": "pull_request", "parameters": reviews},
@@ -299,31 +273,18 @@ def _ruleset(at: Place, name: str, rules: list[Json]) -> Setting:
     branch = {"ref_name": {"include": ["~DEFAULT_BRANCH"], "exclude": []}}
     wanted = {"name": name, "target": "branch", "enforcement": "active", "conditions": branch, "rules": rules}
 
-    def number() -> int | None:
+    def find() -> str:
         # A list, of which those of the organisation are none of ours.
         found: Any = at.get(f"{every}?includes_parents=false") or []
-        return next((one["id"] for one in found if one["name"] == name), None)
+        return next((f"{every}/{one['id']}" for one in found if one["name"] == name), "")
 
-    def look() -> Json | None:
-        one = number()
-        return _picked(at.get(f"{every}/{one}"), {**wanted, "bypass_actors": []}) if one is not None else None
-
-    def write(now: Json | None, then: Json | None) -> None:
-        _resource(at, name, ADMINISTRATION, wanted, every, f"{every}/{number()}", "PUT").write(now, then)
-
-    return Setting(f"ruleset {name}", ADMINISTRATION, wanted, look, write)
+    form = partial(picked, keys=(*wanted, "bypass_actors"))
+    return Setting(at, f"ruleset {name}", ADMINISTRATION, wanted, find, every, form=form)
 
 
-def _pages(at: Place) -> Setting:
-    """A workflow publishes them."""
-    address = f"{at.address}/pages"
-    made = _resource(at, "pages", PAGES, {"build_type": "workflow"}, address, address, "PUT")
-    return Setting(made.name, PAGES, made.wanted, lambda: _source(at.get(address)), made.write)
-
-
-def _source(found: Json | None) -> Json | None:
-    kind = found and found.get("build_type")
-    return found and ({"build_type": kind} if kind == "workflow" else _picked(found, {"build_type": "", "source": ""}))
+def _source(found: Json) -> Json:
+    """Where pages come from: a workflow, or a branch and a folder."""
+    return picked(found, ["build_type"] if found.get("build_type") == "workflow" else ["build_type", "source"])
 
 
 # The organisation's runner group --------------------------------------------------------------------------------------
@@ -335,45 +296,47 @@ def group_id(at: Place) -> int | None:
     return next((int(one["id"]) for one in found["runner_groups"] if one["name"] == NAME), None)
 
 
-def _runner_group(at: Place, organisation: str) -> Setting:
+def _runner_group(at: Place) -> Setting:
     """It takes jobs of the one workflow that measures, whatever a pull request's own workflows name."""
-    every, (judge, ref) = f"/orgs/{organisation}/actions/runner-groups", at.judge
+    every, (judge, ref) = f"/orgs/{at.organisation}/actions/runner-groups", at.judge
+    kind = "tags" if _TAG.fullmatch(ref) else "heads"
     wanted = {
         "name": NAME,
         "visibility": "selected",
         "allows_public_repositories": True,
         "restricted_to_workflows": True,
-        "selected_workflows": [
-            f"{judge}/{WORKFLOWS}/measure.yml@refs/{'tags' if _TAG.fullmatch(ref) else 'heads'}/{ref}"
-        ],
+        "selected_workflows": [f"{judge}/{WORKFLOWS}/measure.yml@refs/{kind}/{ref}"],
     }
 
-    def look() -> Json | None:
-        one = group_id(at)
-        return _picked(at.get(f"{every}/{one}"), wanted) if one is not None else None
+    def find() -> str:
+        number = group_id(at)
+        return "" if number is None else f"{every}/{number}"
 
-    def write(now: Json | None, then: Json | None) -> None:
-        _resource(at, NAME, RUNNERS, wanted, every, f"{every}/{group_id(at)}").write(now, then)
-
-    return Setting(f"runner group of {organisation}", RUNNERS, wanted, look, write)
+    return Setting(at, f"runner group of {at.organisation}", RUNNERS, wanted, find, every, "PATCH")
 
 
-def _group_member(at: Place, organisation: str) -> Setting:
-    number = int(at.repository["id"])
+class Membership(Setting):
+    """A repository in the runner group."""
 
-    def address() -> str:
-        return f"/orgs/{organisation}/actions/runner-groups/{group_id(at)}/repositories"
+    def look(self) -> Json | None:
+        every = self.find().rpartition("/")[0]
+        listed = self.at.get(f"{every}?per_page=100") if every else None
+        known = [{"repository": one["id"]} for one in (listed or {"repositories": []})["repositories"]]
+        return self.wanted if self.wanted in known else None
 
-    def look() -> Json | None:
-        listed = at.get(f"{address()}?per_page=100") if group_id(at) is not None else None
-        known = [one["id"] for one in (listed or {"repositories": []})["repositories"]]
-        return {"repository": number} if number in known else None
+    def write(self, _: Json | None, then: Json | None) -> None:
+        if address := self.find():
+            request(self.at.bot, "DELETE" if then is None else "PUT", address)
 
-    def write(_: Json | None, then: Json | None) -> None:
-        if group_id(at) is not None:
-            request(at.bot, "DELETE" if then is None else "PUT", f"{address()}/{number}")
 
-    return Setting("repository in the runner group", RUNNERS, {"repository": number}, look, write)
+def _member(at: Place) -> Setting:
+    group, number = _runner_group(at), int(at.repository["id"])
+
+    def find() -> str:
+        address = group.find()
+        return address and f"{address}/repositories/{number}"
+
+    return Membership(at, "repository in the runner group", RUNNERS, {"repository": number}, find)
 
 
 def runner_conf(at: Place) -> str:
