@@ -136,8 +136,14 @@ class Step:
         return f"{server}/{self.repository}" if server and self.repository else None
 
     @property
+    def run_id(self) -> int:
+        """0 outside of a workflow."""
+        run = self.environment.get("GITHUB_RUN_ID", "")
+        return int(run) if run.isascii() and run.isdigit() else 0
+
+    @property
     def run_url(self) -> str | None:
-        run = self.environment.get("GITHUB_RUN_ID")
+        run = self.run_id
         return f"{self.repository_url}/actions/runs/{run}" if self.repository_url and run else None
 
     def event(self) -> Event:

@@ -8,7 +8,7 @@ name; it is refused. Each run has one comment, begun where it was asked for and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,7 +31,7 @@ BISECT = "bisect"
 USAGE = "/kernelgate bisect GOOD [BAD] [--case CARD/ID] [--fuzz] [--build] [--gpu LABEL]"
 SearchKind = Literal["time", "fuzz", "build"]
 KINDS: tuple[SearchKind, ...] = get_args(SearchKind)
-ANSWER, FAILURE = "answer.json", "failure.json"
+ANSWER = "answer.json"
 MAX_BYTES = 1024 * 1024
 MAX_SHOWN = 8
 """Commits that are named in a list; those alone are asked for on GitHub."""
@@ -76,11 +76,11 @@ def parsed(words: Sequence[str]) -> BisectRequest | str:
     if not 1 <= len(names) <= 2:
         return f"name one or two commits, branches or tags, not {len(names)}: {USAGE}"
     good, bad = (*names, "")[:2]
-    asked = BisectRequest(good, bad, options.get("--case", ""), gpu=options.get("--gpu", ""))
-    kinds = [kind for kind in KINDS if f"--{kind}" in options]
+    kinds: list[SearchKind] = [kind for kind in KINDS if f"--{kind}" in options]
     if len(kinds) > 1:
         return "--fuzz and --build are two searches: ask for one of them"
-    asked = replace(asked, kind=kinds[0]) if kinds else asked
+    kind = kinds[0] if kinds else "time"
+    asked = BisectRequest(good, bad, options.get("--case", ""), kind, options.get("--gpu", ""))
     return wrong(asked) or asked
 
 
@@ -126,23 +126,18 @@ def text_of(bot: Bot, folder: Path, asked: BisectRequest) -> str:
     """What is said of the answer in a folder: also why it is none, and why it is refused."""
     try:
         found = read(folder, asked.kind)
-        if found is None:
-            return failed(NO_ANSWER, asked)
-        if isinstance(found, FailureNote):
-            return failed(visible(found.message), asked)
-        hold(bot, found, (asked.good, asked.bad), asked.case)
+        if found is None or isinstance(found, FailureNote):
+            return failed(visible(found.message) if found else NO_ANSWER, asked)
+        hold(bot, found, asked.good, asked.bad, asked.case)
     except RefusedError as error:
         return failed(str(error), asked)
     return answered(found, asked, Links(bot.step.repository_url))
 
 
 def put_search(bot: Bot, number: int, text: str, refused: bool = False) -> None:
-    """The issue or pull request has one comment of this run, or of all that was refused, and it holds `text`.
-
-    Where the bot may not comment, the log and the summary say it.
-    """
-    run = 0 if refused else int(bot.step.environment.get("GITHUB_RUN_ID") or 0)
-    upsert.say(bot, number, text, f"<!-- kernelgate-bisect run={run} -->")
+    """The issue or pull request, open or closed, has one comment of this run, or of all that was refused: `text`."""
+    line = f"<!-- kernelgate-bisect run={0 if refused else bot.step.run_id} -->"
+    upsert.say(bot, text, lambda: upsert.put_comment(bot, number, (text,), None, line=line))
 
 
 _FORMS: dict[SearchKind, Any] = {
@@ -163,7 +158,7 @@ def read(folder: Path, kind: SearchKind) -> BisectAnswer | FailureNote | None:
         if depth(found) > MAX_DEPTH:
             raise RefusedError(f"the answer is refused: submodules lie more than {MAX_DEPTH - 1} deep in it")
         return found
-    note = untrusted_artifact.read_file(folder / FAILURE, MAX_BYTES)
+    note = untrusted_artifact.read_file(folder / untrusted_artifact.FAILURE, MAX_BYTES)
     return untrusted_artifact.checked_failure(note, "the search's note") if note is not None else None
 
 
@@ -172,14 +167,13 @@ def depth(found: BisectAnswer) -> int:
     return 1 + (depth(inner) if isinstance(inner, TimedAnswer | FailingAnswer | CompiledAnswer) else 0)
 
 
-def hold(bot: Bot, found: BisectAnswer, ends: tuple[str, str], case: str) -> None:
+def hold(bot: Bot, found: BisectAnswer, good: str, bad: str, case: str) -> None:
     """Raises RefusedError where it is about another case, or names no commit, or one that is not in the range."""
     own = getattr(found, "case", "")
     if case and own and own != case and not own.endswith(f"/{case}"):
         raise RefusedError(f"the answer is refused: it is about {visible(own, 80)}, and {case} was asked for")
     if getattr(found, "found", "") == "found" and not getattr(found, "culprits", ()):
         raise RefusedError("the answer is refused: it names no commit that was found")
-    good, bad = ends
     shown = [*found.culprits[:MAX_SHOWN], *_several(found)]
     if isinstance(found, CompiledAnswer) and found.last_that_compiles != good:
         shown.append(found.last_that_compiles)
@@ -205,13 +199,14 @@ def answered(found: BisectAnswer, asked: BisectRequest, on_github: Links) -> str
     title = "Does not compile since" if isinstance(found, CompiledAnswer) else _TITLES[found.found]
     commits = _several(found) or found.culprits[:MAX_SHOWN]
     named = formatting.separated(links.commit(sha, "", on_github) for sha in commits)
-    said = found.why if isinstance(found, NothingFails) else answers.text(_bounded(found, _command(found, asked)))
+    command = _command(found, asked)
+    said = found.why if isinstance(found, NothingFails) else answers.text(_bounded(found, command))
     lines = [escape.verbatim(line[:MAX_LINE]) for line in said.split("\n")]
     left = [f"and {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
     own = Verbatim((*lines[:MAX_LINES], *left), "text")
     likeliest = " Likeliest: " if title == _TITLES["open"] else " "
     first = Paragraph((Strong(title), *((likeliest, *named) if named else ())))
-    return render.blocks((first, own, *_repeat(found, asked)))
+    return _repeatable((first, own), command, asked)
 
 
 def _bounded(found: Found, command: str) -> Found:
@@ -225,12 +220,12 @@ def _bounded(found: Found, command: str) -> Found:
 
 
 def failed(why: str, asked: BisectRequest) -> str:
-    return render.blocks((Paragraph((Strong("No answer:"), " ", why)), *_repeat(None, asked)))
+    return _repeatable((Paragraph((Strong("No answer:"), " ", why)),), _command(None, asked), asked)
 
 
-def _repeat(found: BisectAnswer | None, asked: BisectRequest) -> list[Block]:
+def _repeatable(said: tuple[Block, ...], command: str, asked: BisectRequest) -> str:
     where = "with its compilers" if asked.kind == "build" else "on such a machine"
-    return [Paragraph((Strong("Repeat it"), f" {where}:")), Verbatim((_command(found, asked),))]
+    return render.blocks((*said, Paragraph((Strong("Repeat it"), f" {where}:")), Verbatim((command,))))
 
 
 def _command(found: BisectAnswer | None, asked: BisectRequest) -> str:

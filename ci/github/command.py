@@ -29,7 +29,7 @@ from kernelgate.ci.github.check_run import KeptAcceptance
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, merge_base, patiently, read_pull, unless_gone
 from kernelgate.ci.github.fetch import RunInfo, fetch, read_run, write_run_info
 from kernelgate.ci.github.plan import NO_CARD, case_fault, gpu_outputs, skipped, watches_no_kernel
-from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
+from kernelgate.ci.github.upsert import Posted, Stamp, put_comment, put_labels, say
 from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Measure, Policy
 from kernelgate.ci.report import remarks
@@ -41,6 +41,7 @@ ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 MAX_REASON = 200
 _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
+_WORD = re.compile(r"[^ \t]+")
 _BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ def parse(body: str) -> Command | None:
     if found is None:
         return None
     line = found["words"] or ""
-    words = _words(line)
+    words = _WORD.findall(line)
     verb = words[0].casefold() if words else ""
     if verb not in VERBS:
         usage = "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
@@ -91,12 +92,8 @@ def parse(body: str) -> Command | None:
         asked = bisect.parsed(words[1:])
         return Command(verb, fault=asked) if isinstance(asked, str) else Command(verb, bisect=asked)
     named, *given = _BECAUSE.split(line, maxsplit=1) if verb == ACCEPT else [line]
-    cases, reason = _words(named)[1:], "".join(given).strip(" \t")
+    cases, reason = _WORD.findall(named)[1:], "".join(given).strip(" \t")
     return Command(verb, tuple(dict.fromkeys(cases)), reason, fault=_fault(verb, cases, reason))
-
-
-def _words(line: str) -> list[str]:
-    return [word for word in re.split(r"[ \t]+", line) if word]
 
 
 def _fault(verb: str, cases: Sequence[str], reason: str) -> str:
@@ -147,12 +144,8 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
     )
     react(bot, asked, "rocket")
     does = escape.code(" ".join([wanted.verb, *wanted.cases]))
-    reply(bot, asked, f"{_this_run(step)} does {does} of {escape.code(head[:7])}.")
+    reply(bot, asked, f"[This run]({step.run_url}) does {does} of {escape.code(head[:7])}.")
     step.log(f"{wanted.verb} of {head} for {asked.login}")
-
-
-def _this_run(step: Step) -> str:
-    return f"[This run]({step.run_url})" if step.run_url else "A run"
 
 
 def requester(event: Event) -> Requester | None:
@@ -203,7 +196,7 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
     step.output(case=wanted.case, kind=wanted.kind, gpu=gpu.label)
     react(bot, asked, "rocket")
     between = f"after {escape.code(good[:12])} up to {escape.code(bad[:12])}"
-    put_search(bot, asked.number, f"{_this_run(step)} searches the commits {between}. The answer comes here.")
+    put_search(bot, asked.number, f"[This run]({step.run_url}) searches the commits {between}. The answer comes here.")
     step.log(f"bisect {good} {bad} for {asked.login}")
 
 
@@ -251,14 +244,13 @@ def reply(bot: Bot, asked: Requester, text: str) -> None:
     if not asked.in_pull:
         put_search(bot, asked.number, text, refused=True)
         return
-    try:
-        head = read_pull(bot, asked.number).head.sha
-        run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
-        stamp = Stamp(head, int(run or 0), int(attempt or 1))
-        bot.step.log(f"comment: {put_comment(bot, asked.number, (text,), stamp, 'command').outcome}")
-    except GitHubError as error:
-        bot.step.warn(str(error))
-    bot.step.summary(text)
+
+    def put() -> Posted:
+        attempt = int(bot.step.environment.get("GITHUB_RUN_ATTEMPT") or 1)
+        stamp = Stamp(read_pull(bot, asked.number).head.sha, bot.step.run_id, attempt)
+        return put_comment(bot, asked.number, (text,), stamp, "command")
+
+    say(bot, text, put)
 
 
 # What is accepted ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Each is found again by its author and its hidden last line, then edited in place
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
@@ -16,7 +16,6 @@ from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 
-from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.client import Bot, GitHubError, request, until_done
@@ -34,7 +33,6 @@ VERDICTS = (Label.IMPROVED, Label.REGRESSED, Label.UNCHANGED)
 AUTOMATIC = "ededed"
 """The colour of a label that GitHub made because somebody used it."""
 
-_TOPIC = re.compile(r"[a-z][a-z-]{0,29}")
 _UPLOADED = re.compile(r"/actions/runs/\d{1,18}/artifacts/\d{1,18}\b")
 Written = TypeVar("Written", Issue, IssueComment)
 
@@ -114,10 +112,7 @@ def _state(topic: str) -> re.Pattern[str]:
 def state_line(topic: str, stamp: Stamp) -> str:
     """The hidden last line that finds a comment on a run's result again and says whose result it holds."""
     run = f"run={stamp.run_id} attempt={stamp.run_attempt}"
-    line = f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} {run} -->"
-    if not _TOPIC.fullmatch(topic) or not _state(topic).fullmatch(line):
-        raise UsageError(f"not a comment's topic, commit and run: {visible(line)}")
-    return line
+    return f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} {run} -->"
 
 
 def _stamp(found: re.Match[str]) -> Stamp:
@@ -140,31 +135,21 @@ def put_comment(
     bot: Bot,
     number: int,
     texts: Sequence[str],
-    stamp: Stamp,
+    stamp: Stamp | None,
     topic: str = "verdict",
     begin: bool = True,
     look_again: bool = True,
+    line: str = "",
 ) -> Posted:
     """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
 
     `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
     comment that is there is edited, and none is begun. `look_again`: after one was begun, for another report may have
-    begun one at the same time; who does not let it look compares `comments` later, which saves two calls.
+    begun one at the same time; who does not let it look compares `comments` later, which saves two calls. `line`: the
+    hidden last line of a comment that holds no run's result, which an issue may have, too; it has no `stamp`.
     """
-    return _put_comment(bot, number, texts, state_line(topic, stamp), _state(topic), stamp, begin, look_again)
-
-
-def _put_comment(
-    bot: Bot,
-    number: int,
-    texts: Sequence[str],
-    last: str,
-    like: re.Pattern[str],
-    stamp: Stamp | None = None,
-    begin: bool = True,
-    look_again: bool = True,
-) -> Posted:
-    """One comment whose last line is `like` this one; with a `stamp` unless there is a newer result."""
+    last = state_line(topic, stamp) if stamp is not None else line
+    like = _state(topic) if stamp is not None else re.compile(re.escape(line))
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
     if not bodies:
         raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
@@ -214,14 +199,10 @@ def _put_comment(
     return until_done("comment", step, bot)
 
 
-def say(bot: Bot, number: int, text: str, last: str) -> None:
-    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
-
-    Where the bot may not comment, the log says so; the summary has the text in any case.
-    """
+def say(bot: Bot, text: str, put: Callable[[], Posted]) -> None:
+    """Puts the text into a comment. Where the bot may not comment, the log says so; the summary has it in any case."""
     try:
-        done = _put_comment(bot, number, (text,), last, re.compile(re.escape(last)))
-        bot.step.log(f"comment: {done.outcome}")
+        bot.step.log(f"comment: {put().outcome}")
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
