@@ -78,7 +78,7 @@ def gpu_outputs(gpus: Sequence[RunnerGpu]) -> dict[str, str]:
 
 
 def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
-    """The plan for the event of this run. Raises UsageError where what a person typed names nothing."""
+    """For the event of this run. Raises UsageError where what a person typed names nothing."""
     event = step.event()
     if event.pull_request is not None:
         return _of_pull_request(bot, rules, event, event.pull_request)
@@ -162,14 +162,18 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
     head, pull = shown.head.sha, read_pull(bot, shown.number)
     files = patiently("changed files", lambda: changed_names(pull), bot)
     run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=shown.number)
-    touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
     why_not = skipped(files, [label.name for label in pull.labels], rules, pull.draft)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
         why_not = "only the description was edited, and what was measured before is judged again"
+    return _unless(why_not, "pull request", rules, files, run)
+
+
+def _unless(why_not: str | None, what: str, rules: Measure, files: Sequence[str] | None, run: Run) -> Plan:
+    touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
     if why_not is not None:
         return Plan(False, why_not, run=run, touches_judge=touches_judge)
-    return Plan(True, "the pull request touches what is measured", rules.gpus, run, touches_judge)
+    return Plan(True, f"the {what} touches what is measured", rules.gpus, run, touches_judge)
 
 
 # A merge queue's group -----------------------------------------------------------------------------------------------
@@ -192,12 +196,8 @@ def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
     """As a pull request is planned. What stands before it in the queue belongs to its base."""
     files = compared(bot, group.base_sha, group.head_sha)[1]
     names = names_of(files) if files is not None else None
-    run = Run(base_sha=group.base_sha, head_sha=group.head_sha)
-    touches_judge = names is None or any(name.startswith(JUDGE_PATHS) for name in names)
     why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
-    if why_not is not None:
-        return Plan(False, why_not, run=run, touches_judge=touches_judge)
-    return Plan(True, "the group touches what is measured", rules.gpus, run, touches_judge)
+    return _unless(why_not, "group", rules, names, Run(base_sha=group.base_sha, head_sha=group.head_sha))
 
 
 # What somebody asked for ---------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class NotAdmittedError(KernelgateError):
 
 def admit(bot: Bot, step: Step, head_sha: str) -> str:
     """Why the run may measure `head_sha`, in a sentence. Raises NotAdmittedError where it may not."""
-    name, run = step.environment.get("GITHUB_EVENT_NAME", ""), step.environment.get("GITHUB_RUN_ID", "")
+    name = step.environment.get("GITHUB_EVENT_NAME", "")
     if name in OURS:
         return f"admitted: {name} is an internal event"
     if name == GROUP:
@@ -285,7 +285,7 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
         return f"{admitted}, a branch of this repository"
     # PyGithub has no method for a run's approvals.
-    address = f"{bot.repository.url}/actions/runs/{run}/approvals"
+    address = f"{bot.repository.url}/actions/runs/{step.run_id}/approvals"
     names = [
         review["user"]["login"]
         for review in patiently("approvals", lambda: request(bot, "GET", address), bot)
