@@ -7,7 +7,6 @@ with the head's samples alone and its numbers in short.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -73,9 +72,6 @@ class Before:
     """All of it is replaced, whatever the verdict."""
 
 
-NOTHING_BEFORE = Before()
-
-
 def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, past: Past = no_past) -> int | None:
     """Opens or refreshes the pull request where the record moves the stored baseline, or what is held beside it; its
     number, or None.
@@ -131,19 +127,18 @@ def release(new: RunRecord, gpu: RunnerGpu, run_url: str | None, tag: str) -> Of
     assert whole.summary is not None  # noqa: S101 - as_baseline makes one
     named = whole.model_copy(update={"summary": whole.summary.model_copy(update={"release": tag})})
     name, run = visible(tag, 60), f" by [this run]({run_url})." if run_url else "."
-    files = (_file(ratchet.beside(baseline_path(gpu), "release"), named),)
+    file = _file(ratchet.beside(baseline_path(gpu), "release"), named)
     body = f"Release {render.markdown_line((name,))} was measured on `{gpu.label}`{run}\n"
     title = f"Hold {gpu.label} against release {name}"
-    return Offer(f"kernelgate/release-{gpu.label}", files, title, body, _commit_of(new))
+    return Offer(f"kernelgate/release-{gpu.label}", (file,), title, body, new.run.head_sha or "")
 
 
 def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
     """The record through the door of every record: kernels ran where it was written. What it is of says the run."""
-    head, run = step.environment.get("GITHUB_SHA", ""), step.environment.get("GITHUB_RUN_ID", "")
+    head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: the baseline's commit is the one of the run that measured it")
-    number = int(run) if re.fullmatch(r"[0-9]{1,18}", run, re.ASCII) else None
-    known = Run(head_sha=head, repository=step.repository, run_id=number, gpu=label)
+    known = Run(head_sha=head, repository=step.repository, run_id=step.run_id or None, gpu=label)
     data = untrusted_artifact.read_file(path, untrusted_artifact.MAX_MEMBER[untrusted_artifact.RECORD])
     if data is None:
         raise UsageError(f"{path}: the record cannot be read: there is none")
@@ -177,17 +172,17 @@ def offer(
     verdict: RecordVerdict | None,
     rules: Policy,
     run_url: str | None,
-    before: Before = NOTHING_BEFORE,
+    before: Before,
 ) -> Offer | None:
     """What is proposed; None where nothing moves. Raises UsageError where it cannot be one."""
-    path, whole = baseline_path(gpu), as_baseline(new, before.stored)
-    files: tuple[tuple[str, bytes], ...] = ()
+    path, whole, commit = baseline_path(gpu), as_baseline(new, before.stored), new.run.head_sha or ""
+    files: list[tuple[str, bytes]] = []
     if before.force or verdict is None or before.stored is None:
-        files = (_file(path, whole),)
+        files += [_file(path, whole)]
     elif keys := _moved_cases(new, verdict, rules, before):
-        files = (_file(path, ratchet.moved(before.stored, whole, keys)),)
+        files += [_file(path, ratchet.moved(before.stored, whole, keys))]
     if before.best is not None:
-        files = (*files, _file(ratchet.beside(path, "best"), before.best))
+        files += [_file(ratchet.beside(path, "best"), before.best)]
     if not files:
         return None
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
@@ -195,9 +190,9 @@ def offer(
     if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
         evidence = replace(evidence, headline=remarks.as_accepted(evidence.headline))
     # What makes the nights of the history compare.
-    pin = Code(f'pinned = "{_commit_of(new)}"')
+    pin = Code(f'pinned = "{commit}"')
     unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))
-    measured = f"The default branch at {_commit_of(new)} was measured on `{gpu.label}`"
+    measured = f"The default branch at {commit} was measured on `{gpu.label}`"
     lines = [
         f"{measured} by [this run]({run_url}).\n" if run_url else f"{measured}.\n",
         render.markdown_line((comparison + ".",)) + "\n",
@@ -209,13 +204,7 @@ def offer(
     ]
     body = "\n".join(lines).rstrip() + "\n"
     title = f"Refresh the baseline of {gpu.label}"
-    return Offer(f"kernelgate/baseline-{gpu.label}", files, title, body, _commit_of(new))
-
-
-def _commit_of(new: RunRecord) -> str:
-    if new.run.head_sha is None:
-        raise UsageError("a baseline must name the commit that was measured; this record names none")
-    return new.run.head_sha
+    return Offer(f"kernelgate/baseline-{gpu.label}", tuple(files), title, body, commit)
 
 
 def _file(path: str, held: RunRecord) -> tuple[str, bytes]:

@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
-from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
+from kernelgate.ci.github.baseline_pr import Before, as_baseline, offer, refresh
 from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
@@ -137,13 +137,11 @@ def test_bad_days_only_take_longer(desk: Desk, run_json: Path, rules: Policy, me
 
 def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
     new, gpu = measured(), rules.measure.gpus[0]
-    with pytest.raises(UsageError, match="names none"):
-        offer(new.model_copy(update={"run": record.Run()}), gpu, None, rules, None)
     with pytest.raises(UsageError, match="no samples of a head"):
-        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, rules, None)
+        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, rules, None, Before())
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
-            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None)
+            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None, Before())
 
 
 def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str = "") -> RunRecord:
