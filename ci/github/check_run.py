@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from github.CheckRun import CheckRun as ShownRun
 from github.GithubObject import NotSet
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kernelgate.bench.record import CaseKey, Model
 from kernelgate.ci.document import formatting, render
@@ -69,10 +69,10 @@ class CheckRun:
 
     @property
     def state(self) -> str:
-        return ":accepted" if self.settled else ":held" if self.held else ""
+        return "accepted" if self.settled else "held" if self.held else ""
 
 
-_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?(?P<state>:accepted|:held)?")
+_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?(?::(?P<state>accepted|held))?")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class OwnCheck:
     """The run whose records it is about: the same, unless that one was to measure nothing."""
     run: ShownRun
     state: str = ""
-    """`:accepted`: what is slower was, and nothing is in doubt; `:held`: something is."""
+    """`accepted`: what is slower was, and nothing is in doubt; `held`: something is."""
 
     @property
     def waits(self) -> bool:
@@ -93,7 +93,7 @@ class OwnCheck:
     def said(self) -> str | None:
         """The conclusion; None where it waits for one, or another took its place."""
         ended = not self.waits and self.run.conclusion != "cancelled"
-        return (self.state.removeprefix(":") or self.run.conclusion) if ended else None
+        return (self.state or self.run.conclusion) if ended else None
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
@@ -241,7 +241,8 @@ def _ended(check: CheckRun) -> dict[str, Any]:
 
 
 def _external(told: Order, judged: Order, state: str = "") -> str:
-    return f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}") + state
+    parts = [f"{told[0]}.{told[1]}", "" if judged == told else f"{judged[0]}.{judged[1]}", state]
+    return ":".join(["kernelgate", *filter(None, parts)])
 
 
 def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) -> OwnCheck | None:
@@ -261,7 +262,7 @@ def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) 
 # What somebody accepted ----------------------------------------------------------------------------------------------
 
 
-class KeptAcceptance(Model):
+class KeptAcceptance(Model, validate_by_name=True, validate_by_alias=True):
     schema_: Annotated[Literal["kernelgate.accepted/1"], Field(alias="schema")] = "kernelgate.accepted/1"
     comment: int
     digest: str
@@ -270,8 +271,6 @@ class KeptAcceptance(Model):
     base_sha: str
     cases: tuple[CaseKey, ...]
     """One without an id is all cases of its card together."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
     def of(self, head_sha: str) -> tuple[Acceptance, ...]:
         return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.cases)

@@ -22,10 +22,8 @@ from kernelgate.ci.report import links
 from kernelgate.ci.report.build import of_verdict
 from kernelgate.ci.report.links import Links
 
-LABEL = "kernelgate: culprit"
-LABELS = {"commit": LABEL, "drift": "kernelgate: drift"}
+LABELS = {"commit": "kernelgate: culprit", "drift": "kernelgate: drift"}
 FILE = "culprits.json"
-MAX_TITLE = 200
 
 
 def read(folder: Path) -> tuple[Culprit, ...]:
@@ -60,7 +58,10 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
     what the bot did last: where the issue is in another state, a person decided, and it is left alone.
     """
     alone = culprit.kind == "commit"
-    pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot) if alone else None
+    # PyGithub would ask for the commit first.
+    address = f"{bot.repository.url}/commits/{culprit.commit}/pulls"
+    pulls = patiently("pull request", lambda: request(bot, "GET", address), bot) if alone else []
+    pull = next((one["number"] for one in pulls if one.get("merged_at")), None)
     subject = f"{'culprit' if alone else 'drift'} commit={culprit.commit}"
     state = "open" if culprit.is_slower else "closed"
     wanted = f"{body(culprit, pull, comparison, bot.step)}\n{issue_line(subject, state)}"
@@ -100,7 +101,7 @@ def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
 
 def _create(bot: Bot, culprit: Culprit, wanted: str) -> None:
     label = LABELS[culprit.kind]
-    created = bot.repository.create_issue(title=visible(title(culprit), MAX_TITLE), body=wanted, labels=[label])
+    created = bot.repository.create_issue(title=visible(title(culprit), 200), body=wanted, labels=[label])
     why = of_another_author(bot, created)
     if why is None and label not in {known.name for known in created.labels}:
         # GitHub drops the labels of those who may not set them.
@@ -108,12 +109,6 @@ def _create(bot: Bot, culprit: Culprit, wanted: str) -> None:
     if why is not None:
         created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
         raise GitHubError(f"issue: {why}")
-
-
-def _pull_of(bot: Bot, commit: str) -> int | None:
-    # PyGithub would ask for the commit first.
-    pulls = request(bot, "GET", f"{bot.repository.url}/commits/{commit}/pulls")
-    return next((one["number"] for one in pulls if one.get("merged_at")), None)
 
 
 MAX_ROWS = 20

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from github.File import File
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.core import files
@@ -90,7 +90,7 @@ class SeenPull(Model):
         return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
 
 
-class RunInfo(Model):
+class RunInfo(Model, validate_by_name=True, validate_by_alias=True):
     """Which run this is, and what became of its jobs; everything here comes from the API."""
 
     schema_: Annotated[Literal["kernelgate.run-info/1"], Field(alias="schema")] = "kernelgate.run-info/1"
@@ -124,8 +124,6 @@ class RunInfo(Model):
     """Of a fork: somebody has to approve its measurement."""
     accepted: tuple[KeptAcceptance, ...] = ()
     """What was accepted of the commit, the oldest first."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
     @property
     def head_sha(self) -> str:

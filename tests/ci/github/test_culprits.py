@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import culprits
-from kernelgate.ci.github.culprits import LABEL, issue_line, put
+from kernelgate.ci.github.culprits import LABELS, issue_line, put
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES
@@ -56,7 +56,7 @@ def test_a_culprit_gets_one_issue_that_says_what_how_sure_and_what_to_do(desk: D
     issue = post(desk, told(tmp_path, case(record=name), case("s640", 1.0)))
     assert issue["title"] == "attention/s512 is 2.0% slower and 1 more case: bbbbbbb"
     assert issue["assignees"] == []
-    assert [label["name"] for label in issue["labels"]] == [LABEL]
+    assert [label["name"] for label in issue["labels"]] == [LABELS["commit"]]
     body = issue["body"]
     assert f"[`{BAD[:7]}`](https://github.com/octo-org/kernels/commit/{BAD})" in body
     assert "[`#7`](https://github.com/octo-org/kernels/pull/7)" in body
