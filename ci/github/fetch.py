@@ -22,20 +22,9 @@ from kernelgate.bench import record
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Model, Run, RunRecord
-from kernelgate.ci.github import artifacts, check_run
+from kernelgate.ci.github import artifacts, check_run, client
 from kernelgate.ci.github.check_run import KeptAcceptance
-from kernelgate.ci.github.client import (
-    RUN,
-    Bot,
-    changed_names,
-    compared,
-    default_branch,
-    lack,
-    merge_base,
-    names_of,
-    patiently,
-    read_pull,
-)
+from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.plan import GROUP, queued_labels, queued_pull
 from kernelgate.ci.github.upsert import shown_stamp
 from kernelgate.ci.judge import cards
@@ -277,7 +266,7 @@ def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | Non
 
 def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
     """The merge base, and the pull request with everything that it changes since."""
-    base, changed = compared(bot, pull.base.sha, head)
+    base, changed = client.compared(bot, pull.base.sha, head)
     if changed is None:
         return base, patiently("changes", lambda: _seen(bot.repository.get_pull(pull.number)), bot)
     return base, _seen(pull, changed)
@@ -297,15 +286,15 @@ def _of_group(bot: Bot, run: WorkflowRun) -> tuple[Run, SeenPull, bool]:
     """
     title = _GROUP_TITLE.fullmatch(run.display_title)
     base = title[1] if title and title[2] == run.head_sha and title[1] != run.head_sha else None
-    since, changed = compared(bot, base or run.head_sha, run.head_sha)
+    since, changed = client.compared(bot, base or run.head_sha, run.head_sha)
     seen = SeenPull(
         by_bot=True,
         labels=queued_labels(bot, run.head_branch or ""),
-        names=names_of(changed) if changed is not None else None,
+        names=client.names_of(changed) if changed is not None else None,
         patches=tuple((file.filename, file.patch or "") for file in changed or ()),
     )
-    unmerged = compared(bot, default_branch(bot), run.head_sha)[1]
-    judges = unmerged is None or any(name.startswith(JUDGES) for name in names_of(unmerged))
+    unmerged = client.compared(bot, client.default_branch(bot), run.head_sha)[1]
+    judges = unmerged is None or any(name.startswith(JUDGES) for name in client.names_of(unmerged))
     return Run(head_sha=run.head_sha, base_sha=base if since == base else None), seen, judges
 
 
@@ -317,7 +306,7 @@ def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
         by_bot=pull.user.type == "Bot",
         draft=pull.draft,
         labels=tuple(label.name for label in pull.labels),
-        names=changed_names(pull, listed) if changed is None else names_of(listed),
+        names=client.changed_names(pull, listed) if changed is None else client.names_of(listed),
         patches=tuple((file.filename, file.patch or "") for file in listed),
     )
 
@@ -328,7 +317,7 @@ def _accepted_before(bot: Bot, run: WorkflowRun, base: str, folder: Path) -> tup
     records = [record.read(file) for file in sorted(folder.glob("*.run.json"))]
     if number is None or not all(cards.notes(one, cards.MEASURED_BEFORE) for one in records):
         return ()
-    kept = check_run.standing(bot, number, read_pull(bot, number).head.sha)
+    kept = check_run.standing(bot, number, client.read_pull(bot, number).head.sha)
     return tuple(one.model_copy(update={"base_sha": base}) for one in kept)
 
 
@@ -378,7 +367,7 @@ def read_run(bot: Bot, number: int) -> WorkflowRun:
 def _told(bot: Bot, number: int) -> WorkflowRun | None:
     """The run as GitHub's own event has it, where that is its end in this repository."""
     run = bot.step.event().workflow_run if bot.step.environment.get("GITHUB_EVENT_PATH") else None
-    if not isinstance(run, dict) or lack(run, RUN):
+    if not isinstance(run, dict) or client.lack(run, client.RUN):
         return None
     told = run["id"], run["status"], run["repository"]["full_name"]
     asked = number, "completed", bot.step.repository
@@ -423,11 +412,11 @@ def record_of(bot: Bot, gpu: str, into: Path) -> tuple[int, RunRecord]:
     if number is None:
         raise NoRecordError("no pull request is queued")
     stamp = patiently("comment", lambda: shown_stamp(bot, number), bot)
-    pull = read_pull(bot, number)
+    pull = client.read_pull(bot, number)
     if stamp is None or stamp.head_sha != pull.head.sha:
         raise NoRecordError(f"#{number} has no verdict on its last commit")
     run = patiently("run", lambda: read_run(bot, stamp.run_id), bot)
-    base = merge_base(bot, pull.base.sha, stamp.head_sha)
+    base = client.merge_base(bot, pull.base.sha, stamp.head_sha)
     commanded = Run(head_sha=stamp.head_sha, base_sha=base, pull_request=number)
     asked = None if run.event.startswith("pull_request") else commanded
     info = fetch(bot, run.id, into, asked, acceptances=False)

@@ -14,18 +14,9 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import client
 from kernelgate.ci.github.actions import Event, EventGroup, EventPull, Step
-from kernelgate.ci.github.client import (
-    Bot,
-    changed_names,
-    compared,
-    default_branch,
-    merge_base,
-    names_of,
-    patiently,
-    read_pull,
-    request,
-)
+from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.policy.policy import Measure, RunnerGpu
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
@@ -131,7 +122,7 @@ def commit(bot: Bot, ref: str) -> str:
 def is_of(bot: Bot, sha: str, tip: str) -> bool:
     """Whether `tip` has this commit in its history; what is no commit of the repository is in none."""
     try:
-        return merge_base(bot, commit(bot, sha), tip) == sha
+        return client.merge_base(bot, commit(bot, sha), tip) == sha
     except UsageError:
         return False
 
@@ -159,9 +150,9 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
 
 
 def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
-    head, pull = shown.head.sha, read_pull(bot, shown.number)
-    files = patiently("changed files", lambda: changed_names(pull), bot)
-    run = Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=shown.number)
+    head, pull = shown.head.sha, client.read_pull(bot, shown.number)
+    files = patiently("changed files", lambda: client.changed_names(pull), bot)
+    run = Run(base_sha=client.merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=shown.number)
     why_not = skipped(files, [label.name for label in pull.labels], rules, pull.draft)
     if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
         # One with another base is measured again.
@@ -189,13 +180,13 @@ def queued_pull(ref: str) -> int | None:
 
 def queued_labels(bot: Bot, ref: str) -> tuple[str, ...]:
     number = queued_pull(ref)
-    return tuple(label.name for label in read_pull(bot, number).labels) if number else ()
+    return tuple(label.name for label in client.read_pull(bot, number).labels) if number else ()
 
 
 def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
     """As a pull request is planned. What stands before it in the queue belongs to its base."""
-    files = compared(bot, group.base_sha, group.head_sha)[1]
-    names = names_of(files) if files is not None else None
+    files = client.compared(bot, group.base_sha, group.head_sha)[1]
+    names = client.names_of(files) if files is not None else None
     why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
     return _unless(why_not, "group", rules, names, Run(base_sha=group.base_sha, head_sha=group.head_sha))
 
@@ -211,11 +202,11 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
     if number is not None and "ref" in given:
         raise UsageError(f"give a ref or a pull request, not both: {visible(given['ref'], 40)!r} and {number}")
     if number is not None:
-        pull = read_pull(bot, number)
+        pull = client.read_pull(bot, number)
         head, base = pull.head.sha, pull.base.sha
     else:
-        head, base = commit(bot, given.get("ref", "HEAD")), default_branch(bot)
-    against = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
+        head, base = commit(bot, given.get("ref", "HEAD")), client.default_branch(bot)
+    against = commit(bot, given["base"]) if "base" in given else client.merge_base(bot, base, head)
     # The default branch itself has nothing to be compared with.
     alone = against == head and "base" not in given
     cases = [word for word in re.split(r"[ ,]+", given.get("case", "")) if word]
@@ -276,7 +267,7 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     shown = step.event().pull_request
     if shown is None:
         raise NotAdmittedError("the event names no pull request")
-    head, approved = read_pull(bot, shown.number).head.sha, shown.head.sha
+    head, approved = client.read_pull(bot, shown.number).head.sha, shown.head.sha
     if approved != head_sha:
         raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if head != head_sha:
@@ -288,7 +279,7 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     address = f"{bot.repository.url}/actions/runs/{step.run_id}/approvals"
     names = [
         review["user"]["login"]
-        for review in patiently("approvals", lambda: request(bot, "GET", address), bot)
+        for review in patiently("approvals", lambda: client.request(bot, "GET", address), bot)
         if review["state"] == "approved" and FORK_ENVIRONMENT in [each["name"] for each in review["environments"]]
     ]
     if not names:
