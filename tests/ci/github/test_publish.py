@@ -20,6 +20,7 @@ from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+from tests.fakes.github_server import Json, Pull
 
 POLICY = Policy()
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
@@ -57,6 +58,12 @@ def named(example: str, **subject: Any) -> bytes:
     return json.dumps(content).encode()
 
 
+def the_pull(desk: Desk, **facts: Any) -> Pull:
+    """The one there is, of a kernel and with a complete description unless the facts say otherwise."""
+    usual = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "files": FILES, "body": BODY.format(claim="none")}
+    return desk.github.pulls.get(1) or desk.github.open_pull(**usual | facts)
+
+
 def measured(
     desk: Desk,
     tmp_path: Path,
@@ -67,12 +74,16 @@ def measured(
     **pull: Any,
 ) -> Path:
     """A pull request with a run of this `job` that left these artifacts behind, fetched."""
-    facts = {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "files": FILES, "body": BODY.format(claim=claim)}
-    opened = desk.github.pulls.get(1) or desk.github.open_pull(**facts | pull)
-    run = desk.github.add_run(opened, **(run or {}))
-    if job:
-        desk.github.add_job(run, job, "success")
-    for name, content in members.items():
+    opened = the_pull(desk, **{"body": BODY.format(claim=claim)} | pull)
+    jobs = [(job, "success", "")] if job else []
+    return ran(desk, tmp_path, desk.github.add_run(opened, **(run or {})), jobs, members)
+
+
+def ran(desk: Desk, tmp_path: Path, run: Json, jobs: Any = (), members: Any = None) -> Path:
+    """The run ended with these jobs, each with its end and where it stopped, and left these artifacts; fetched."""
+    for job, end, step in jobs:
+        desk.github.add_job(run, job, end, *([(step, end)] if step else ()))
+    for name, content in (members or {}).items():
         desk.github.add_artifact(run, name, content)
     folder = tmp_path / f"run{run['id']}"
     fetch(desk.bot, run["id"], folder)
@@ -88,28 +99,33 @@ def the_comment(desk: Desk) -> str:
     return body
 
 
-def latest(desk: Desk) -> dict[str, Any]:
+def latest(desk: Desk) -> Json:
     """The check run by which a required check goes."""
     return desk.github.checks[max(desk.github.checks)]
 
 
-def the_check(desk: Desk) -> dict[str, Any]:
+def the_check(desk: Desk) -> Json:
     [shown] = desk.github.checks.values()
     return shown
+
+
+def concluded(desk: Desk) -> tuple[str, list[str]]:
+    """What the latest check concludes, and the labels."""
+    return latest(desk)["conclusion"], desk.github.pulls[1].labels
 
 
 def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert post(desk.bot, folder, POLICY) == 0
-    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
-    assert desk.summary.startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged\n")
+    title = "❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged"
+    assert the_comment(desk).startswith(f"### {title}\n")
+    assert desk.summary.startswith(f"### {title}\n")
     shown = the_check(desk)
-    assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
-    assert shown["output"]["title"] == "❌ Blocks: 1 of 9 cases 4.90% slower on the L4, 8 unchanged"
+    assert (shown["conclusion"], shown["head_sha"], shown["output"]["title"]) == ("failure", HEAD_SHA, title)
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
         ("csrc/k.cuh", 11, 12, "failure")
     ], "at the longest run of changed lines alone"
-    assert shown["annotations"][0]["title"] == shown["output"]["title"]
+    assert shown["annotations"][0]["title"] == title
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
@@ -127,7 +143,7 @@ def test_each_verdict_has_its_conclusion_and_label(
 ) -> None:
     folder = measured(desk, tmp_path, l4(example), labels=["performance: regressed"])
     post(desk.bot, folder, POLICY)
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
+    assert concluded(desk) == (conclusion, labels)
 
 
 def carded(name: str) -> dict[str, dict[str, bytes]]:
@@ -190,7 +206,7 @@ def test_the_verb_writes_and_posts(
     assert "is contradicted" in printed
     assert desk.github.writes() == []
     assert kernelgate(["report", "--from", str(other), "--post"]) == 0
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+    assert concluded(desk) == ("action_required", [])
 
 
 def note(**facts: Any) -> dict[str, bytes]:
@@ -218,18 +234,15 @@ def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_
 
 def skipped_run(desk: Desk, tmp_path: Path) -> Path:
     """A run of the pull request whose plan was to measure nothing, fetched."""
-    run = desk.github.add_run(desk.github.pulls[1], conclusion="success")
-    desk.github.add_job(run, "plan / plan", "success", ("plan", "success"))
-    desk.github.add_job(run, "measure", "skipped")
-    fetch(desk.bot, run["id"], tmp_path / "skipped")
-    return tmp_path / "skipped"
+    jobs = [("plan / plan", "success", "plan"), ("measure", "skipped", "")]
+    return ran(desk, tmp_path, desk.github.add_run(desk.github.pulls[1]), jobs)
 
 
 @pytest.mark.parametrize("draft", [False, True])
 def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
     desk: Desk, tmp_path: Path, draft: bool
 ) -> None:
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=[{"filename": "README.md"}], draft=draft)
+    the_pull(desk, files=[{"filename": "README.md"}], draft=draft)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
@@ -240,15 +253,14 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
 
 def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_path: Path) -> None:
     """What is merged by itself once it is ready must wait for its measurement."""
-    body = BODY.format(claim="none")
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=body, draft=True)
+    the_pull(desk, draft=True)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
-    shown = the_check(desk)
-    assert shown["conclusion"] == "action_required"
-    assert shown["output"]["title"] == "❔ Held: not measured yet: this is a draft"
-    assert "mark it ready, or" in shown["output"]["summary"]
-    assert "`/kernelgate bench`" in shown["output"]["summary"]
+    assert concluded(desk) == ("action_required", [])
+    output = the_check(desk)["output"]
+    assert output["title"] == "❔ Held: not measured yet: this is a draft"
+    assert "mark it ready, or" in output["summary"]
+    assert "`/kernelgate bench`" in output["summary"]
     # A command measures it, or it was made ready.
     post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
     assert latest(desk)["conclusion"] == "success"
@@ -257,7 +269,7 @@ def test_a_draft_passes_nothing_and_is_told_when_it_is_measured(desk: Desk, tmp_
 
 def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
     """An edited description of a kernel change without a run: a neutral check would let it pass."""
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    the_pull(desk)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.writes() == []
     assert "the commit was never measured" in desk.summary
@@ -279,58 +291,31 @@ def measured_run(desk: Desk, tmp_path: Path, example: str, claim: str = "none", 
     post(desk.bot, measured(desk, tmp_path, l4(example), claim, "measure (l4) / measure", **pull), POLICY)
 
 
-def ended(desk: Desk, tmp_path: Path, conclusion: str, job: str = "measure (l4) / measure") -> Path:
-    """One more run of the same commit, fetched, whose measurement ended so."""
-    run = desk.github.add_run(desk.github.pulls[1], conclusion=conclusion)
-    desk.github.add_job(run, "plan / plan", "success")
-    desk.github.add_job(run, job, conclusion)
-    fetch(desk.bot, run["id"], tmp_path / "ended")
-    return tmp_path / "ended"
-
-
-def still_blocks(desk: Desk) -> bool:
-    """Whether a required check, which goes by the latest run of its name, still fails, and the label says why."""
-    return latest(desk)["conclusion"] == "failure" and desk.github.pulls[1].labels == ["performance: regressed"]
-
-
 def test_a_run_that_a_newer_one_cancelled_says_nothing(desk: Desk, tmp_path: Path) -> None:
     """Closing and opening a pull request again cancels what is under way."""
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
-    cancelled = desk.github.add_run(desk.github.pulls[1], conclusion="cancelled")
-    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled")
-    desk.github.add_run(desk.github.pulls[1], status="waiting", conclusion=None)
-    fetch(desk.bot, cancelled["id"], tmp_path / "in")
-    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    cancelled, newer = (desk.github.add_run(the_pull(desk), conclusion=how) for how in ("cancelled", None))
+    newer["status"] = "waiting"
+    folder = ran(desk, tmp_path, cancelled, [("measure (l4) / measure", "cancelled", "")])
+    assert post(desk.bot, folder, POLICY) == 0
     assert desk.github.writes() == []
 
 
-@pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out"])
+@pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out", "another base", "uncertain", "certain"])
 def test_a_run_without_a_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path, conclusion: str) -> None:
+    """Of another base the record no longer fits, and it asks for no measurement. A certain verdict does."""
     measured_run(desk, tmp_path, "slower")
-    post(desk.bot, ended(desk, tmp_path, conclusion), POLICY)
-    assert still_blocks(desk)
-    assert the_comment(desk).startswith("### 🛠️ Held: not judged, not your fault")
-
-
-def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
-    measured_run(desk, tmp_path, "slower")
-    measured_run(desk, tmp_path, "cannot_tell_throttled")
-    assert still_blocks(desk)
-
-
-def test_a_certain_verdict_takes_a_failure_back(desk: Desk, tmp_path: Path) -> None:
-    measured_run(desk, tmp_path, "slower")
-    measured_run(desk, tmp_path, "faster")
-    assert latest(desk)["conclusion"] == "success"
-    assert desk.github.pulls[1].labels == ["performance: improved"]
-
-
-def test_another_base_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
-    """The record no longer fits, and the new base asks for no measurement."""
-    measured_run(desk, tmp_path, "slower")
-    desk.github.pulls[1].base_sha = "d" * 40
-    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
-    assert still_blocks(desk)
+    if conclusion == "another base":
+        desk.github.pulls[1].base_sha = "d" * 40
+        post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    elif "certain" in conclusion:
+        measured_run(desk, tmp_path, "faster" if conclusion == "certain" else "cannot_tell_throttled")
+    else:
+        run = desk.github.add_run(desk.github.pulls[1], conclusion=conclusion)
+        jobs = [("plan / plan", "success", ""), ("measure (l4) / measure", conclusion, "")]
+        post(desk.bot, ran(desk, tmp_path, run, jobs), POLICY)
+        assert the_comment(desk).startswith("### 🛠️ Held: not judged, not your fault")
+    taken_back = ("success", ["performance: improved"])
+    assert concluded(desk) == (taken_back if conclusion == "certain" else ("failure", ["performance: regressed"]))
 
 
 def test_a_description_put_right_takes_its_own_failure_back(desk: Desk, tmp_path: Path) -> None:
@@ -346,9 +331,7 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     post(desk.bot, measured(desk, tmp_path, l4("faster"), base_ref="release"), POLICY)
     assert the_check(desk)["conclusion"] == "success"
     second = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40, files=FILES)
-    run = desk.github.add_run(second)
-    fetch(desk.bot, run["id"], tmp_path / "second")
-    assert post(desk.bot, tmp_path / "second", POLICY) == 0
+    assert post(desk.bot, ran(desk, tmp_path, desk.github.add_run(second)), POLICY) == 0
     shown, title = latest(desk), "⛔ Blocks: another pull request that has the same commit"
     assert (shown["conclusion"], shown["output"]["title"]) == ("failure", title)
     assert "pull requests 2, 1 have the same head" in shown["output"]["summary"].replace("`", "")
@@ -356,8 +339,7 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
 
 def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
-    run = desk.github.add_run(desk.github.pulls[1], head_branch="gone")
-    fetch(desk.bot, run["id"], folder)
+    fetch(desk.bot, desk.github.add_run(desk.github.pulls[1], head_branch="gone")["id"], folder)
     assert post(desk.bot, folder, POLICY) == 0
     assert "nothing posted" in desk.summary
     assert "4.90% slower" in desk.summary
@@ -383,8 +365,7 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
     folder = measured(desk, tmp_path, l4("slower"))
     desk.github.fault("POST", "/issues/1/comments", status=502, times=100)
     assert post(desk.bot, folder, POLICY) == 3
-    assert the_check(desk)["conclusion"] == "failure"
-    assert desk.github.pulls[1].labels == ["performance: regressed"]
+    assert concluded(desk) == ("failure", ["performance: regressed"])
 
 
 def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> None:
@@ -457,9 +438,9 @@ def test_a_repository_may_ask_without_blocking(desk: Desk, tmp_path: Path, rule:
     policy = Policy.model_validate({"template": {"sections": rule}})
     post(desk.bot, measured(desk, tmp_path, profiled(), body="thanks"), policy)
     assert the_check(desk)["conclusion"] == "success"
-    asked = "❔ the description lacks: Intent and hypothesis, Testing done" in the_comment(desk)
-    assert asked == (rule == "warn")
-    assert ("the description lacks" in the_comment(desk)) == (rule == "warn")
+    lacks = "the description lacks"
+    assert (f"❔ {lacks}: Intent and hypothesis, Testing done" in the_comment(desk)) == (rule == "warn")
+    assert (lacks in the_comment(desk)) == (rule == "warn")
 
 
 @pytest.mark.parametrize("what", LACKING)
@@ -515,15 +496,8 @@ def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
 
 def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], *jobs: tuple[str, str]) -> str:
     """Posts a run that left these records and in which these jobs failed at a step; the comment."""
-    run = desk.github.add_run(
-        desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY), conclusion="failure"
-    )
-    for job, step in jobs:
-        desk.github.add_job(run, job, "failure", (step, "failure"))
-    for name, content in records.items():
-        desk.github.add_artifact(run, name, content)
-    fetch(desk.bot, run["id"], tmp_path / "in")
-    post(desk.bot, tmp_path / "in", POLICY)
+    run = desk.github.add_run(the_pull(desk), conclusion="failure")
+    post(desk.bot, ran(desk, tmp_path, run, [(job, "failure", step) for job, step in jobs], records), POLICY)
     return the_comment(desk)
 
 
@@ -534,7 +508,7 @@ def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Pa
         "### ❔ Held: not verified on `h100`: the job performance `/` measure (h100) `/` measure stopped"
     )
     assert "1 of 4 cases 12.80% faster on `l4`, 3 unchanged" in said
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+    assert concluded(desk) == ("action_required", [])
 
 
 def test_a_gpu_whose_shards_are_all_lost_is_to_blame_for_it(desk: Desk, tmp_path: Path) -> None:
@@ -554,7 +528,7 @@ def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path
     first, _ = said.split("; so far ", 1)
     job = "`measure (l4) / measure`"
     assert first == f"### ❔ Held: incomplete, since not everything was measured, since the job {job} stopped at bench"
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+    assert concluded(desk) == ("action_required", [])
 
 
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
@@ -563,8 +537,7 @@ def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path
     why = "artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
     assert the_comment(desk).startswith(f"### ❔ Held: incomplete, since {why}")
     assert "; so far 1 of 4 cases 12.80% faster on the L4" in the_comment(desk).splitlines()[0]
-    assert "NaN is not a JSON number" in the_comment(desk)
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+    assert concluded(desk) == ("action_required", [])
 
 
 def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> None:
@@ -574,7 +547,7 @@ def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> 
         "### ❔ Held: not judged: this pull request changes the workflows that measure it"
     )
     assert "`/kernelgate bench`" in the_comment(desk)
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+    assert concluded(desk) == ("action_required", [])
     # A change to the workflows alone, such as one that offers a newer action, waits for nobody.
     desk.github.pulls[1].files = files[-1:]
     desk.github.comments.clear()
@@ -615,13 +588,10 @@ def test_text_of_a_stranger_is_inert_wherever_it_comes_from(desk: Desk, tmp_path
     assert len(desk.github.comments) == 1
 
 
-def test_compiler_output_is_inert(desk: Desk, tmp_path: Path) -> None:
+def test_compiler_output_and_a_job_name_of_a_fork_are_inert(desk: Desk, tmp_path: Path) -> None:
     members = note(message=f"csrc/k.cuh:11: error: {EVIL}", log=[EVIL, "```", "~~~", "</details>"])
     post(desk.bot, measured(desk, tmp_path, {"kernelgate-record-build": members}), POLICY)
     assert inert(the_comment(desk))
-
-
-def test_a_job_name_of_a_fork_is_inert(desk: Desk, tmp_path: Path) -> None:
     assert inert(stopped(desk, tmp_path, {}, (EVIL, EVIL)))
 
 
@@ -682,21 +652,14 @@ def queued(desk: Desk, tmp_path: Path, example: str, files: tuple[str, ...] = ("
     """Posts what a group's run found; its pull request stands with another head."""
     desk.github.open_pull(head_sha="d" * 40, base_sha=BASE_SHA)
     desk.github.compared |= {(base, HEAD_SHA): list(files) for base in (BASE_SHA, "main")}
-    made = desk.github.add_run(None, **GROUP | run)
-    desk.github.add_job(made, "plan / plan", "success")
-    desk.github.add_job(made, "measure (l4) / measure", "success")
-    desk.github.add_artifact(made, "kernelgate-record-l4", {"run.json": named(example)})
-    fetch(desk.bot, made["id"], tmp_path / "group")
-    return post(desk.bot, tmp_path / "group", POLICY)
+    jobs = [(job, "success", "") for job in ("plan / plan", "measure (l4) / measure")]
+    return post(desk.bot, ran(desk, tmp_path, desk.github.add_run(None, **GROUP | run), jobs, l4(example)), POLICY)
 
 
-@pytest.mark.parametrize(("example", "conclusion"), [("faster", "success"), ("slower", "failure")])
-def test_a_merge_group_gets_a_check_on_its_own_head_and_nothing_else(
-    desk: Desk, tmp_path: Path, example: str, conclusion: str
-) -> None:
-    assert queued(desk, tmp_path, example) == 0
+def test_a_merge_group_gets_a_check_on_its_own_head_and_nothing_else(desk: Desk, tmp_path: Path) -> None:
+    assert queued(desk, tmp_path, "faster") == 0
     check = the_check(desk)
-    assert (check["name"], check["head_sha"], check["conclusion"]) == ("kernelgate verdict", HEAD_SHA, conclusion)
+    assert (check["name"], check["head_sha"], check["conclusion"]) == ("kernelgate verdict", HEAD_SHA, "success")
     assert desk.github.writes() == ["POST /check-runs"]
     assert "the description" not in check["output"]["summary"], "nobody can add to it in the queue"
     assert desk.outputs == {}, "it is not measured again: a queue merges without it, or ejects it"
@@ -723,19 +686,15 @@ def test_a_group_that_might_have_chosen_its_base_or_its_judge_passes_nothing(
 
 def test_what_is_still_queued_before_a_group_may_change_its_workflows(desk: Desk, tmp_path: Path) -> None:
     """Else two commits of one pull request could: the first changes the workflow, which gives the second as base."""
-    desk.github.compared[BASE_SHA, HEAD_SHA] = ["csrc/k.cuh"]
-    made = desk.github.add_run(None, **GROUP)
     desk.github.open_pull(head_sha="d" * 40)
+    desk.github.compared[BASE_SHA, HEAD_SHA] = ["csrc/k.cuh"]
     desk.github.compared["main", HEAD_SHA] = ["csrc/k.cuh", ".github/workflows/performance.yml"]
-    assert fetch(desk.bot, made["id"], tmp_path / "group").changes_judges
+    assert read_run_info(ran(desk, tmp_path, desk.github.add_run(None, **GROUP))).changes_judges
 
 
 def test_a_group_that_touches_no_kernel_passes(desk: Desk, tmp_path: Path) -> None:
     desk.github.open_pull(head_sha="d" * 40)
     desk.github.compared |= {(base, HEAD_SHA): ["README.md"] for base in (BASE_SHA, "main")}
-    made = desk.github.add_run(None, **GROUP)
-    for job, ended in (("plan / plan", "success"), ("build", "skipped"), ("measure", "skipped")):
-        desk.github.add_job(made, job, ended)
-    fetch(desk.bot, made["id"], tmp_path / "group")
-    assert post(desk.bot, tmp_path / "group", POLICY) == 0
+    jobs = [("plan / plan", "success", ""), ("build", "skipped", ""), ("measure", "skipped", "")]
+    assert post(desk.bot, ran(desk, tmp_path, desk.github.add_run(None, **GROUP), jobs), POLICY) == 0
     assert (the_check(desk)["head_sha"], the_check(desk)["conclusion"]) == (HEAD_SHA, "neutral")
