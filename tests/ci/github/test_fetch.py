@@ -16,80 +16,8 @@ from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import Json, Pull
 
-SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
-RECORD = {"run.json": SLOWER}
-
-
-def asked(base_sha: str, pull_request: int | None = None) -> record.Run:
-    """What somebody asked a command's run to measure."""
-    return record.Run(head_sha=HEAD_SHA, base_sha=base_sha, pull_request=pull_request)
-
-
-def taken(desk: Desk, tmp_path: Path, run_id: int, wanted: record.Run | None = None) -> tuple[RunInfo, list[str]]:
-    info = fetch(desk.bot, run_id, tmp_path / "in", wanted)
-    assert read_run_info(tmp_path / "in") == info
-    return info, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "run-info.json")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, number=7)
-    run = desk.github.add_run(pull)
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
-    info, files = taken(desk, folder, run["id"])
-    assert (info.pull_request, info.head_sha, info.run.base_sha) == (7, HEAD_SHA, BASE_SHA)
-    assert (info.refused, files) == ((), ["l4.run.json"])
-    assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
-
-
-def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, head_repository="fork/kernels")
-    run = desk.github.add_run(pull)
-    pull.head_repository = "fork/other-kernels"
-    info, _ = taken(desk, folder, run["id"])
-    assert (info.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
-
-
-def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA)
-    run = desk.github.add_run(pull)
-    pull.head_sha = "e" * 40
-    info, _ = taken(desk, folder, run["id"])
-    assert (info.pull_request, info.head_sha) == (1, HEAD_SHA)
-
-
-def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
-    """A profile may be compared with any commit; a record that names another one is refused all the same."""
-    desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
-    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    info, files = taken(desk, folder, run["id"], asked(BASE_SHA, 1))
-    assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
-    info, _ = taken(desk, folder, run["id"], asked("d" * 40, 1))
-    assert "another base commit" in info.refused[0]
-
-
-def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
-    """A run that left a record."""
-    run = desk.github.add_run(pull, **facts)
-    desk.github.add_job(run, "build / build", "success")
-    desk.github.add_job(run, "measure (l4) / measure", "success")
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    return run
-
-
-def edited_run(desk: Desk, pull: Pull) -> Json:
-    """A run that had nothing to measure."""
-    run = desk.github.add_run(pull)
-    desk.github.add_job(run, "plan / plan", "success")
-    desk.github.add_job(run, "build", "skipped")
-    desk.github.add_job(run, "measure", "skipped")
-    return run
+RECORD = {"run.json": record.to_json(EXAMPLES["slower"]().record).encode()}
+NAME = "kernelgate-record-l4"
 
 
 @pytest.fixture
@@ -97,132 +25,186 @@ def pull(desk: Desk) -> Pull:
     return desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
 
 
-def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, folder: Path, pull: Pull) -> None:
+@pytest.fixture
+def run(desk: Desk, pull: Pull) -> Json:
+    """The pull request's; what is taken in of it is told by `taken`."""
+    return desk.github.add_run(pull)
+
+
+def taken(desk: Desk, folder: Path, run: Json, wanted: record.Run | None = None) -> tuple[RunInfo, list[str]]:
+    info = fetch(desk.bot, run["id"], folder / "in", wanted)
+    assert read_run_info(folder / "in") == info
+    return info, sorted(path.name for path in (folder / "in").iterdir() if path.name != "run-info.json")
+
+
+def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, tmp_path: Path, run: Json) -> None:
+    desk.github.add_artifact(run, NAME, RECORD)
+    desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
+    info, files = taken(desk, tmp_path, run)
+    assert (info.pull_request, info.head_sha, info.run.base_sha) == (1, HEAD_SHA, BASE_SHA)
+    assert (info.refused, files) == ((), ["l4.run.json"])
+    assert record.read(tmp_path / "in" / "l4.run.json") == EXAMPLES["slower"]().record
+
+
+def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.head_repository = "fork/kernels"
+    run = desk.github.add_run(pull)
+    pull.head_repository = "fork/other-kernels"
+    info, _ = taken(desk, tmp_path, run)
+    assert (info.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
+
+
+def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, tmp_path: Path, pull: Pull, run: Json) -> None:
+    pull.head_sha = "e" * 40
+    info, _ = taken(desk, tmp_path, run)
+    assert (info.pull_request, info.head_sha) == (1, HEAD_SHA)
+
+
+def test_who_authorised_a_run_says_which_base(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    """A profile may be compared with any commit; a record that names another one is refused all the same."""
+    pull.base_sha = "d" * 40
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, NAME, RECORD)
+    asked = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, pull_request=1)
+    info, files = taken(desk, tmp_path, run, asked)
+    assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
+    info, _ = taken(desk, tmp_path, run, asked.model_copy(update={"base_sha": "d" * 40}))
+    assert "another base commit" in info.refused[0]
+
+
+def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
+    """A run that left a record."""
+    run = desk.github.add_run(pull, **facts)
+    for job in ("build / build", "measure (l4) / measure"):
+        desk.github.add_job(run, job, "success")
+    desk.github.add_artifact(run, NAME, RECORD)
+    return run
+
+
+def edited_run(desk: Desk, pull: Pull) -> Json:
+    """A run that had nothing to measure."""
+    run = desk.github.add_run(pull)
+    for job, ended in (("plan / plan", "success"), ("build", "skipped"), ("measure", "skipped")):
+        desk.github.add_job(run, job, ended)
+    return run
+
+
+def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     cancelled = desk.github.add_run(pull, conclusion="cancelled")
     desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
     edited_run(desk, pull)
-    assert not taken(desk, folder, cancelled["id"])[0].under_way
+    assert not taken(desk, tmp_path, cancelled)[0].under_way
 
 
-def test_a_build_that_failed_is_not_forgotten(desk: Desk, folder: Path, pull: Pull) -> None:
+def test_a_build_that_failed_is_not_forgotten(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     failed = desk.github.add_run(pull, conclusion="failure")
     desk.github.add_job(failed, "build / build", "failure", ("build head", "failure"))
-    info, _ = taken(desk, folder, edited_run(desk, pull)["id"])
+    info, _ = taken(desk, tmp_path, edited_run(desk, pull))
     assert (info.run.run_id, [job.step for job in info.failed]) == (failed["id"], ["build head"])
 
 
-def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, folder: Path, pull: Pull) -> None:
+def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     measured_run(desk, pull)
     pull.files = [{"filename": ".github/workflows/performance.yml"}]
     ordered = measured_run(desk, pull, event="issue_comment", head_sha="c" * 40)
     desk.github.comment(1, "### Slower\n" + state_line("verdict", Stamp(HEAD_SHA, ordered["id"], 1)))
     desk.github.comment(1, state_line("verdict", Stamp(HEAD_SHA, ordered["id"] + 9, 1)), author="mallory")
-    info, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    info, files = taken(desk, tmp_path, edited_run(desk, pull))
     assert (info.run.run_id, files, info.changes_judges) == (ordered["id"], ["l4.run.json"], False)
 
 
-def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: Path, pull: Pull) -> None:
-    measured_run(desk, pull, workflow_id=7)
-    measured_run(desk, pull, head_branch="other")
-    measured_run(desk, pull, head_sha="e" * 40)
+def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    for others in ({"workflow_id": 7}, {"head_branch": "other"}, {"head_sha": "e" * 40}):
+        measured_run(desk, pull, **others)
     run = edited_run(desk, pull)
     measured_run(desk, pull)
-    info, files = taken(desk, folder, run["id"])
+    info, files = taken(desk, tmp_path, run)
     assert (info.run.run_id, files, info.measured) == (run["id"], [], False)
 
 
-def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
-    desk.github.merge_bases["d" * 40, HEAD_SHA] = "c" * 40
-    run = desk.github.add_run(pull)
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    info, files = taken(desk, folder, run["id"])
+def test_a_base_of_the_authors_choice_is_refused(desk: Desk, tmp_path: Path, run: Json) -> None:
+    desk.github.merge_bases[BASE_SHA, HEAD_SHA] = "c" * 40
+    desk.github.add_artifact(run, NAME, RECORD)
+    info, files = taken(desk, tmp_path, run)
     assert (files, info.run.base_sha) == ([], "c" * 40)
     assert "another base commit" in info.refused[0]
 
 
 @pytest.mark.parametrize("name", ["kernelgate-record-../x", "kernelgate-record-l4\n::x"])
-def test_a_label_that_is_none_is_refused(desk: Desk, folder: Path, name: str) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+def test_a_label_that_is_none_is_refused(desk: Desk, tmp_path: Path, run: Json, name: str) -> None:
     desk.github.add_artifact(run, name, RECORD)
-    info, files = taken(desk, folder, run["id"])
-    assert files == []
-    assert "no GPU label looks like that" in info.refused[0]
+    info, files = taken(desk, tmp_path, run)
+    assert (files, "no GPU label looks like that" in info.refused[0]) == ([], True)
 
 
 def test_sizes_are_limited_whatever_github_says_of_them(
-    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, tmp_path: Path, run: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(untrusted_artifact, "MAX_ARCHIVE", 1000)
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, "kernelgate-record-a", RECORD)
     desk.github.add_artifact(run, "kernelgate-record-b", RECORD, size_in_bytes=10)
-    info, files = taken(desk, folder, run["id"])
+    info, files = taken(desk, tmp_path, run)
     assert files == []
     assert "bytes, more than 1000" in info.refused[0]
     assert "more than 1000 bytes came" in info.refused[1]
 
 
-def test_many_artifacts_are_not_all_downloaded(desk: Desk, folder: Path) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+def test_many_artifacts_are_not_all_downloaded(desk: Desk, tmp_path: Path, run: Json) -> None:
     for number in range(150):
         desk.github.add_artifact(run, f"kernelgate-record-x{number}", b"no zip")
-    info, _ = taken(desk, folder, run["id"])
-    downloads = [said for said in desk.github.requests if said.path.startswith("/blob/")]
-    assert len(downloads) == 16
+    info, _ = taken(desk, tmp_path, run)
+    assert len([said for said in desk.github.requests if said.path.startswith("/blob/")]) == 16
     assert len(info.refused) == 17
     assert info.refused[0].startswith("the artifacts of 134 more labels, such as x133, are refused")
 
 
-def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, folder: Path) -> None:
+def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, tmp_path: Path, run: Json) -> None:
     """GitHub lists the artifacts of every attempt, in no order that it promises. What an older one left broken is made
     up for."""
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), run_attempt=2)
-    desk.github.add_artifact(run, "kernelgate-record-l4", b"no zip")
-    for example, number, attempt in (("faster", 5, 1), ("slower", 7, 2)):
+    run["run_attempt"] = 2
+    desk.github.add_artifact(run, NAME, b"no zip")
+    for example, attempt in (("faster", 1), ("slower", 2)):
         made = EXAMPLES[example]().record
         made = made.model_copy(update={"run": made.run.model_copy(update={"run_attempt": attempt})})
-        content = {"run.json": record.to_json(made).encode()}
-        desk.github._last_id = 5000 + number
-        desk.github.add_artifact(run, "kernelgate-record-l4", content)
-    info, files = taken(desk, folder, run["id"])
+        desk.github.add_artifact(run, NAME, {"run.json": record.to_json(made).encode()})
+    info, files = taken(desk, tmp_path, run)
     assert (files, info.refused) == (["l4.run.json"], ())
-    assert record.read(folder / "in" / "l4.run.json").run.run_attempt == 2
+    assert record.read(tmp_path / "in" / "l4.run.json").run.run_attempt == 2
 
 
-def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, folder: Path) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD, digest="sha256:" + "0" * 64)
+def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, tmp_path: Path, run: Json) -> None:
+    desk.github.add_artifact(run, NAME, RECORD, digest="sha256:" + "0" * 64)
     with pytest.raises(GitHubError, match="ContentDecodingError"):
-        fetch(desk.bot, run["id"], folder / "in")
+        fetch(desk.bot, run["id"], tmp_path / "in")
 
 
 @pytest.mark.parametrize(
-    ("files", "changes"),
+    ("file", "changes"),
     [
-        ([{"filename": "csrc/k.cu"}], False),
-        ([{"filename": "csrc/k.cu"}, {"filename": ".github/workflows/performance.yml"}], True),
-        ([{"filename": "elsewhere.yml", "previous_filename": ".github/workflows/performance.yml"}], True),
-        ([{"filename": ".github/actions/setup/action.yml"}], True),
+        ({}, False),
+        ({"filename": ".github/workflows/performance.yml"}, True),
+        ({"filename": "elsewhere.yml", "previous_filename": ".github/workflows/performance.yml"}, True),
+        ({"filename": ".github/actions/setup/action.yml"}, True),
     ],
 )
 def test_a_change_to_the_workflows_is_seen(
-    desk: Desk, folder: Path, files: list[dict[str, str]], changes: bool
+    desk: Desk, tmp_path: Path, pull: Pull, run: Json, file: Json, changes: bool
 ) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=files))
-    assert taken(desk, folder, run["id"])[0].changes_judges is changes
+    pull.files = [{"filename": "csrc/k.cu"}, *([file] if file else [])]
+    assert taken(desk, tmp_path, run)[0].changes_judges is changes
 
 
-def test_a_change_too_large_to_list_could_hide_anything(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, files=[{"filename": "csrc/k.cu"}], changed_files=4000)
-    assert taken(desk, folder, desk.github.add_run(pull)["id"])[0].changes_judges
+def test_a_change_too_large_to_list_could_hide_anything(desk: Desk, tmp_path: Path, pull: Pull, run: Json) -> None:
+    pull.files, pull.changed_files = [{"filename": "csrc/k.cu"}], 4000
+    assert taken(desk, tmp_path, run)[0].changes_judges
 
 
-def test_the_token_goes_to_github_only(desk: Desk, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+def test_the_token_goes_to_github_only(
+    desk: Desk, tmp_path: Path, run: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.github.add_artifact(run, NAME, RECORD)
     desk.github.fault("GET", "/blob/.*", status=503, message="no")
-    taken(desk, folder, run["id"])
+    taken(desk, tmp_path, run)
     # The fake notes a problem where the token arrives at the other host; its address is in no log.
     printed = capsys.readouterr().out
     assert "trying again" in printed
@@ -233,11 +215,10 @@ def test_the_token_goes_to_github_only(desk: Desk, folder: Path, capsys: pytest.
 @pytest.mark.parametrize(
     "path", ["/actions/runs/.*", "/pulls", "/compare/.*", "/actions/artifacts/.*", "/blob/.*", ".*/jobs", ".*/files"]
 )
-def test_bad_days_only_take_longer(desk: Desk, folder: Path, path: str) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, changed_files=300))
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    desk.github.fault("GET", path, status=502)
-    desk.github.fault("GET", path, drop="before")
-    desk.github.fault("GET", path, status=429, headers={"Retry-After": "2"})
-    assert taken(desk, folder, run["id"])[1] == ["l4.run.json"]
+def test_bad_days_only_take_longer(desk: Desk, tmp_path: Path, pull: Pull, run: Json, path: str) -> None:
+    pull.changed_files = 300
+    desk.github.add_artifact(run, NAME, RECORD)
+    for fault in ({"status": 502}, {"drop": "before"}, {"status": 429, "headers": {"Retry-After": "2"}}):
+        desk.github.fault("GET", path, **fault)
+    assert taken(desk, tmp_path, run)[1] == ["l4.run.json"]
     assert len(desk.slept) == 3
