@@ -92,11 +92,12 @@ def template(body: Path | None, as_json: bool, rules: Policy) -> int:
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
+    found = description.of_file_or_event(Step(), rules.template, body)
     if as_json:
-        found = description.of_file_or_event(Step(), rules.template, body)
         click.echo(shown(TemplateAnswer(bool(found.blocking), description.as_text(found))))
-        return int(bool(found.blocking))
-    return description.review(Step(), rules.template, body)
+    else:
+        description.tell(Step(), found)
+    return int(bool(found.blocking))
 
 
 @workflow_step("plan")

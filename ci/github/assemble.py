@@ -17,7 +17,7 @@ from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, untrusted_artifact
-from kernelgate.ci.github.description import Description, describe
+from kernelgate.ci.github.description import NO_DESCRIPTION, Description, describe
 from kernelgate.ci.github.fetch import Job, RunInfo
 from kernelgate.ci.github.plan import DRAFT, JUDGE_PATHS, NO_CARD, skipped
 from kernelgate.ci.github.untrusted_artifact import FailureNote
@@ -96,11 +96,6 @@ class Posting:
         return told or self.decision.conclusion in ("success", "failure")
 
     @property
-    def topic(self) -> str:
-        """Which of the bot's comments this is: a profile never takes the verdict's place."""
-        return "verdict" if self.task == "bench" else self.task
-
-    @property
     def title(self) -> str:
         return render.plain_line(self.report.headline)
 
@@ -117,16 +112,15 @@ def assemble(
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(info, policy)
     pull = info.pull if task == "bench" and not info.of_group else None
-    described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else None
+    described = describe(pull.body, policy.template, pull.names, by_bot=pull.by_bot) if pull else NO_DESCRIPTION
     asked = _Asked(info, policy, described, task, trusted)
     results = _results(folder, asked)
-    if described is not None:
-        described = _with_measured(described, results, info)
-        asked = replace(asked, description=described)
+    described = _with_measured(described, results, info)
+    asked = replace(asked, description=described)
     hold, claims_block = policy.gates.doubt == "hold" and task == "bench", policy.template.claims == "block"
     evidence, refused = [result.evidence for result in results], [(why,) for why in info.refused]
-    blocking, again = described.blocking if described else (), info.attempts < ATTEMPTS
-    decision = gate.decide(evidence, blocking, refused, claims_block, info.acceptances, hold, again)
+    again = info.attempts < ATTEMPTS
+    decision = gate.decide(evidence, described.blocking, refused, claims_block, info.acceptances, hold, again)
     try:
         return _posting(results, decision, asked)
     except Exception as error:
@@ -143,7 +137,7 @@ class _Asked:
 
     info: RunInfo
     policy: Policy
-    description: Description | None
+    description: Description
     task: Task
     trusted: Trusted
 
@@ -165,7 +159,7 @@ def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) ->
     gpus = tuple(replace(result.report, changed=pull.names if pull else None) for result in results)
     report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
     later = (_LATER,) if pull and pull.touches(JUDGE_PATHS) else ()
-    checks = (*report.checks, *(_description_lines(asked.description) if asked.description else ()))
+    checks = (*report.checks, *_description_lines(asked.description))
     report = reading(replace(report, remarks=(*report.remarks, *later), checks=checks))
     render.comment(report)
     return Posting(report, decision, gpus, asked.task)
@@ -291,8 +285,8 @@ def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
     part = parts.of_record(label, measured, verdict, stored, since)
     if part.record is None:
         return GpuResult(evidence, part)
-    written = asked.description.claims if asked.description else ()
     decided = evidence.verdict or RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
+    written = asked.description.claims
     shown, deciding = (claims.assess(written, measured, one, policy.gates) for one in (verdict, decided))
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     # Of a CPU kernel nothing spills that the compiler tells.

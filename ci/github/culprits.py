@@ -174,11 +174,8 @@ def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
 def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
     commit, previous = (links.commit(sha, "", on_github) for sha in (culprit.commit, culprit.previous))
     cases = formatting.counted(len(culprit.cases), "case")
-    brought: Line = ()
-    if pull is not None and on_github.repository:
-        brought = (", which came with ", Link(f"#{pull}", f"{on_github.repository}/pull/{pull}"))
-    elif pull is not None:
-        brought = (f", which came with pull request {pull}",)
+    where = Link(f"#{pull}", f"{on_github.repository}/pull/{pull}")
+    brought: Line = (", which came with ", where) if pull is not None else ()
     if culprit.commits == 1:
         made = f", made {cases} slower. The commit before it is "
         return (Strong("Commit"), " ", *commit, *brought, made, *previous, ".")

@@ -56,11 +56,6 @@ class Missing:
     unmeasured: str = ""
     """Why the measurement does not supply it, which is not its author's to mend, and what to do."""
 
-    @property
-    def sentence(self) -> str:
-        heading = self.part.heading
-        return f"“{heading.lstrip('# ')}” {self.why}: under the heading “{heading}”, {self.part.how}."
-
 
 @dataclass(frozen=True)
 class Description:
@@ -86,6 +81,9 @@ class Description:
         """What runners did not supply blocks nobody. `runners`: why, by the part's key."""
         whys = [(one, runners.get(one.part.key, "")) for one in self.missing]
         return replace(self, missing=tuple(replace(one, blocks=one.blocks and not w, unmeasured=w) for one, w in whys))
+
+
+NO_DESCRIPTION = Description((), (), ())
 
 
 def describe(
@@ -187,7 +185,9 @@ def as_text(described: Description) -> str:
     if described.filled:
         lines.append(f"left to the measurement, and asked for where that is incomplete: {', '.join(described.filled)}")
     for missing in sorted(described.missing, key=lambda one: not one.blocks):
-        lines.append(f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}")
+        part, must = missing.part, "must be added" if missing.blocks else "please add"
+        where = f"under the heading “{part.heading}”, {part.how}."
+        lines.append(f"{must}: “{part.heading.lstrip('# ')}” {missing.why}: {where}")
     for claim in described.claims:
         where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
         change = f"time {claim.change_pct:+.3g}%" if claim.change_pct else "no change"
@@ -197,15 +197,13 @@ def as_text(described: Description) -> str:
     return "\n".join(lines) + "\n"
 
 
-def review(step: Step, rules: Template, body: Path | None) -> int:
-    """Says what is missing and what is claimed. 1 where something blocks, else 0."""
-    described = of_file_or_event(step, rules, body)
+def tell(step: Step, described: Description) -> None:
+    """Says what is missing and what is claimed."""
     lines = tuple(as_text(described).splitlines())
     for line in lines:
         step.log(line)
     # The text quotes the author, so it goes into the summary as a block that it cannot end.
     step.summary("### The pull request's description\n\n" + escape.fence(lines, "text"))
-    return int(bool(described.blocking))
 
 
 def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Description:

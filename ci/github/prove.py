@@ -47,10 +47,6 @@ class Change(Model):
     old: str
     new: str
 
-    @property
-    def undone(self) -> Change:
-        return Change(file=self.file, old=self.new, new=self.old)
-
 
 class Proposal(Model):
     promise: str
@@ -69,7 +65,8 @@ class Proposals(Model):
 
     def changes(self, name: str) -> tuple[Change, ...]:
         """What turns the base into this pull request's head."""
-        return self.pulls[name].changes or tuple(one.undone for one in reversed(self.begin))
+        undone = (Change(file=one.file, old=one.new, new=one.old) for one in reversed(self.begin))
+        return self.pulls[name].changes or tuple(undone)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -120,20 +117,11 @@ def opened(bot: Bot, every: Proposals) -> dict[str, int]:
     heads = {name: changed(begun, every.changes(name)) for name in every.pulls}  # before anything is written
     put(bot, Offer(BASE, _differing(files, begun), "Begin what kernelgate prove changes", "", commit, None))
     base = _tip(bot, BASE) or commit
-    return {
-        name: put(
-            bot,
-            Offer(
-                BRANCHES + name,
-                _differing(begun, heads[name]),
-                proposal.title,
-                DESCRIPTION.format(proposal),
-                base,
-                BASE,
-            ),
-        )
-        for name, proposal in every.pulls.items()
-    }
+    numbers = {}
+    for name, proposal in every.pulls.items():
+        new, body = _differing(begun, heads[name]), DESCRIPTION.format(proposal)
+        numbers[name] = put(bot, Offer(BRANCHES + name, new, proposal.title, body, base, BASE))
+    return numbers
 
 
 def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
@@ -215,19 +203,16 @@ def verdict_of(bot: Bot, name: str, promised: Proposal, number: int, late: bool)
     labels = [label.name for label in pull.labels if label.name in set(upsert.VERDICTS)]
     told = f"the comment: {said or 'none'}; the check: {checks[0] if checks else 'none'}; labels: {labels or 'none'}"
     kept = bool(said and re.search(promised.says, said)) and checks[:1] == [promised.check]
-    return Promise(
-        name, promised.promise, visible(told, 400), kept and labels == [promised.label][: bool(promised.label)]
-    )
+    kept = kept and labels == [promised.label][: bool(promised.label)]
+    return Promise(name, promised.promise, visible(told, 400), kept)
 
 
 def _profile(bot: Bot, number: int, late: bool) -> Promise | None:
     said = _first_line(bot, number, PROFILE)
     if said is None and not late:
         return None
-    kept = bool(said and re.search("Profiled: ", said))
-    return Promise(
-        PROFILE, "a dispatched profile ends in a comment", visible(f"the comment: {said or 'none'}", 400), kept
-    )
+    promised, told = "a dispatched profile ends in a comment", visible(f"the comment: {said or 'none'}", 400)
+    return Promise(PROFILE, promised, told, kept=bool(said and "Profiled: " in said))
 
 
 def _first_line(bot: Bot, number: int, topic: str, head: str | None = None) -> str | None:
@@ -242,20 +227,6 @@ EMPTY = "not run"
 _TABLE = re.compile(r"(<!-- promises: begin -->\n)(.*?)(<!-- promises: end -->)", re.DOTALL)
 
 
-def filled(page: str, column: str, told: Sequence[Promise], where: str) -> str:
-    """The page, whose table has these results in this column. `where`: the day, and the record. Raises UsageError."""
-    if not (found := _TABLE.search(page)):
-        raise UsageError("the page has no table between <!-- promises: begin --> and <!-- promises: end -->")
-    rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in found[2].splitlines()[2:]]
-    cells = {row[0]: dict(zip(COLUMNS, row[1:], strict=False)) for row in rows}
-    for one in told:
-        cells.setdefault(one.promised, {})[column] = f"{'kept' if one.kept else '**broken**'}, {where}"
-    lines = [["promise", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
-    lines += [[name, *(known.get(each, EMPTY) for each in COLUMNS)] for name, known in cells.items()]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return page[: found.start(2)] + table + page[found.end(2) :]
-
-
 def table_files(page: Path, column: str, day: str, repository: str, told: Sequence[Promise]) -> dict[Path, str]:
     """The page with its column filled, and the record beside it. Raises UsageError where there is no such table."""
     kept = page.with_name(f"proof-{column.lower()}.json")
@@ -264,5 +235,14 @@ def table_files(page: Path, column: str, day: str, repository: str, told: Sequen
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{page} cannot be read: {error.strerror}") from None
-    table = filled(text, column, told, f"{day} ([record]({kept.name}))")
-    return {kept: json.dumps(record, indent=1) + "\n", page: table}
+    if not (found := _TABLE.search(text)):
+        raise UsageError("the page has no table between <!-- promises: begin --> and <!-- promises: end -->")
+    rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in found[2].splitlines()[2:]]
+    cells = {row[0]: dict(zip(COLUMNS, row[1:], strict=False)) for row in rows}
+    for one in told:
+        result = f"{'kept' if one.kept else '**broken**'}, {day} ([record]({kept.name}))"
+        cells.setdefault(one.promised, {})[column] = result
+    lines = [["promise", *COLUMNS], ["---"] * (1 + len(COLUMNS))]
+    lines += [[name, *(known.get(each, EMPTY) for each in COLUMNS)] for name, known in cells.items()]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return {kept: json.dumps(record, indent=1) + "\n", page: text[: found.start(2)] + table + text[found.end(2) :]}

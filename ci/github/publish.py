@@ -68,7 +68,8 @@ def post(
         return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
     number, stamp = info.pull_request, Stamp.of(info.run)
     # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
-    words = (bot, number, texts, stamp, posting.topic, not posting.quiet)
+    topic = "verdict" if posting.task == "bench" else posting.task
+    words = (bot, number, texts, stamp, topic, not posting.quiet)
     if posting.task != "bench":
         # Only a measurement is about the merge.
         return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])

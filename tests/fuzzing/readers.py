@@ -102,7 +102,7 @@ def read_event(data: bytes) -> None:
         step.event()
         _in_a_sentence(lambda: plan.plan(step, bot, Measure()))
         _in_a_sentence(lambda: plan.admit(bot, step, HEAD))
-        _in_a_sentence(lambda: description.review(step, Template(), None))
+        _in_a_sentence(lambda: description.of_file_or_event(step, Template(), None))
         _in_a_sentence(lambda: command.answer(step, bot, Measure()))
 
 
