@@ -165,9 +165,6 @@ def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) ->
     return Posting(report, decision, gpus, asked.task)
 
 
-# The GPUs -------------------------------------------------------------------------------------------------------------
-
-
 def _labels(folder: Path) -> list[str]:
     files = [*folder.glob("*.run.json"), *folder.glob("*.failure.json")]
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
@@ -386,9 +383,6 @@ def _not_measured(info: RunInfo, policy: Policy) -> Posting:
         by = (" describe the kernel in ", docs("a card", "cards.md"), "; ", Code("kernelgate cards"), " checks it.")
     posting = _unjudged(NOT_MEASURED, said, "Nothing of it was built or timed.", by)
     return replace(posting, missed=pull is not None and why is None)
-
-
-# The description ------------------------------------------------------------------------------------------------------
 
 
 def _description_lines(description: Description) -> Iterator[Line]:

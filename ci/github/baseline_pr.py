@@ -319,9 +319,6 @@ def _of(bot: Bot, pull: PullRequest, slower: Iterable[CaseVerdict]) -> list[Acce
     return found
 
 
-# The pull request ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Offer:
     branch: str

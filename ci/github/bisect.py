@@ -119,9 +119,6 @@ def ends(bot: Bot, asked: BisectRequest, number: int | None, rules: Measure) -> 
     return good, bad, gpu
 
 
-# The answer -----------------------------------------------------------------------------------------------------------
-
-
 def text_of(bot: Bot, folder: Path, asked: BisectRequest) -> str:
     """What is said of the answer in a folder: also why it is none, and why it is refused."""
     try:

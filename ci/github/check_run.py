@@ -259,9 +259,6 @@ def _standing_verdict(shown: Sequence[OwnCheck], check: CheckRun, stamp: Stamp) 
     return last if last is not None and last.said in ("failure", "held") else None
 
 
-# What somebody accepted ----------------------------------------------------------------------------------------------
-
-
 class KeptAcceptance(Model, validate_by_name=True, validate_by_alias=True):
     schema_: Annotated[Literal["kernelgate.accepted/1"], Field(alias="schema")] = "kernelgate.accepted/1"
     comment: int

@@ -47,9 +47,6 @@ class Claim:
         return 100 * size / (100 + size) if self.of_speed else size
 
 
-# Reading claims -------------------------------------------------------------------------------------------------------
-
-
 def plain(markdown: str) -> str:
     text = re.sub(r"!?\[([^\[\]]{0,500})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])?", r"\1", markdown)
     text = re.sub(r"<[^<>]{0,300}>", " ", text)
@@ -189,9 +186,6 @@ def named_axes(words: str) -> tuple[tuple[str, str], ...]:
     if "dtype" in chosen:
         chosen["dtype"] = dtypes.canonical(chosen["dtype"]) or chosen["dtype"]
     return tuple(sorted(chosen.items()))
-
-
-# The cases that a claim is about --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,6 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
     return Bot(Repository(requester, url=f"/repos/{step.repository}"), login, step, sleep)
 
 
-# Retries -------------------------------------------------------------------------------------------------------------
-
-
 def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
     """The step's result. Starts over, after a wait, whenever GitHub fails for a passing reason.
 
@@ -330,9 +327,6 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("PUT", "/contents/.+", _with(content=_COMMIT, commit=_COMMIT)),
 )
 """Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
-
-
-# Where it is looked at -----------------------------------------------------------------------------------------------
 
 
 class AnswerReader(Requester):

@@ -253,9 +253,6 @@ def reply(bot: Bot, asked: Requester, text: str) -> None:
     say(bot, text, put)
 
 
-# What is accepted ----------------------------------------------------------------------------------------------------
-
-
 def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) -> bool:
     """Whether what the event's comment accepts was accepted; then the folder has what `report --from` posts.
 

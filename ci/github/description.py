@@ -106,9 +106,6 @@ def describe(
     return Description(tuple(missing), claims, unread)
 
 
-# Sections ------------------------------------------------------------------------------------------------------------
-
-
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?=[\s*_\[A-Za-z])(.*)$")
@@ -172,9 +169,6 @@ def _is_empty(part: Part, text: str) -> bool:
         return not any(box[1] in "xX" for box in boxes)
     texts = (plain(BULLET.sub("", line)) for line in lines)
     return not any(words and not FILLER.fullmatch(words) for words in texts)
-
-
-# What the author reads -----------------------------------------------------------------------------------------------
 
 
 def as_text(described: Description) -> str:

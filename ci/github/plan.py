@@ -127,9 +127,6 @@ def is_of(bot: Bot, sha: str, tip: str) -> bool:
         return False
 
 
-# A pull request ------------------------------------------------------------------------------------------------------
-
-
 def watches_no_kernel(rules: Measure) -> bool:
     return rules.paths == (CARDS,)
 
@@ -167,8 +164,6 @@ def _unless(why_not: str | None, what: str, rules: Measure, files: Sequence[str]
     return Plan(True, f"the {what} touches what is measured", rules.gpus, run, touches_judge)
 
 
-# A merge queue's group -----------------------------------------------------------------------------------------------
-
 GROUP = "merge_group"
 _QUEUE = re.compile(r"(?:refs/heads/)?gh-readonly-queue/.+/pr-(\d{1,9})-[0-9a-f]{40}")
 
@@ -189,9 +184,6 @@ def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
     names = client.names_of(files) if files is not None else None
     why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
     return _unless(why_not, "group", rules, names, Run(base_sha=group.base_sha, head_sha=group.head_sha))
-
-
-# What somebody asked for ---------------------------------------------------------------------------------------------
 
 
 def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:

@@ -103,9 +103,6 @@ def changed(files: Mapping[str, str], changes: Sequence[Change]) -> dict[str, st
     return made
 
 
-# Opened, and undone ---------------------------------------------------------------------------------------------------
-
-
 def opened(bot: Bot, every: Proposals) -> dict[str, int]:
     """The number of each pull request, which is open now; their base is a branch of its own."""
     main = default_branch(bot)
@@ -219,8 +216,6 @@ def _first_line(bot: Bot, number: int, topic: str, head: str | None = None) -> s
     found = patiently("comments", lambda: upsert.shown(bot, number, topic), bot)
     return None if found is None or head not in (None, found[0].head_sha) else found[1].strip().splitlines()[0]
 
-
-# The page's table -----------------------------------------------------------------------------------------------------
 
 COLUMNS = ("CPU", "H200", "L4", "engine", "GitHub")
 EMPTY = "not run"

@@ -188,9 +188,6 @@ def _tell(bot: Bot, what: str, why: str) -> None:
     bot.step.summary(render.markdown_line(line))
 
 
-# Remarks beside changed lines ----------------------------------------------------------------------------------------
-
-
 def line_notes(
     posting: Posting, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]
 ) -> tuple[Annotation, ...]:

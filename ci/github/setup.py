@@ -160,9 +160,6 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-# The settings ---------------------------------------------------------------------------------------------------------
-
-
 def place(bot: Bot) -> Place:
     """Raises KernelgateError where the token does not administer the repository, or that has no workflows yet."""
     name = bot.step.repository or ""
@@ -285,9 +282,6 @@ def _ruleset(at: Place, name: str, rules: list[Json]) -> Setting:
 def _source(found: Json) -> Json:
     """Where pages come from: a workflow, or a branch and a folder."""
     return picked(found, ["build_type"] if found.get("build_type") == "workflow" else ["build_type", "source"])
-
-
-# The organisation's runner group --------------------------------------------------------------------------------------
 
 
 def group_id(at: Place) -> int | None:

@@ -67,9 +67,6 @@ class FailureNote(Model):
     log: Annotated[tuple[Annotated[str, Field(max_length=MAX_LINE)], ...], Field(max_length=MAX_LOG)] = ()
 
 
-# The archive ---------------------------------------------------------------------------------------------------------
-
-
 def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
     """The record and the failure note in an artifact's zip file. Raises RefusedError for anything else in it."""
     if len(data) > MAX_ARCHIVE:

@@ -99,9 +99,6 @@ def of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
     return f"the token posts as {visible(created.user.login)}, not as {bot.login}: set KERNELGATE_BOT to it"
 
 
-# Comments ------------------------------------------------------------------------------------------------------------
-
-
 def _state(topic: str) -> re.Pattern[str]:
     return re.compile(
         rf"<!-- kernelgate-state topic={topic} "
@@ -206,9 +203,6 @@ def say(bot: Bot, text: str, put: Callable[[], Posted]) -> None:
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)
-
-
-# Labels and the description ------------------------------------------------------------------------------------------
 
 
 def put_labels(

@@ -42,9 +42,6 @@ def _drop(github: FakeGitHub, path: str) -> Answer | None:
     return Answer(204) if github.settings.pop(path, None) is not None else None
 
 
-# Environments ---------------------------------------------------------------------------------------------------------
-
-
 @route("GET", "/environments/{environment_name}", ADMIN)
 def _environment(github: FakeGitHub, _: Request, environment_name: str) -> Any:
     kept = github.settings.get(f"/environments/{environment_name}")
@@ -72,9 +69,6 @@ def _put_environment(github: FakeGitHub, request: Request, environment_name: str
 @route("DELETE", "/environments/{environment_name}", ADMIN)
 def _drop_environment(github: FakeGitHub, _: Request, environment_name: str) -> Any:
     return _drop(github, f"/environments/{environment_name}")
-
-
-# Labels and pages -----------------------------------------------------------------------------------------------------
 
 
 @route("GET", "/labels/{name}", "issues: read")
@@ -109,9 +103,6 @@ def _make_pages(github: FakeGitHub, request: Request) -> Any:
 
 route("PUT", "/pages", "pages: write")(lambda hub, asked: _keep(hub, "/pages", asked.body))
 route("DELETE", "/pages", "pages: write")(lambda hub, _: _drop(hub, "/pages"))
-
-
-# Rulesets, and an organisation's runner groups ------------------------------------------------------------------------
 
 
 def _numbered(github: FakeGitHub, kind: str) -> list[Json]:
