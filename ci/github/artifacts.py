@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -62,12 +63,17 @@ INDEX_UNPACKED = 2 * 1024 * 1024 * 1024
 
 
 def listed_of(bot: Bot, run: WorkflowRun) -> list[Artifact]:
-    def step() -> list[Artifact]:
-        # As many a page as GitHub gives: there may be hundreds that are none of ours.
-        pages = PaginatedList(Artifact, run.requester, run.artifacts_url, {"per_page": 100}, list_item="artifacts")
-        return list(islice(pages, MAX_LISTED))
+    # As many a page as GitHub gives: there may be hundreds that are none of ours.
+    return _pages(bot, "artifacts", Artifact, run.artifacts_url, {"per_page": 100}, "artifacts", MAX_LISTED)
 
-    return patiently("artifacts", step, bot)
+
+def _pages(
+    bot: Bot, what: str, kind: type[Any], address: str, query: dict[str, Any], item: str, most: int
+) -> list[Any]:
+    def step() -> list[Any]:
+        return list(islice(PaginatedList(kind, bot.repository.requester, address, query, list_item=item), most))
+
+    return patiently(what, step, bot)
 
 
 def download(bot: Bot, one: Artifact, most: int) -> bytes:
@@ -235,13 +241,7 @@ def _trusted(bot: Bot, name: str, most: int, base_sha: str | None = None) -> Ite
 
 def _newest(bot: Bot, query: dict[str, str], most: int) -> list[WorkflowRun]:
     """The runs that GitHub finds, the newest first. Nothing says yet that they can be trusted."""
-
-    def step() -> list[WorkflowRun]:
-        address = f"{bot.repository.url}/actions/runs"
-        pages = PaginatedList(WorkflowRun, bot.repository.requester, address, query, list_item="workflow_runs")
-        return list(islice(pages, most))
-
-    return patiently("runs", step, bot)
+    return _pages(bot, "runs", WorkflowRun, f"{bot.repository.url}/actions/runs", query, "workflow_runs", most)
 
 
 def _unpack(data: bytes, folder: Path, most_files: int, most_bytes: int) -> None:

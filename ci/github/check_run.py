@@ -23,7 +23,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github.client import ROUNDS, Bot, patiently, unless_gone, until_done
 from kernelgate.ci.github.upsert import Posted, Stamp, same_text
-from kernelgate.ci.judge.gate import Acceptance, Conclusion
+from kernelgate.ci.judge.gate import Conclusion
 from kernelgate.ci.report import remarks
 
 Order = tuple[int, int]
@@ -47,10 +47,6 @@ class Annotation:
     annotation_level: Level
     title: str
     message: str
-
-    @property
-    def sent(self) -> dict[str, str | int]:
-        return asdict(self) | {"title": visible(self.title, 200), "message": visible(self.message, 2000)}
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,10 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
     `told`: the run that ended, where `stamp` is of the one before it, whose records are judged.
     """
     of = told or stamp.order
-    notes = [note.sent for note in check.annotations]
+    notes = [
+        asdict(note) | {"title": visible(note.title, 200), "message": visible(note.message, 2000)}
+        for note in check.annotations
+    ]
     outcome = "unchanged"
 
     def step() -> Posted | None:
@@ -269,9 +268,6 @@ class KeptAcceptance(Model, validate_by_name=True, validate_by_alias=True):
     cases: tuple[CaseKey, ...]
     """One without an id is all cases of its card together."""
 
-    def of(self, head_sha: str) -> tuple[Acceptance, ...]:
-        return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.cases)
-
 
 def digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
@@ -320,12 +316,9 @@ def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
     return unless_gone("comment", step, bot)
 
 
-_WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
-
-
 def _read(run: ShownRun) -> KeptAcceptance | None:
-    found = _WRITTEN.fullmatch((run.output.text or "").replace("\r\n", "\n").strip())
+    found = re.fullmatch(r"```json\n([^`]*)\n```", (run.output.text or "").replace("\r\n", "\n").strip())
     try:
-        return KeptAcceptance.model_validate_json(found["json"]) if found else None
+        return KeptAcceptance.model_validate_json(found[1]) if found else None
     except ValidationError:
         return None

@@ -130,14 +130,11 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
             found = _ID.search(words)
             case = found[0].rstrip(".-") if found else None
             axes = () if case else named_axes(words)
-            claims.append(Claim(visible(words, 200), case, axes, change, change < 0 and _is_of_speed(words)))
+            speed = change < 0 and bool(_PERCENT.search(words) and _SPEED.search(words) and not _TIME.search(words))
+            claims.append(Claim(visible(words, 200), case, axes, change, speed))
         elif change is not None or any(one.search(words) for one in (_PERCENT, _FACTOR, _TIMES)):
             unread.append(visible(words, 200))
     return tuple(claims), tuple(unread[:MAX_CLAIMS])
-
-
-def _is_of_speed(words: str) -> bool:
-    return bool(_PERCENT.search(words) and _SPEED.search(words) and not _TIME.search(words))
 
 
 def _change_pct(line: str) -> float | None:

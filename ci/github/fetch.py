@@ -121,8 +121,10 @@ class RunInfo(Model, validate_by_name=True, validate_by_alias=True):
     @property
     def acceptances(self) -> tuple[Acceptance, ...]:
         """For the gate; of several of one case the newest."""
-        every = [one for kept in self.accepted for one in kept.of(self.head_sha)]
-        return tuple({(one.case, one.base_sha): one for one in every}.values())
+        newest = {(case, kept.base_sha): kept for kept in self.accepted for case in kept.cases}
+        return tuple(
+            Acceptance(case, kept.by, kept.reason, self.head_sha, base) for (case, base), kept in newest.items()
+        )
 
     @property
     def attempts(self) -> float:
@@ -217,6 +219,10 @@ def _ended(
     known = _identity(bot, run, wanted, event=run.event)
     gpus = tuple(sorted({job.gpu for job in jobs if job.gpu is not None and job.conclusion != "skipped"}))
     refused = artifacts.take_in(bot, run, gpus, known, into)
+    under_way = asked is None and _is_under_way(run)
+    if asked is None and run.conclusion == "cancelled":
+        # A newer run of the same commit may have ended it, such as for another base.
+        under_way |= any(_speaking(bot, {number for number in _siblings(bot, run) if number > run.id}))
     if looked_up and of_group:
         accepted = _accepted_before(bot, run, wanted.base_sha or "", into)
     return RunInfo(
@@ -230,7 +236,7 @@ def _ended(
         gpus=gpus,
         measured=any(job.builds_or_measures for job in jobs),
         planned=any(job.is_of("plan") and job.conclusion == "success" for job in jobs),
-        under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
+        under_way=under_way,
         accepted=accepted,
     )
 
@@ -331,12 +337,6 @@ def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun 
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
     return next(_speaking(bot, known | {number for number in _siblings(bot, run) if number < run.id}), None)
-
-
-def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
-    """Whether a newer run of the same commit ended this one, such as for another base."""
-    later = {number for number in _siblings(bot, run) if number > run.id} if run.conclusion == "cancelled" else set()
-    return any(_speaking(bot, later))
 
 
 def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:

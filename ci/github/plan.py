@@ -48,19 +48,6 @@ class Plan:
     pinned: str | None = None
     """The commit that is timed beside the default branch's head; None: the head is timed alone."""
 
-    def outputs(self) -> dict[str, str]:
-        """As later steps read them: words without spaces, `true` or `false`, or JSON."""
-        return {
-            "measure": str(self.measure).lower(),
-            **gpu_outputs(self.gpus),
-            "base_sha": self.run.base_sha or "",
-            "head_sha": self.run.head_sha or "",
-            "pull_request": str(self.run.pull_request or ""),
-            "cases": " ".join(self.cases),
-            "set": self.set,
-            "pinned_sha": self.pinned or "",
-        }
-
 
 def gpu_outputs(gpus: Sequence[RunnerGpu]) -> dict[str, str]:
     """The GPUs as a workflow's matrix reads them; and what is compiled for, as TORCH_CUDA_ARCH_LIST has it."""
@@ -89,8 +76,17 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
 
 
 def announce(step: Step, found: Plan) -> None:
-    """Hands the plan on, and says why where nothing is measured."""
-    step.output(**found.outputs())
+    """Hands the plan on, in words without spaces, and says why where nothing is measured."""
+    step.output(
+        measure=str(found.measure).lower(),
+        **gpu_outputs(found.gpus),
+        base_sha=found.run.base_sha or "",
+        head_sha=found.run.head_sha or "",
+        pull_request=str(found.run.pull_request or ""),
+        cases=" ".join(found.cases),
+        set=found.set,
+        pinned_sha=found.pinned or "",
+    )
     if not found.measure:
         step.summary(f"Not measured: {escape.prose(found.reason)}.")
     if found.touches_judge:

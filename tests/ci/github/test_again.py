@@ -16,7 +16,7 @@ from kernelgate.ci.github.fetch import fetch, read_run_info
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
-from tests.ci.github.test_publish import BODY, FILES, named, note
+from tests.ci.github.test_publish import latest, named, note, the_pull
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 from tests.fakes.github_server import Json
 from tests.workflows.actions import HOSTED_TOOLS
@@ -37,8 +37,7 @@ def language() -> Iterator[Language]:
 @pytest.fixture
 def run(desk: Desk) -> Json:
     """A run of a pull request, at its first attempt."""
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY.format(claim="none"))
-    return desk.github.add_run(pull, status="queued", conclusion=None)
+    return desk.github.add_run(the_pull(desk), status="queued", conclusion=None)
 
 
 def report(desk: Desk, folder: Path, run: Json, policy: Policy = POLICY, asked: Run | None = None) -> bool:
@@ -66,12 +65,6 @@ def begins_again(run: Json) -> None:
     run |= {"status": "in_progress", "conclusion": None, "run_attempt": run["run_attempt"] + 1}
 
 
-def latest(desk: Desk) -> tuple[str, str | None, str]:
-    """What a required check goes by, and what it says."""
-    check = desk.github.checks[max(desk.github.checks)]
-    return check["status"], check["conclusion"], check["output"]["title"]
-
-
 @pytest.mark.parametrize(
     ("example", "at_last", "says"),
     [
@@ -91,14 +84,14 @@ def test_what_is_in_doubt_is_measured_again_twice_and_no_more(
         again = report(desk, tmp_path, run)
         assert again == (doubtful and attempt < 3)
         [comment] = desk.github.bodies(1)
-        assert latest(desk)[1] == ("action_required" if again else at_last)
+        assert latest(desk)["conclusion"] == ("action_required" if again else at_last)
         assert ("it is measured again by itself" if again else says) in comment
         if not again:
             break
         begins_again(run)
         assert not report(desk, tmp_path, run)
-        title = f"Not judged yet: it is measured again, attempt {attempt + 1}"
-        assert (latest(desk)[0], latest(desk)[2]) == ("in_progress", title)
+        assert latest(desk)["status"] == "in_progress"
+        assert latest(desk)["output"]["title"] == f"Not judged yet: it is measured again, attempt {attempt + 1}"
         assert desk.github.pulls[1].labels == []
     assert all(check["status"] == "completed" for check in desk.github.checks.values())
 
@@ -117,7 +110,7 @@ def test_no_attempt_is_won_by_a_forged_count(desk: Desk, tmp_path: Path, run: Js
         desk.bot.repository.create_check_run(**mark, status="in_progress")
         desk.github.login = desk.bot.login
     assert not report(desk, tmp_path, run)
-    assert latest(desk)[1] in ("neutral", "action_required")
+    assert latest(desk)["conclusion"] in ("neutral", "action_required")
 
 
 @pytest.mark.parametrize("by", ["a fork", "a command", "the policy"])
@@ -133,7 +126,7 @@ def test_nobody_else_has_it_measured_again(desk: Desk, tmp_path: Path, run: Json
     else:
         policy = Policy.model_validate({"gates": {"doubt": "pass"}})
     assert not report(desk, tmp_path, run, policy, asked)
-    assert latest(desk)[1] == "neutral"
+    assert latest(desk)["conclusion"] == "neutral"
 
 
 def test_an_edited_description_ends_no_waiting(desk: Desk, tmp_path: Path, run: Json) -> None:
@@ -145,10 +138,10 @@ def test_an_edited_description_ends_no_waiting(desk: Desk, tmp_path: Path, run: 
     fetch(desk.bot, edited["id"], tmp_path / "edited")
     desk.outputs_file.unlink()
     post(desk.bot, tmp_path / "edited", POLICY)
-    assert (latest(desk)[1], desk.outputs["again"]) == ("action_required", str(run["id"]))
+    assert (latest(desk)["conclusion"], desk.outputs["again"]) == ("action_required", str(run["id"]))
     begins_again(run)
     assert not report(desk, tmp_path, edited)
-    assert latest(desk)[1] == "action_required"
+    assert latest(desk)["conclusion"] == "action_required"
 
 
 def test_a_push_ends_what_is_measured_again_and_begins_anew(desk: Desk, tmp_path: Path, run: Json) -> None:

@@ -19,6 +19,7 @@ from tests.miniature import BINDING, CPU_FILES, compiled, write
 
 BASE, TIP = "b" * 40, "c" * 40
 LIBRARY = {"answer/library.json": b"{}", "answer/kernel.so": b"\x7fELF"}
+NIGHT = b"SQLite format 3\0 of the night"
 
 
 @pytest.fixture
@@ -37,6 +38,17 @@ def left(desk: Desk, content: bytes | dict[str, bytes] | None = None, **facts: A
 
 def taken(desk: Desk, folder: Path) -> list[str]:
     return [path.name for path in fetch_libraries(desk.bot, BASE, folder)]
+
+
+def left_index(desk: Desk, content: bytes | dict[str, bytes], **facts: Any) -> None:
+    """A run that handed over an index; of a night of the default branch unless the facts say otherwise."""
+    run = desk.github.add_run(**{"event": "schedule", "head_branch": "main", "head_sha": TIP} | facts)
+    desk.github.add_artifact(run, INDEX, content)
+
+
+def taken_index(desk: Desk, folder: Path) -> bytes | None:
+    file = folder / "history.sqlite"
+    return file.read_bytes() if fetch_index(desk.bot, file) else None
 
 
 def test_the_bases_own_library_comes_first_then_the_newest(main: Desk, tmp_path: Path) -> None:
@@ -70,9 +82,13 @@ def strange(desk: Desk, facts: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("facts", STRANGE.values(), ids=STRANGE)
 def test_what_another_run_left_is_not_taken(main: Desk, facts: dict[str, Any], tmp_path: Path) -> None:
-    """Planted under the very name and, but for the tag, for the very commit: each would be the base of a comparison."""
-    left(main, **strange(main, facts))
-    assert taken(main, tmp_path) == []
+    """Planted under the very name and, but for the tag, for the very commit: each would be the base of a comparison, or
+    every pull request would be judged by made-up spreads."""
+    left_index(main, {INDEX_FILE: NIGHT})
+    facts = strange(main, facts)
+    left(main, **facts)
+    left_index(main, {INDEX_FILE: NIGHT + b" poisoned"}, **facts)
+    assert (taken(main, tmp_path), taken_index(main, tmp_path)) == ([], NIGHT)
     left(main)
     assert len(taken(main, tmp_path)) == 1
 
@@ -96,12 +112,10 @@ def test_an_archive_of_another_kind_is_left(main: Desk, content: bytes, tmp_path
 
 def test_a_large_or_an_expired_one_is_left(main: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = left(main)
-    monkeypatch.setattr(artifacts, "LIBRARIES_PACKED", 10)
-    assert taken(main, tmp_path) == []
-    monkeypatch.undo()
-    monkeypatch.setattr(artifacts, "LIBRARIES_UNPACKED", 5)
-    assert taken(main, tmp_path) == []
-    monkeypatch.undo()
+    for limit, most in (("LIBRARIES_PACKED", 10), ("LIBRARIES_UNPACKED", 5)):
+        monkeypatch.setattr(artifacts, limit, most)
+        assert taken(main, tmp_path) == []
+        monkeypatch.undo()
     artifact["expired"] = True
     assert taken(main, tmp_path) == []
 
@@ -142,34 +156,12 @@ def test_what_is_not_as_its_manifest_says_is_left_out(
     assert not list(tmp_path.rglob("elsewhere*"))
 
 
-NIGHT = b"SQLite format 3\0 of the night"
-
-
-def left_index(desk: Desk, content: bytes = NIGHT, **facts: Any) -> None:
-    """A run that handed over an index; of a night of the default branch unless the facts say otherwise."""
-    run = desk.github.add_run(**{"event": "schedule", "head_branch": "main", "head_sha": TIP} | facts)
-    desk.github.add_artifact(run, INDEX, {INDEX_FILE: content})
-
-
-def taken_index(desk: Desk, folder: Path) -> bytes | None:
-    file = folder / "history.sqlite"
-    return file.read_bytes() if fetch_index(desk.bot, file) else None
-
-
 def test_the_newest_one_is_taken(main: Desk, tmp_path: Path) -> None:
     """Of both events, and of runs that left none in between."""
     assert taken_index(main, tmp_path) is None
-    left_index(main, NIGHT + b" before")
-    left_index(main, event="push")
+    left_index(main, {INDEX_FILE: NIGHT + b" before"})
+    left_index(main, {INDEX_FILE: NIGHT}, event="push")
     main.github.add_run(event="schedule", head_branch="main", head_sha=TIP)
-    assert taken_index(main, tmp_path) == NIGHT
-
-
-@pytest.mark.parametrize("what", STRANGE)
-def test_one_that_somebody_else_left_is_not_taken(main: Desk, what: str, tmp_path: Path) -> None:
-    """Planted later under the very name: with it every pull request would be judged by made-up spreads."""
-    left_index(main)
-    left_index(main, NIGHT + b" poisoned", **strange(main, STRANGE[what]))
     assert taken_index(main, tmp_path) == NIGHT
 
 
@@ -185,7 +177,6 @@ def test_one_that_somebody_else_left_is_not_taken(main: Desk, what: str, tmp_pat
     ids=["no zip", "traversal", "no database", "two files", "another file"],
 )
 def test_what_is_no_index_is_left(main: Desk, content: bytes | dict[str, bytes], tmp_path: Path) -> None:
-    run = main.github.add_run(event="schedule", head_branch="main", head_sha=TIP)
-    main.github.add_artifact(run, INDEX, content)
+    left_index(main, content)
     assert taken_index(main, tmp_path / "in") is None
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
