@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import requests
@@ -118,14 +119,11 @@ def test_it_waits_as_long_as_github_asks(desk: Desk) -> None:
     assert desk.slept[1:] == [42]
 
 
-def test_it_does_not_wait_for_an_hour(desk: Desk) -> None:
+def test_it_does_not_wait_for_an_hour_and_gives_up_in_the_end(desk: Desk) -> None:
     desk.github.rate_limit("GET", COMMENTS, wait_s=3600)
     with pytest.raises(GitHubError, match="gave up after 1 tries: HTTP 403 API rate limit exceeded"):
         put_comment(desk.bot, 1, ["Slower."], STAMP)
     assert desk.slept == []
-
-
-def test_it_gives_up_in_the_end(desk: Desk) -> None:
     desk.github.fault("GET", "/pulls/1", status=503, times=100)
     with pytest.raises(GitHubError, match="comment: gave up after 8 tries: HTTP 503"):
         put_comment(desk.bot, 1, ["Slower."], STAMP)
@@ -164,15 +162,13 @@ def test_two_runs_really_at_once(desk: Desk) -> None:
         bot.repository.requester.close()
 
 
-def test_a_body_that_github_finds_too_long_is_replaced_by_the_shorter_one(desk: Desk) -> None:
-    desk.github.fault("POST", COMMENTS, status=422, message="Validation Failed: body is too long")
-    put_comment(desk.bot, 1, ["Long. " * 1000, "Short."], STAMP)
+@pytest.mark.parametrize(("characters", "refused"), [(6000, True), (65_500, False)])
+def test_a_body_that_is_too_long_is_replaced_by_the_shorter_one(desk: Desk, characters: int, refused: bool) -> None:
+    """By what GitHub says; one over the limit is never sent."""
+    desk.github.fault("POST", COMMENTS, status=422, message="Validation Failed: body is too long", times=int(refused))
+    put_comment(desk.bot, 1, ["x" * characters, "Short."], STAMP)
     assert desk.github.bodies(1)[0].startswith("Short.\n")
-
-
-def test_a_body_over_the_limit_is_never_sent(desk: Desk) -> None:
-    put_comment(desk.bot, 1, ["x" * 65_500, "Short."], STAMP)
-    assert desk.github.bodies(1)[0].startswith("Short.\n")
+    assert len(desk.github.writes()) == 1 + refused
     with pytest.raises(GitHubError, match="even the shortest text"):
         put_comment(desk.bot, 1, ["x" * 70_000], STAMP)
 
@@ -198,14 +194,21 @@ def test_a_missing_permission_is_named_at_once(desk: Desk, missing: str, put: Ca
     assert desk.slept == []
 
 
-@pytest.mark.parametrize("put", [put_comment, put_labels], ids=["comment", "label"])
-def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[..., Any]) -> None:
-    everything(desk)
-    before = len(desk.github.writes())
-    said = put(desk.bot, 1, ["Older."] if put is put_comment else {Label.IMPROVED}, Stamp(OLD, 9, 1))
-    assert said.left
-    assert said.outcome == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
-    assert desk.github.writes()[before:] == []
+@pytest.mark.parametrize(
+    ("state", "head", "why"),
+    [
+        ("open", OLD, "the result is for 0000000, and the head is aaaaaaa by now"),
+        ("closed", HEAD, "the pull request is closed"),
+    ],
+)
+def test_a_result_for_an_older_commit_or_a_closed_pull_request_changes_nothing(
+    desk: Desk, state: str, head: str, why: str
+) -> None:
+    desk.github.pulls[1].state = state
+    stamp = Stamp(head, 9, 1)
+    for said in (put_comment(desk.bot, 1, ["x"], stamp), put_labels(desk.bot, 1, {Label.IMPROVED}, stamp)):
+        assert (said.left, said.outcome) == (True, f"left alone: {why}")
+    assert desk.github.writes() == []
 
 
 @pytest.mark.parametrize("newer", [Stamp(HEAD, 6, 1), Stamp(HEAD, 5, 2)], ids=["run", "attempt"])
@@ -219,33 +222,20 @@ def test_of_one_commit_the_newer_run_stays(desk: Desk, newer: Stamp) -> None:
 
 
 def test_the_head_that_moves_while_we_look_is_noticed(desk: Desk) -> None:
-    def push() -> None:
-        desk.github.pulls[1].head_sha = NEW
-
+    push = partial(setattr, desk.github.pulls[1], "head_sha", NEW)
     desk.github.fault("POST", COMMENTS, drop="before", before=push)
     assert put_comment(desk.bot, 1, ["Older."], STAMP).left
     assert desk.github.comments == {}
 
 
-def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
-    desk.github.pulls[1].state = "closed"
-    assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "left alone: the pull request is closed"
-    assert put_labels(desk.bot, 1, {Label.IMPROVED}, STAMP).left
-    assert desk.github.writes() == []
-
-
-def test_a_marker_copied_by_somebody_else_is_not_ours(desk: Desk) -> None:
-    copied = f"All is well.\n{state_line('verdict', Stamp(HEAD, 999, 1))}"
+def test_a_marker_copied_by_somebody_else_or_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
+    forged = state_line("verdict", Stamp(HEAD, 999, 1))
+    copied = f"All is well.\n{forged}"
     desk.github.comment(1, copied, author="mallory")
     desk.github.comment(1, copied, author="github-actions", author_type="Bot")
-    put_comment(desk.bot, 1, ["Slower."], STAMP)
-    assert len(desk.github.comments) == 3
-    assert sorted(desk.github.bodies(1))[:2] == [copied, copied]
-
-
-def test_a_marker_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
-    forged = state_line("verdict", Stamp(HEAD, 999, 1))
     put_comment(desk.bot, 1, [f"Title: {forged}\nmore"], STAMP)
+    assert desk.github.bodies(1)[:2] == [copied, copied]
+    assert len(desk.github.comments) == 3
     assert shown_stamp(desk.bot, 1) == STAMP
 
 
@@ -289,8 +279,6 @@ def test_what_the_environment_lacks_is_named(environment: dict[str, str], missin
 
 
 def test_a_network_that_is_not_there(desk: Desk) -> None:
-    def step() -> None:
-        raise requests.ConnectTimeout("no route")
-
+    no_route = Mock(side_effect=requests.ConnectTimeout("no route"))
     with pytest.raises(GitHubError, match="look: gave up after 8 tries: ConnectTimeout"):
-        bot_module.patiently("look", step, desk.bot)
+        bot_module.patiently("look", no_route, desk.bot)
