@@ -49,29 +49,33 @@ def test_branches_of_the_repository_approved_forks_and_our_own_events_are_admitt
     assert bool(desk.github.requests) == ("event" not in facts)
 
 
-@pytest.mark.parametrize("gone", [False, True])
-@pytest.mark.parametrize("approvals", [{}, {"pages": "maintainer"}])
-def test_a_fork_that_nobody_approved_is_not(desk: Desk, gone: bool, approvals: dict[str, str]) -> None:
-    """Such as when the environment exists without reviewers, which lets everybody pass."""
-    with pytest.raises(NotAdmittedError, match="was not approved"):
-        asked(desk, approvals=approvals, gone=gone, head_repository=FORK)
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "not approved": ("was not approved", {"head_repository": FORK}),
+    "the approval of another environment": (
+        "was not approved",
+        {"head_repository": FORK, "approvals": {"pages": "maintainer"}},
+    ),
+    "a fork that is gone": ("was not approved", {"head_repository": FORK, "gone": True}),
+    "pushed since": ("moved on to cccccccccccc", {"head_sha": NEWER}),
+    "pushed after the approval": (
+        "moved on to cccccccccccc",
+        {"head_sha": NEWER, "approvals": APPROVED, "head_repository": FORK},
+    ),
+    "another commit than the run's": ("asked to measure aaaaaaaaaaaa", {"started_at": NEWER, "head_sha": NEWER}),
+    "a review": ("was not approved", {"event": "pull_request_review", "head_repository": FORK}),
+    "a review's comment": ("was not approved", {"event": "pull_request_review_comment", "head_repository": FORK}),
+    "no event": ("not measured", {"event": ""}),
+    "an event that nobody knows": ("not measured", {"event": "something_new"}),
+}
 
 
-@pytest.mark.parametrize("repository", ["octo-org/kernels", FORK])
-def test_a_commit_pushed_after_the_approval_is_not(desk: Desk, repository: str) -> None:
-    with pytest.raises(NotAdmittedError, match="moved on to cccccccccccc"):
-        asked(desk, head_sha=NEWER, approvals=APPROVED, head_repository=repository)
-
-
-def test_another_commit_than_the_runs_is_not(desk: Desk) -> None:
-    with pytest.raises(NotAdmittedError, match="asked to measure aaaaaaaaaaaa"):
-        asked(desk, started_at=NEWER, head_sha=NEWER)
-
-
-@pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
-def test_events_that_a_forks_workflow_may_choose_are_asked_the_same(desk: Desk, event: str) -> None:
-    with pytest.raises(NotAdmittedError, match="was not approved"):
-        asked(desk, event, head_repository=FORK)
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_nobody_approved_as_it_is_now_is_not(desk: Desk, what: str) -> None:
+    """Such as when the environment exists without reviewers, which lets everybody pass; a fork's workflow may choose
+    its events."""
+    why, facts = REFUSED[what]
+    with pytest.raises(NotAdmittedError, match=why):
+        asked(desk, **facts)
 
 
 @pytest.mark.parametrize("queued", [HEAD, NEWER, None])
@@ -84,9 +88,3 @@ def test_of_a_merge_queue_its_groups_head_alone_is_admitted(desk: Desk, queued: 
         return
     with pytest.raises(NotAdmittedError, match="is not the head of the event's merge group"):
         admit(desk.bot, step, HEAD)
-
-
-@pytest.mark.parametrize("event", ["", "something_new"])
-def test_unknown_events_are_not(desk: Desk, event: str) -> None:
-    with pytest.raises(NotAdmittedError, match="not measured"):
-        asked(desk, event)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +20,8 @@ TWO = Measure(
 )
 
 
-def planned(desk: Desk, tmp_path: Path, payload: dict[str, Any], rules: Measure | None = None) -> Plan:
-    path = tmp_path / "event.json"
-    path.write_text(json.dumps(payload), encoding="utf-8")
-    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
+def planned(desk: Desk, payload: dict[str, Any], rules: Measure | None = None) -> Plan:
+    desk.told(payload)
     found = plan(desk.bot.step, desk.bot, rules or Measure())
     announce(desk.bot.step, found)
     return found
@@ -53,13 +50,13 @@ def dispatched(**inputs: str) -> dict[str, Any]:
     ids=["a kernel", "no kernel", "a label", "more files than GitHub lists"],
 )
 def test_a_merge_group_is_measured_against_its_own_base(
-    desk: Desk, tmp_path: Path, files: list[str], labels: list[str], measure: bool, said: str
+    desk: Desk, files: list[str], labels: list[str], measure: bool, said: str
 ) -> None:
     desk.github.open_pull(number=104, head_sha="d" * 40, labels=labels)
     desk.github.compared[BASE, HEAD] = files
     payload = event("merge_group.checks_requested")
     payload["merge_group"] |= {"head_sha": HEAD, "base_sha": BASE}
-    found = planned(desk, tmp_path, payload)
+    found = planned(desk, payload)
     assert (found.measure, said in found.reason) == (measure, True)
     assert (found.run.base_sha, found.run.head_sha, found.run.pull_request) == (BASE, HEAD, None)
 
@@ -73,8 +70,8 @@ def test_a_merge_group_is_measured_against_its_own_base(
         ([], False, False),
     ],
 )
-def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], measure: bool, judge: bool) -> None:
-    found = planned(desk, tmp_path, opened(desk, *files))
+def test_the_changed_files_decide(desk: Desk, files: list[str], measure: bool, judge: bool) -> None:
+    found = planned(desk, opened(desk, *files))
     assert (found.measure, found.touches_judge) == (measure, judge)
     assert ("after the merge" in desk.summary) == judge
     assert ("Not measured: " in desk.summary) == (not measure)
@@ -84,9 +81,9 @@ def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], 
     ("changes", "measure"), [({"body": {"from": "x"}}, False), ({"base": {"ref": {"from": "main"}}}, True)]
 )
 def test_another_base_is_measured_again_and_an_edited_description_is_not(
-    desk: Desk, tmp_path: Path, changes: dict[str, Any], measure: bool
+    desk: Desk, changes: dict[str, Any], measure: bool
 ) -> None:
-    found = planned(desk, tmp_path, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes})
+    found = planned(desk, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes})
     assert (found.measure, "only the description was edited" in desk.summary) == (measure, not measure)
 
 
@@ -98,17 +95,15 @@ def test_another_base_is_measured_again_and_an_edited_description_is_not(
         ("always", True, "opened", True),
     ],
 )
-def test_a_draft_is_measured_once_it_is_ready(
-    desk: Desk, tmp_path: Path, drafts: str, draft: bool, action: str, measure: bool
-) -> None:
+def test_a_draft_is_measured_once_it_is_ready(desk: Desk, drafts: str, draft: bool, action: str, measure: bool) -> None:
     payload = opened(desk, "csrc/k.cu", draft=draft) | {"action": action}
-    found = planned(desk, tmp_path, payload, Measure.model_validate({"drafts": drafts}))
+    found = planned(desk, payload, Measure.model_validate({"drafts": drafts}))
     assert (found.measure, "Not measured: this is a draft" in desk.summary) == (measure, not measure)
 
 
-def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
+def test_everything_is_handed_on(desk: Desk) -> None:
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
-    planned(desk, tmp_path, opened(desk, "csrc/k.cu"), TWO)
+    planned(desk, opened(desk, "csrc/k.cu"), TWO)
     assert json.loads(desk.outputs["gpus"]) == [
         {"label": "l4", "baseline": "b.json", "shards": 1},
         {"label": "h100", "baseline": "", "shards": 2},
@@ -118,32 +113,31 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
 
 
-def test_a_push_is_measured_on_every_gpu(desk: Desk, tmp_path: Path) -> None:
+def test_a_push_is_measured_on_every_gpu(desk: Desk) -> None:
     desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
-    found = planned(desk, tmp_path, event("push"), TWO)
+    found = planned(desk, event("push"), TWO)
     assert (found.measure, found.run.head_sha, found.run.base_sha, len(found.gpus)) == (True, HEAD, None, 2)
 
 
-def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("inputs", "head", "base", "number", "cases", "suite"),
+    [
+        ({"pull_request": "#1", "case": "m512", "set": "full"}, HEAD, BASE, 1, ("m512",), "full"),
+        ({"ref": "faster"}, "d" * 40, "c" * 40, None, (), "quick"),
+        ({"case": "m512"}, "e" * 40, None, None, ("m512",), "quick"),
+        ({"case": "m512", "base": "main"}, "e" * 40, "e" * 40, None, ("m512",), "quick"),
+    ],
+    ids=["a pull request", "a branch, against where it left", "the default branch, alone", "a base as asked for"],
+)
+def test_what_is_profiled_against_what(
+    desk: Desk, inputs: Any, head: str, base: str | None, number: int | None, cases: tuple[str, ...], suite: str
+) -> None:
     desk.github.open_pull(head_sha=HEAD, base_sha=BASE)
-    found = planned(desk, tmp_path, dispatched(pull_request="#1", case="m4096_n1024_bf16", set="full"))
-    assert (found.run.head_sha, found.run.base_sha, found.run.pull_request, found.set) == (HEAD, BASE, 1, "full")
-    assert found.cases == ("m4096_n1024_bf16",)
-
-
-def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, tmp_path: Path) -> None:
-    desk.github.refs["heads/faster"] = HEAD
-    desk.github.merge_bases["main", HEAD] = "c" * 40
-    found = planned(desk, tmp_path, dispatched(ref="faster"))
-    assert (found.run.head_sha, found.run.base_sha, found.cases, found.run.pull_request) == (HEAD, "c" * 40, (), None)
-
-
-def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> None:
-    desk.github.refs["heads/main"] = HEAD
-    desk.github.merge_bases["main", HEAD] = HEAD
-    found = planned(desk, tmp_path, dispatched(case="m512"))
-    assert (found.run.head_sha, found.run.base_sha, found.cases) == (HEAD, None, ("m512",))
-    assert planned(desk, tmp_path, dispatched(case="m512", base="main")).run.base_sha == HEAD, "as was asked for"
+    desk.github.refs |= {"heads/faster": "d" * 40, "heads/main": "e" * 40}
+    desk.github.merge_bases |= {("main", "d" * 40): "c" * 40, ("main", "e" * 40): "e" * 40}
+    found = planned(desk, dispatched(**inputs))
+    assert (found.run.head_sha, found.run.base_sha, found.run.pull_request) == (head, base, number)
+    assert (found.cases, found.set) == (cases, suite)
 
 
 SHELL = ["$(id)", "`id`", ";id", "a b", "--upload-pack=x", "a..b", "/x", "a\nb", "${{x}}", "ａ"]
@@ -158,22 +152,22 @@ SHELL = ["$(id)", "`id`", ";id", "a b", "--upload-pack=x", "a..b", "/x", "a\nb",
         *product(["case"], ["a/b/c", "a/", "a/../b", "../a", "a/.b", "a/-b", "a b;id", "a,$(id)", "x" * 81]),
     ],
 )
-def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: str, text: str) -> None:
+def test_shell_text_in_any_input_is_refused(desk: Desk, name: str, text: str) -> None:
     desk.github.refs["heads/faster"] = HEAD
     with pytest.raises(UsageError) as caught:
-        planned(desk, tmp_path, dispatched(**({"ref": "faster"} | {name: text})))
+        planned(desk, dispatched(**({"ref": "faster"} | {name: text})))
     assert len(str(caught.value).splitlines()) == 1
     assert desk.outputs == {}
 
 
-def test_the_default_branch_is_measured_beside_the_pinned_commit(desk: Desk, tmp_path: Path) -> None:
+def test_the_default_branch_is_measured_beside_the_pinned_commit(desk: Desk) -> None:
     desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
     pinned = Measure(pinned=BASE)
     desk.github.refs["heads/old"] = BASE
-    assert planned(desk, tmp_path, {}).pinned is None
-    assert planned(desk, tmp_path, {}, pinned).pinned == BASE
+    assert planned(desk, {}).pinned is None
+    assert planned(desk, {}, pinned).pinned == BASE
     assert desk.outputs["pinned_sha"] == BASE
-    assert planned(desk, tmp_path, opened(desk, "csrc/k.cu"), pinned).pinned is None
+    assert planned(desk, opened(desk, "csrc/k.cu"), pinned).pinned is None
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     with pytest.raises(UsageError, match=r"measure\.pinned of the policy is no commit of the default branch"):
-        planned(desk, tmp_path, {}, pinned)
+        planned(desk, {}, pinned)
