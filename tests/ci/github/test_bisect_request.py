@@ -25,17 +25,13 @@ def place(desk: Desk) -> None:
     github.merge_bases[HEAD, MAIN] = BASE
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("v1.4", BisectRequest("v1.4")),
-        ("v1.4 HEAD --case norm/a --gpu l4", BisectRequest("v1.4", "HEAD", "norm/a", gpu="l4")),
-        ("--case=a --fuzz v1.4", BisectRequest("v1.4", case="a", kind="fuzz")),
-        ("v1.4 --build", BisectRequest("v1.4", kind="build")),
-    ],
-)
-def test_a_search_is_read(words: str, wanted: BisectRequest) -> None:
-    assert parse(f"/kernelgate BISECT {words}") == Command("bisect", bisect=wanted)
+def test_a_search_is_read() -> None:
+    for words, wanted in {
+        "v1.4 HEAD --case norm/a --gpu l4": BisectRequest("v1.4", "HEAD", "norm/a", gpu="l4"),
+        "--case=a --fuzz v1.4": BisectRequest("v1.4", case="a", kind="fuzz"),
+        "v1.4 --build": BisectRequest("v1.4", kind="build"),
+    }.items():
+        assert parse(f"/kernelgate BISECT {words}") == Command("bisect", bisect=wanted)
 
 
 @pytest.mark.parametrize(
@@ -59,17 +55,9 @@ def test_what_cannot_be_read_is_named(words: str, why: str) -> None:
 
 
 def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk: Desk) -> None:
-    outputs = desk.asked("/kernelgate bisect v1.4 --fuzz --case norm/a")
-    assert outputs == {
-        "run": "false",
-        "bisect": "true",
-        "number": "1",
-        "good": GOOD,
-        "bad": HEAD,
-        "case": "norm/a",
-        "kind": "fuzz",
-        "gpu": "l4",
-    }
+    ends = {"run": "false", "bisect": "true", "number": "1", "good": GOOD, "bad": HEAD}
+    asked = {"case": "norm/a", "kind": "fuzz", "gpu": "l4"}
+    assert desk.asked("/kernelgate bisect v1.4 --fuzz --case norm/a") == ends | asked
     [said] = desk.replies
     assert "searches the commits after `cccccccccccc` up to `aaaaaaaaaaaa`. The answer comes here." in said
 
@@ -100,14 +88,12 @@ def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Des
         ("v1.4;id", 1, "is not a branch, tag or commit"),
         ("..%2Fx", 1, "is not a branch, tag or commit"),
         ("v1.4 --gpu h100", 1, "the policy has no GPU"),
+        ("v1.4", 1, "something was pushed since you asked"),
     ],
 )
 def test_other_commits_and_shell_text_are_refused(desk: Desk, words: str, number: int, why: str) -> None:
+    """And what was pushed since."""
+    if why.startswith("something was pushed"):
+        desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
     assert desk.asked(f"/kernelgate bisect {words}", number=number) == {"run": "false"}
     assert why in desk.replies[0].replace("`", "")
-
-
-def test_what_was_pushed_since_is_not_searched(desk: Desk) -> None:
-    desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
-    assert desk.asked("/kernelgate bisect v1.4") == {"run": "false"}
-    assert "something was pushed since you asked" in desk.replies[0]
