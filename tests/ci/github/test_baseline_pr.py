@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.record import RunRecord, timed_cases
+from kernelgate.bench.record import BaselineSummary, RunRecord, timed_cases
 from kernelgate.ci.github.baseline_pr import Before, as_baseline, offer, refresh
 from kernelgate.ci.policy.policy import Policy, RunnerGpu
 from tests.ci.desk import Desk
@@ -41,36 +41,29 @@ def run_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_baseline_keeps_the_days_of_the_one_it_replaces() -> None:
     """Of the same code on the same kind of device; a day measured twice counts once."""
-    first = as_baseline(measured())
-    second = as_baseline(_on("2026-11-21"), first)
-    again = as_baseline(_on("2026-11-21"), second)
-    assert first.summary
-    assert second.summary
-    assert again.summary
-    for name, held in second.summary.cases.items():
+    run = record.Run(head_sha=HEAD_SHA, created_at="2026-11-21T10:00:00Z")
+    later, first = measured().model_copy(update={"run": run}), as_baseline(measured())
+    second = as_baseline(later, first)
+    for name, held in cases_of(second).items():
         assert [day.measured for day in held.days] == ["2026-11-20", "2026-11-21"]
-        assert {day.code for day in held.days} == {first.summary.cases[name].days[0].code}
+        assert {day.code for day in held.days} == {cases_of(first)[name].days[0].code}
         assert {day.median_us for day in held.days} == {held.median_us}
-    assert again.summary.cases == second.summary.cases
+    assert cases_of(as_baseline(later, second)) == cases_of(second)
     elsewhere = first.model_copy(update={"environments": run_record((), on("NVIDIA A100")).environments})
-    moved = as_baseline(_on("2026-11-21"), elsewhere)
-    assert moved.summary
-    assert {len(held.days) for held in moved.summary.cases.values()} == {1}
+    assert {len(held.days) for held in cases_of(as_baseline(later, elsewhere)).values()} == {1}
 
 
-def _on(day: str) -> RunRecord:
-    return measured().model_copy(update={"run": record.Run(head_sha=HEAD_SHA, created_at=f"{day}T10:00:00Z")})
-
-
-def test_nothing_reaches_the_default_branch(desk: Desk, run_json: Path, rules: Policy) -> None:
-    before = desk.github.refs["heads/main"]
-    refresh(desk.bot, run_json, "l4", rules, force=True)
-    assert (desk.github.refs["heads/main"], {branch for branch, _ in desk.github.files}) == (before, {BRANCH})
+def cases_of(baseline: RunRecord) -> dict[str, BaselineSummary]:
+    assert baseline.summary is not None
+    return baseline.summary.cases
 
 
 def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Policy) -> None:
-    """A newer record refreshes the same pull request; after a merge the branch starts anew."""
+    """Nor does anything reach the default branch. A newer record refreshes the same pull request; after a merge the
+    branch starts anew."""
+    main = desk.github.refs["heads/main"]
     first = refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert (desk.github.refs["heads/main"], {branch for branch, _ in desk.github.files}) == (main, {BRANCH})
     before = len(desk.github.writes())
     assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
     assert desk.github.writes()[before:] == []
@@ -87,48 +80,33 @@ def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Po
     assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
 
 
-def test_a_measurement_that_was_cut_short_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
-    run_json.with_name("failure.json").write_text("{}", "utf-8")
-    with pytest.raises(KernelgateError, match="failed before its end"):
-        refresh(desk.bot, run_json, "l4", rules, force=True)
-    assert desk.github.pulls == {}
-
-
-def test_a_baseline_does_not_lose_a_case_by_itself(desk: Desk, run_json: Path, rules: Policy) -> None:
+def test_a_measurement_that_was_cut_short_or_lacks_a_case_is_no_baseline(
+    desk: Desk, run_json: Path, rules: Policy
+) -> None:
     record.write(measured("mixed"), run_json.with_name("stored.json"))
     with pytest.raises(KernelgateError, match="the stored baseline has it"):
         refresh(desk.bot, run_json, "l4", rules, force=False)
     assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
+    run_json.with_name("failure.json").write_text("{}", "utf-8")
+    with pytest.raises(KernelgateError, match="failed before its end"):
+        refresh(desk.bot, run_json, "l4", rules, force=True)
 
 
-@pytest.mark.parametrize(
-    ("stored", "force", "offered"),
-    [("slower by 20%", False, True), ("faster by 20%", False, False), ("same", True, True)],
-)
+@pytest.mark.parametrize(("scale", "force", "offered"), [(1.2, False, True), (0.8, False, False), (1.0, True, True)])
 def test_it_is_offered_where_the_verdict_says_improved(
-    desk: Desk, run_json: Path, rules: Policy, stored: str, force: bool, offered: bool
+    desk: Desk, run_json: Path, rules: Policy, scale: float, force: bool, offered: bool
 ) -> None:
-    scale = {"same": 1.0, "slower by 20%": 1.2, "faster by 20%": 0.8}[stored]
     record.write(scaled(measured(), scale), Path("stored.json"))
     assert (refresh(desk.bot, run_json, "l4", rules, force) is not None) == offered
     assert bool(desk.github.writes()) == offered
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/git/ref/.*"),
-        ("POST", "/git/refs"),
-        ("GET", "/contents/.*"),
-        ("PUT", "/contents/.*"),
-        ("GET", "/pulls"),
-        ("POST", "/pulls"),
-    ],
+    "asked", ["GET /git/ref/.*", "POST /git/refs", "GET /contents/.*", "PUT /contents/.*", "GET /pulls", "POST /pulls"]
 )
-def test_bad_days_only_take_longer(desk: Desk, run_json: Path, rules: Policy, method: str, path: str) -> None:
-    desk.github.fault(method, path, status=502)
-    desk.github.fault(method, path, drop="before")
-    desk.github.fault(method, path, drop="after")
+def test_bad_days_only_take_longer(desk: Desk, run_json: Path, rules: Policy, asked: str) -> None:
+    for fault in ({"status": 502}, {"drop": "before"}, {"drop": "after"}):
+        desk.github.fault(*asked.split(), **fault)
     refresh(desk.bot, run_json, "l4", rules, force=True)
     assert len(desk.github.pulls) == 1
     assert len([said for said in desk.github.writes() if said.startswith("PUT")]) in (1, 3)

@@ -223,15 +223,6 @@ def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Pat
     ]
 
 
-def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", head_sha="d" * 40)}})
-    post(desk.bot, folder, POLICY)
-    assert the_comment(desk).count("is refused") == 1
-    assert "another commit: it says `ddddddd`, GitHub says `a1b2c3d`" in the_comment(desk)
-    assert "d" * 8 not in the_comment(desk)
-    assert the_check(desk)["conclusion"] == "action_required"
-
-
 def skipped_run(desk: Desk, tmp_path: Path) -> Path:
     """A run of the pull request whose plan was to measure nothing, fetched."""
     jobs = [("plan / plan", "success", "plan"), ("measure", "skipped", "")]
@@ -368,16 +359,6 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
     assert concluded(desk) == ("failure", ["performance: regressed"])
 
 
-def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(named("slower"))
-    content["notes"] = [{"text": f"Remark {number} of the producer, {'at length ' * 40}"} for number in range(1000)]
-    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
-    assert post(desk.bot, folder, POLICY) == 0
-    assert len(the_comment(desk)) <= 65_536
-    assert the_comment(desk).startswith("### ❌ Blocks: 1 of 9 cases 4.90% slower")
-    assert "Omitted for length" in the_comment(desk)
-
-
 @pytest.mark.parametrize(
     ("rule", "shown", "conclusion"),
     [("block", True, "failure"), ("warn", True, "success"), ("ignore", False, "success")],
@@ -454,18 +435,17 @@ def test_what_neither_author_nor_measurement_supplies_blocks(desk: Desk, tmp_pat
         assert "the description" not in the_comment(desk)
 
 
-LOST = "nothing was measured, which is not its author's fault; measured again, it is filled in"
+LOST = (
+    "Profiler evidence, Correctness, Statistical results: nothing was measured, which is not its author's fault; "
+    "measured again, it is filled in"
+)
 
 
 @pytest.mark.parametrize(
     ("artifacts", "conclusion", "said"),
     [
-        ({}, "action_required", f"Profiler evidence, Correctness, Statistical results: {LOST}"),
-        (
-            {"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")},
-            "action_required",
-            f"Profiler evidence, Correctness, Statistical results: {LOST}",
-        ),
+        ({}, "action_required", LOST),
+        ({"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")}, "action_required", LOST),
         (profiled(), "success", "Profiler evidence: no profile was made; ncu on the runner fills it in"),
     ],
     ids=["no record", "runner lost", "no ncu"],
@@ -503,10 +483,8 @@ def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], *j
 
 def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
-    said = stopped(desk, tmp_path, l4("faster"), ("performance / measure (h100) / measure", "bench"))
-    assert said.startswith(
-        "### ❔ Held: not verified on `h100`: the job performance `/` measure (h100) `/` measure stopped"
-    )
+    said = stopped(desk, tmp_path, l4("faster"), ("measure (h100) / measure", "bench"))
+    assert said.startswith("### ❔ Held: not verified on `h100`: the job measure (h100) `/` measure stopped")
     assert "1 of 4 cases 12.80% faster on `l4`, 3 unchanged" in said
     assert concluded(desk) == ("action_required", [])
 
@@ -531,21 +509,22 @@ def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path
     assert concluded(desk) == ("action_required", [])
 
 
-def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
-    nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
-    post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
-    why = "artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
-    assert the_comment(desk).startswith(f"### ❔ Held: incomplete, since {why}")
-    assert "; so far 1 of 4 cases 12.80% faster on the L4" in the_comment(desk).splitlines()[0]
+def test_a_refused_record_of_one_gpu_keeps_the_verdict_open_and_is_said_once(desk: Desk, tmp_path: Path) -> None:
+    other = {"kernelgate-record-h100": {"run.json": named("faster", head_sha="d" * 40)}}
+    post(desk.bot, measured(desk, tmp_path, l4("faster") | other), POLICY)
+    why = "the record is of another commit: it says `ddddddd`, GitHub says `a1b2c3d`"
+    first = the_comment(desk).splitlines()[0]
+    assert first.startswith(f"### ❔ Held: incomplete, since artifact `kernelgate-record-h100` is refused: {why}")
+    assert "; so far 1 of 4 cases 12.80% faster on the L4" in first
+    assert "d" * 8 not in the_comment(desk)
     assert concluded(desk) == ("action_required", [])
 
 
 def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> None:
     files = [*FILES, {"filename": ".github/workflows/performance.yml"}]
     post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
-    assert the_comment(desk).startswith(
-        "### ❔ Held: not judged: this pull request changes the workflows that measure it"
-    )
+    why = "this pull request changes the workflows that measure it"
+    assert the_comment(desk).startswith(f"### ❔ Held: not judged: {why}")
     assert "`/kernelgate bench`" in the_comment(desk)
     assert concluded(desk) == ("action_required", [])
     # A change to the workflows alone, such as one that offers a newer action, waits for nobody.
@@ -569,14 +548,8 @@ def test_text_of_a_stranger_is_inert_wherever_it_comes_from(desk: Desk, tmp_path
     content["notes"] = [{"text": EVIL}, {"text": "\n### forged\n" + EVIL}]
     content["environments"][0]["host"] = EVIL
     content["environments"][0]["device"]["name"] = EVIL
-    folder = measured(
-        desk,
-        tmp_path,
-        {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}},
-        claim=f"- S=512 10% faster {EVIL}",
-        head_ref=EVIL.replace(" ", "-"),
-        title=EVIL,
-    )
+    members, claim = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}, f"- S=512 10% faster {EVIL}"
+    folder = measured(desk, tmp_path, members, claim, head_ref=EVIL.replace(" ", "-"), title=EVIL)
     post(desk.bot, folder, POLICY)
     body = the_comment(desk)
     stamp = shown_stamp(desk.bot, 1)
