@@ -77,10 +77,8 @@ def _pages(
 
 
 def download(bot: Bot, one: Artifact, most: int) -> bytes:
-    """The zip file, of at most so many bytes, which are those that were uploaded. Raises RefusedError.
-
-    GitHub answers with an address elsewhere, which is asked without the token.
-    """
+    """The zip file, of at most so many bytes, which are those that were uploaded. Raises RefusedError. GitHub answers
+    with an address elsewhere, which is asked without the token."""
     name = f"artifact {one.name}"
     if one.expired:
         raise RefusedError(f"{name} has expired")
@@ -180,9 +178,7 @@ def _content(bot: Bot, one: Artifact, label: str, known: Run) -> tuple[int, RunR
 
 def fetch_libraries(bot: Bot, base_sha: str | None, folder: Path) -> list[Path]:
     """Folders of libraries below `folder`, each what a trusted run handed over. What cannot be used is said, and left.
-
-    `base_sha`: whose run comes first. Raises GitHubError where the API cannot be used.
-    """
+    `base_sha`: whose run comes first. Raises GitHubError where the API cannot be used."""
     unpacked: list[Path] = []
     for artifact in islice(_trusted(bot, LIBRARIES, LIBRARY_RUNS, base_sha), MAX_TAKEN):
         into = folder / str(artifact.id)

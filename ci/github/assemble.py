@@ -103,10 +103,8 @@ class Posting:
 def assemble(
     folder: Path, info: RunInfo, policy: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED
 ) -> Posting:
-    """Judges every record in the folder.
-
-    A record is held against what is `trusted` to be expected, and against its own word only where that says nothing.
-    """
+    """Judges every record in the folder. A record is held against what is `trusted` to be expected, and against its own
+    word only where that says nothing."""
     if info.changes_judges:
         return _untrusted(info.pull is None or info.pull.touches(policy.template.kernel_paths), info.of_group)
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):

@@ -19,19 +19,7 @@ from github.PullRequest import PullRequest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.bench.record import (
-    COMPARED,
-    BaselineDay,
-    BaselineSummary,
-    CaseKey,
-    Run,
-    RunRecord,
-    Summary,
-    TimedCase,
-    Timing,
-    rates,
-    timed_cases,
-)
+from kernelgate.bench.record import CaseKey, Run, RunRecord, TimedCase, Timing, rates, timed_cases
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link
@@ -218,7 +206,7 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
     processes = tuple(
         process.model_copy(update={"role": "block", "loaded": ("head",), "timings": timings})
         for process in new.processes
-        if process.role in COMPARED and (timings := _head_only(process.timings))
+        if process.role in record.COMPARED and (timings := _head_only(process.timings))
     )
     held = {timing.key for process in processes for timing in process.timings}
     cases = tuple(case for case in new.cases if case.key in held)
@@ -230,7 +218,7 @@ def as_baseline(new: RunRecord, stored: RunRecord | None = None) -> RunRecord:
     )
     short = formatting.ids(case.key for case in kept.cases)
     each = {short[case.key].text: _summary(case, new, stored) for case in timed_cases(kept)}
-    summary = Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
+    summary = record.Summary(source=f"commit {new.run.head_sha}, measured {when[:10]}", cases=each)
     return kept.model_copy(update={"summary": summary})
 
 
@@ -248,7 +236,7 @@ def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
     )
 
 
-def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
+def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> record.BaselineSummary:
     """With the day's median beside those of earlier days on the same kind of device."""
     processes = [np.array(process.samples_us["head"]) for process in case.processes]
     interval = bootstrap(processes, processes, False, SUMMARY_LEVEL).head
@@ -260,8 +248,8 @@ def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> Basel
     code = (build and (build.key or build.library_sha256)) or new.run.head_sha
     day = new.run.created_at[:10] if new.run.created_at else None
     if day is not None and code is not None:
-        days = prior.with_today(days, BaselineDay(measured=day, code=code, median_us=median))
-    return BaselineSummary(
+        days = prior.with_today(days, record.BaselineDay(measured=day, code=code, median_us=median))
+    return record.BaselineSummary(
         median_us=median,
         interval_us=(round(interval[0], 4), round(interval[1], 4)),
         gflops=rates.gflops(case.case, middle),
@@ -275,9 +263,7 @@ def _summary(case: TimedCase, new: RunRecord, stored: RunRecord | None) -> Basel
 
 def accepted_since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tuple[AcceptedMerge, ...]:
     """What was accepted between the stored baseline's commit and `head`, and may be slower than it, the newest first.
-
-    Nothing where anything else is slower than the baseline: that must not pass into a new one unseen.
-    """
+    Nothing where anything else is slower than the baseline: that must not pass into a new one unseen."""
     known = stored.run.head_sha
     slower = [case for case in verdict.cases if case.status not in _NOT_SLOWER]
     if known is None or verdict.refused is not None or not slower:
@@ -338,10 +324,8 @@ def open_pull(bot: Bot, branch: str, **where: str) -> PullRequest | None:
 
 
 def put(bot: Bot, new: Offer) -> int:
-    """There is one open pull request for the branch, with these files, title and body; its number.
-
-    The branch is the bot's own; where no pull request is open for it, it starts anew. Each step may be repeated.
-    """
+    """There is one open pull request for the branch, with these files, title and body; its number. The branch is the
+    bot's own; where no pull request is open for it, it starts anew. Each step may be repeated."""
     base = new.base or default_branch(bot)
     begun = new.base is None
 

@@ -93,10 +93,8 @@ class OwnCheck:
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
-    """The commit has one check run of this run with the verdict and every annotation, none of them twice.
-
-    `told`: the run that ended, where `stamp` is of the one before it, whose records are judged.
-    """
+    """The commit has one check run of this run with the verdict and every annotation, none of them twice. `told`: the
+    run that ended, where `stamp` is of the one before it, whose records are judged."""
     of = told or stamp.order
     notes = [
         asdict(note) | {"title": visible(note.title, 200), "message": visible(note.message, 2000)}
@@ -219,10 +217,8 @@ def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
 
 
 def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int]]) -> dict[str, Any] | None:
-    """What is still to be sent for the check run to be as wanted; None where it is.
-
-    Annotations are added to those that are there: how many GitHub has says where to go on.
-    """
+    """What is still to be sent for the check run to be as wanted; None where it is. Annotations are added to those that
+    are there: how many GitHub has says where to go on."""
     sent, change = own.output.annotations_count, _ended(wanted)
     more, output = list(notes[sent : sent + ANNOTATIONS_A_REQUEST]), change["output"]
     has = (own.status, own.conclusion, own.output.title)

@@ -67,10 +67,8 @@ class Bot:
 
 
 def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
-    """The bot of the repository and token in the environment. Nothing is asked of GitHub yet.
-
-    `pause_s`: between two requests, as GitHub asks of bots. Raises UsageError where repository or token are missing.
-    """
+    """The bot of the repository and token in the environment. Nothing is asked of GitHub yet. `pause_s`: between two
+    requests, as GitHub asks of bots. Raises UsageError where repository or token are missing."""
     if not step.token:
         raise UsageError("GITHUB_TOKEN is not set: posting and reading runs needs a token")
     if not step.repository or not re.fullmatch(r"[\w.-]+/[\w.-]+", step.repository, re.ASCII):
@@ -93,10 +91,8 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
 
 
 def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
-    """The step's result. Starts over, after a wait, whenever GitHub fails for a passing reason.
-
-    Raises DeniedError where the token may not, GitHubError where waiting did not help or GitHub refused.
-    """
+    """The step's result. Starts over, after a wait, whenever GitHub fails for a passing reason. Raises DeniedError
+    where the token may not, GitHubError where waiting did not help or GitHub refused."""
     waited = 0.0
     for attempt in range(TRIES):
         try:

@@ -160,10 +160,8 @@ def requester(event: Event) -> Requester | None:
 
 
 def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullRequest | None:
-    """The pull request whose head they looked at; None in an issue. Raises NotDoneError.
-
-    Permission is checked first: without it nothing else is answered.
-    """
+    """The pull request whose head they looked at; None in an issue. Raises NotDoneError. Permission is checked first:
+    without it nothing else is answered."""
     role = unless_gone("permission", lambda: bot.repository.get_collaborator_permission(asked.login), bot)
     if role not in ("admin", "maintain", "write"):
         accepts = "only people with write access accept a regression; one of them can do it for you"
@@ -187,9 +185,7 @@ def decide(bot: Bot, asked: Requester, wanted: Command, rules: Measure) -> PullR
 
 def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -> None:
     """Hands on which commits are searched, as GitHub names them; nothing of the comment but a case id and a label.
-
-    Raises UsageError where they are not to be searched.
-    """
+    Raises UsageError where they are not to be searched."""
     good, bad, gpu = bisect.ends(bot, wanted, asked.number, rules)
     step = bot.step
     step.output(run="false", bisect="true", number=str(asked.number), good=good, bad=bad)

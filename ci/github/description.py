@@ -89,10 +89,8 @@ NO_DESCRIPTION = Description((), (), ())
 def describe(
     body: str | None, policy: Template, changed: Sequence[str] | None = None, by_bot: bool = False
 ) -> Description:
-    """Reads a description. `changed`: the files of the pull request; None where they are not known.
-
-    Where no kernel is touched, or a bot wrote it, nothing is missing; claims are read all the same.
-    """
+    """Reads a description. `changed`: the files of the pull request; None where they are not known. Where no kernel is
+    touched, or a bot wrote it, nothing is missing; claims are read all the same."""
     sections = split(body or "")
     claims, unread = ((), ()) if policy.claims == "ignore" else read_claims(sections.get(Part.CLAIMS, ""))
     if by_bot:
@@ -242,10 +240,8 @@ def has_block(body: str | None) -> bool:
 
 
 def filled(body: str, text: str) -> str | None:
-    """The description with `text` in its first block; the same where it holds the text already.
-
-    None where there is no block, somebody else wrote in it, or the whole would be too long.
-    """
+    """The description with `text` in its first block; the same where it holds the text already. None where there is no
+    block, somebody else wrote in it, or the whole would be too long."""
     found, text = next(_blocks(body), None), text.strip()
     if found is None:
         return None
