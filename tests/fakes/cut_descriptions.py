@@ -1,11 +1,10 @@
 """Cuts GitHub's published descriptions down to what the bot uses, so that the tests can carry them.
 
     npm pack @octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1     (then unpack each into a folder)
-    python tests/fakes/cut_descriptions.py OPENAPI_FOLDER EXAMPLES_FOLDER
+    python -m tests.fakes.cut_descriptions OPENAPI_FOLDER EXAMPLES_FOLDER
 
 writes `github_openapi.json.gz` and `webhook_examples.json.gz` beside this file, each with its package's version inside.
-A new endpoint of the bot is added to OPERATIONS, one of `kernelgate setup` or .ci/runner to SETTINGS, and the script
-run again.
+What the fake answers is kept: after a new route, the script is run again.
 """
 
 from __future__ import annotations
@@ -17,57 +16,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import tests.fakes.github_settings  # noqa: F401 (its routes)
+from tests.fakes.github_server import ELSEWHERE, PREFIX, ROUTES
+
 HERE = Path(__file__).parent
-REPOSITORY = "/repos/{owner}/{repo}"
-OPERATIONS = {
-    "": "get",
-    "/actions/artifacts/{artifact_id}/{archive_format}": "get",
-    "/actions/runs": "get",
-    "/actions/runs/{run_id}": "get",
-    "/actions/runs/{run_id}/approvals": "get",
-    "/actions/runs/{run_id}/artifacts": "get",
-    "/actions/runs/{run_id}/jobs": "get",
-    "/actions/runs/{run_id}/rerun": "post",
-    "/actions/workflows/{workflow_id}/dispatches": "post",
-    "/check-runs": "post",
-    "/check-runs/{check_run_id}": "get patch",
-    "/collaborators/{username}/permission": "get",
-    "/commits/{ref}": "get",
-    "/commits/{ref}/check-runs": "get",
-    "/commits/{commit_sha}/pulls": "get",
-    "/compare/{basehead}": "get",
-    "/contents/{path}": "get put",
-    "/git/ref/{ref}": "get",
-    "/git/refs": "post",
-    "/git/refs/{ref}": "patch delete",
-    "/issues/comments/{comment_id}": "get patch delete",
-    "/issues/comments/{comment_id}/reactions": "get post",
-    "/issues": "get post",
-    "/issues/{issue_number}": "get patch",
-    "/issues/{issue_number}/comments": "get post",
-    "/issues/{issue_number}/labels": "get post",
-    "/issues/{issue_number}/labels/{name}": "delete",
-    "/labels/{name}": "get patch delete",
-    "/pulls": "get post",
-    "/pulls/{pull_number}": "get patch",
-    "/pulls/{pull_number}/files": "get",
-}
-SETTINGS = {
-    f"{REPOSITORY}/actions/permissions/fork-pr-contributor-approval": "get put",
-    f"{REPOSITORY}/actions/permissions/workflow": "get put",
-    f"{REPOSITORY}/actions/runners/generate-jitconfig": "post",
-    f"{REPOSITORY}/environments/{{environment_name}}": "get put delete",
-    f"{REPOSITORY}/labels": "post",
-    f"{REPOSITORY}/pages": "get post put delete",
-    f"{REPOSITORY}/rulesets": "get post",
-    f"{REPOSITORY}/rulesets/{{ruleset_id}}": "get put delete",
-    "/orgs/{org}/actions/runner-groups": "get post",
-    "/orgs/{org}/actions/runner-groups/{runner_group_id}": "get patch delete",
-    "/orgs/{org}/actions/runner-groups/{runner_group_id}/repositories": "get",
-    "/orgs/{org}/actions/runner-groups/{runner_group_id}/repositories/{repository_id}": "put delete",
-    "/orgs/{org}/actions/runners/generate-jitconfig": "post",
-    "/user": "get",
-}
+RUNNER = ("/repos/{owner}/{repo}/actions/runners/generate-jitconfig", "/orgs/{org}/actions/runners/generate-jitconfig")
+"""What .ci/runner asks for, by POST, beside what the fake answers."""
 EVENTS = {
     "pull_request": ("opened", "synchronize", "labeled", "closed", "converted_to_draft"),
     "workflow_run": ("completed", "requested"),
@@ -87,10 +41,10 @@ def main(openapi: Path, examples: Path) -> None:
 def cut_openapi(package: Path) -> dict[str, Any]:
     """The operations above with every component that they refer to, directly or not."""
     whole = load(package / "generated" / "api.github.com.json")
-    operations = {REPOSITORY + path: methods for path, methods in OPERATIONS.items()} | SETTINGS
+    kept = {*((path, "post") for path in RUNNER), *((described(route[1]), route[0].lower()) for route in ROUTES)}
     paths = {
-        path: {key: value for key, value in whole["paths"][path].items() if key in (*methods.split(), "parameters")}
-        for path, methods in operations.items()
+        path: {key: one for key, one in whole["paths"][path].items() if key == "parameters" or (path, key) in kept}
+        for path, _ in sorted(kept)
     }
     cut = {
         "openapi": whole["openapi"],
@@ -108,6 +62,12 @@ def cut_openapi(package: Path) -> dict[str, Any]:
             cut["components"].setdefault(kind, {})[name] = component
             waiting.append(component)
     return cut
+
+
+def described(path: str) -> str:
+    """A route's path as GitHub writes it."""
+    whole = path if path.startswith(ELSEWHERE) else PREFIX + path
+    return whole.replace("{workflow}", "{workflow_id}")
 
 
 def cut_examples(package: Path) -> dict[str, Any]:
