@@ -188,17 +188,16 @@ def test_what_keeps_it_from_beginning_is_one_sentence(
     assert hub.writes() == []
 
 
-@pytest.mark.usefixtures("hub")
 def test_a_restriction_that_github_does_not_keep_is_an_error(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    hub: FakeGitHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As where an organisation's plan has none: the group would admit every workflow."""
-    made = github_settings._make
 
-    def forgets(github: FakeGitHub, kind: str, body: dict[str, Any]) -> Any:
-        return made(github, kind, body | ({"restricted_to_workflows": False} if kind == "/runner-groups" else {}))
+    def forget() -> None:
+        [group] = [one for path, one in hub.settings.items() if path.startswith("/runner-groups/")]
+        group["restricted_to_workflows"] = False
 
-    monkeypatch.setattr(github_settings, "_make", forgets)
+    hub.fault("POST", "/orgs/.*/runner-groups", headers={"X-Answered": "yes"}, after=forget)
     assert kernelgate(["setup", REPOSITORY, "--yes"]) == 3
     said = "runner group of octo-org: GitHub took the change, and keeps restricted_to_workflows: no"
     assert said in capsys.readouterr().err

@@ -361,7 +361,7 @@ class FakeGitHub:
                 continue
             values = {name: unquote(value) for name, value in found.groupdict().items()}
             owner, _, name = self.repository.partition("/")
-            same = values.pop("owner", owner) == values.get("org", owner) == owner and values.pop("repo", name) == name
+            same = values.pop("owner", owner) == values.pop("org", owner) == owner and values.pop("repo", name) == name
             with self._lock:
                 if not same:
                     answer = Answer(404, NOT_FOUND)
@@ -384,6 +384,7 @@ class FakeGitHub:
     def _check(self, request: Request, path: str, values: dict[str, str], answer: Answer) -> None:
         """Holds both against the description; a refusal says nothing of the request's form."""
         address = path if path.startswith(ELSEWHERE) else f"/repos/{self.repository}" + path
+        values = values | {"org": self.repository.partition("/")[0]}
         for name, value in values.items():
             address = address.replace(f"{{{name}}}", quote(value, safe=""))
         sent = "" if request.body is None else json.dumps(request.body)

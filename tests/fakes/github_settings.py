@@ -66,9 +66,9 @@ def _put_environment(github: FakeGitHub, request: Request, environment_name: str
     return _environment(github, request, environment_name)
 
 
-@route("DELETE", "/environments/{environment_name}", ADMIN)
-def _drop_environment(github: FakeGitHub, _: Request, environment_name: str) -> Any:
-    return _drop(github, f"/environments/{environment_name}")
+route("DELETE", "/environments/{environment_name}", ADMIN)(
+    lambda hub, _, environment_name: _drop(hub, f"/environments/{environment_name}")
+)
 
 
 @route("GET", "/labels/{name}", "issues: read")
@@ -105,74 +105,50 @@ route("PUT", "/pages", "pages: write")(lambda hub, asked: _keep(hub, "/pages", a
 route("DELETE", "/pages", "pages: write")(lambda hub, _: _drop(hub, "/pages"))
 
 
-def _numbered(github: FakeGitHub, kind: str) -> list[Json]:
-    return [one for path, one in github.settings.items() if path.startswith(f"{kind}/")]
+def _numbered(
+    kind: str, every: str, number: str, verb: str, needs: str, wrap: str | None = None, made: str = "", **more: Any
+) -> None:
+    """The routes of what has a number of its own. `made`: GitHub's example that one starts from."""
+    one = f"{every}/{{{number}}}"
 
+    def listed(hub: FakeGitHub, asked: Request) -> Answer:
+        return hub._page(asked, [kept for path, kept in hub.settings.items() if path.startswith(f"{kind}/")], wrap)
 
-def _make(github: FakeGitHub, kind: str, body: Json) -> Answer:
-    number = github.next_id()
-    github.settings[f"{kind}/{number}"] = example(EXAMPLES[kind]) | body | {"id": number}
-    return Answer(201, github.settings[f"{kind}/{number}"])
+    def make(hub: FakeGitHub, asked: Request) -> Answer:
+        _id = hub.next_id()
+        hub.settings[f"{kind}/{_id}"] = example(made) | more | asked.body | {"id": _id}
+        return Answer(201, hub.settings[f"{kind}/{_id}"])
 
+    def edit(hub: FakeGitHub, asked: Request, **named: int) -> Json:
+        hub.settings[f"{kind}/{named[number]}"] |= asked.body
+        return hub.settings[f"{kind}/{named[number]}"]
 
-def _edit(github: FakeGitHub, kind: str, number: int, body: Json) -> Json:
-    github.settings[f"{kind}/{number}"] |= body
-    return github.settings[f"{kind}/{number}"]
+    route("GET", every, needs)(listed)
+    route("POST", every, needs)(make)
+    route("GET", one, needs)(lambda hub, _, **named: hub.settings.get(f"{kind}/{named[number]}"))
+    route(verb, one, needs)(edit)
+    route("DELETE", one, needs)(lambda hub, _, **named: _drop(hub, f"{kind}/{named[number]}"))
 
-
-EXAMPLES = {"/rulesets": "repository-ruleset", "/runner-groups": "runner-group"}
 
 GROUPS = "/orgs/{org}/actions/runner-groups"
-ONE = f"{GROUPS}/{{runner_group_id}}"
-BELONGS = f"{ONE}/repositories"
-
-route("GET", "/rulesets", ADMIN)(lambda hub, asked: hub._page(asked, _numbered(hub, "/rulesets")))
-route("POST", "/rulesets", ADMIN)(lambda hub, asked: _make(hub, "/rulesets", {"bypass_actors": []} | asked.body))
-route("GET", "/rulesets/{ruleset_id}", ADMIN)(lambda hub, _, ruleset_id: hub.settings.get(f"/rulesets/{ruleset_id}"))
-route("PUT", "/rulesets/{ruleset_id}", ADMIN)(
-    lambda hub, asked, ruleset_id: _edit(hub, "/rulesets", ruleset_id, asked.body)
-)
-route("DELETE", "/rulesets/{ruleset_id}", ADMIN)(lambda hub, _, ruleset_id: _drop(hub, f"/rulesets/{ruleset_id}"))
-
-
-@route("GET", GROUPS, RUNNERS)
-def _groups(github: FakeGitHub, request: Request, org: str) -> Any:  # noqa: ARG001 (the route's)
-    return github._page(request, _numbered(github, "/runner-groups"), "runner_groups")
-
-
-@route("POST", GROUPS, RUNNERS)
-def _make_group(github: FakeGitHub, request: Request, org: str) -> Any:  # noqa: ARG001 (the route's)
-    return _make(github, "/runner-groups", request.body)
-
-
-@route("GET", ONE, RUNNERS)
-def _group(github: FakeGitHub, _: Request, org: str, runner_group_id: int) -> Any:  # noqa: ARG001 (the route's)
-    return github.settings.get(f"/runner-groups/{runner_group_id}")
-
-
-@route("PATCH", ONE, RUNNERS)
-def _edit_group(github: FakeGitHub, request: Request, org: str, runner_group_id: int) -> Any:  # noqa: ARG001
-    return _edit(github, "/runner-groups", runner_group_id, request.body)
-
-
-@route("DELETE", ONE, RUNNERS)
-def _drop_group(github: FakeGitHub, _: Request, org: str, runner_group_id: int) -> Any:  # noqa: ARG001
-    return _drop(github, f"/runner-groups/{runner_group_id}")
+BELONGS = f"{GROUPS}/{{runner_group_id}}/repositories"
+_numbered("/rulesets", "/rulesets", "ruleset_id", "PUT", ADMIN, made="repository-ruleset", bypass_actors=[])
+_numbered("/runner-groups", GROUPS, "runner_group_id", "PATCH", RUNNERS, "runner_groups", "runner-group")
 
 
 @route("GET", BELONGS, RUNNERS)
-def _members(github: FakeGitHub, request: Request, org: str, runner_group_id: int) -> Any:  # noqa: ARG001
+def _members(github: FakeGitHub, request: Request, runner_group_id: int) -> Any:
     like = example("minimal-repository-paginated")["repositories"][0]
     known = github.settings.get(f"/members/{runner_group_id}", {})
     return github._page(request, [like | {"id": int(number)} for number in known], "repositories")
 
 
 @route("PUT", f"{BELONGS}/{{repository_id}}", RUNNERS)
-def _join(github: FakeGitHub, _: Request, org: str, runner_group_id: int, repository_id: int) -> Any:  # noqa: ARG001
+def _join(github: FakeGitHub, _: Request, runner_group_id: int, repository_id: int) -> Any:
     return _keep(github, f"/members/{runner_group_id}", {str(repository_id): True})
 
 
 @route("DELETE", f"{BELONGS}/{{repository_id}}", RUNNERS)
-def _leave(github: FakeGitHub, _: Request, org: str, runner_group_id: int, repository_id: int) -> Any:  # noqa: ARG001
+def _leave(github: FakeGitHub, _: Request, runner_group_id: int, repository_id: int) -> Any:
     github.settings[f"/members/{runner_group_id}"].pop(str(repository_id))
     return Answer(204)
