@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Run, RunRecord, timed_cases
+from kernelgate.bench.record import Run
 from kernelgate.ci.github import assemble
 from kernelgate.ci.github.baseline_pr import as_baseline, refresh
 from kernelgate.ci.policy.policy import Policy
-from tests.attacks.honest import L4, PullRequestRuns, changed, judged_once
+from tests.attacks.honest import PullRequestRuns, changed, judged_once
 from tests.attacks.honest import measured as compared
 from tests.attacks.test_accept import said
 from tests.ci.desk import Desk
+from tests.ci.github.test_baseline_pr import scaled
 from tests.ci.report_examples import HEAD_SHA
-from tests.runs import process, run_record
 
 MERGED, STORED_AT, LATER = "e" * 40, "f" * 40, "1" * 40
 RULES = Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
@@ -25,23 +24,6 @@ ACCEPTED = (
     "- `norm/m1024`: accepted in [pull request 1](https://github.com/octo-org/kernels/pull/1) by `@ada`. "
     "Reason: exact rounding costs it"
 )
-
-
-def alone(worse: float, other: float = 0.0) -> RunRecord:
-    """The default branch by itself, its second case so much slower than the first one."""
-    made = compared(other, worse=worse)
-    cases = [
-        replace(
-            timed,
-            processes=tuple(
-                process({"head": list(one.samples_us["head"])}, "block")
-                for one in timed.processes
-                if one.role == "paired"
-            ),
-        )
-        for timed in timed_cases(made)
-    ]
-    return run_record(cases, L4, run=Run(head_sha=HEAD_SHA, created_at="2026-11-21T10:00:00Z"), cards=made.cards)
 
 
 @pytest.fixture
@@ -56,7 +38,7 @@ def merged(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     shown = desk.github.pulls[1]
     shown.state, shown.merged_at, shown.merge_commit_sha = "closed", "2026-11-21T09:00:00Z", MERGED
     desk.github.merge_bases[MERGED, STORED_AT] = STORED_AT
-    before = as_baseline(alone(0.0))
+    before = as_baseline(scaled(compared()))
     record.write(before.model_copy(update={"run": Run(head_sha=STORED_AT)}), tmp_path / "stored.json")
     return desk
 
@@ -64,7 +46,7 @@ def merged(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 def offered(desk: Desk, worse: float = 0.4, other: float = 0.0) -> str | None:
     """What the baseline's pull request says; None where there is none."""
     path = Path("run.json")
-    record.write(alone(worse, other), path)
+    record.write(scaled(compared(other, worse=worse)), path)
     number = refresh(desk.bot, path, "l4", RULES, force=False)
     return None if number is None else desk.github.pulls[number].body
 

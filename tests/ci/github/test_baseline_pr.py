@@ -122,7 +122,7 @@ def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
             offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None, Before())
 
 
-def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str = "") -> RunRecord:
+def scaled(found: RunRecord, scale: float = 1.0, day: str = "2026-11-20", driver: str = "") -> RunRecord:
     """The default branch by itself, so many times as slow, on a day."""
     cases = [
         replace(
@@ -130,6 +130,7 @@ def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str 
             processes=tuple(
                 process({"head": [sample * scale for sample in one.samples_us["head"]]}, "block")
                 for one in timed.processes
+                if one.role != "witness"
             ),
         )
         for timed in timed_cases(found)
@@ -139,6 +140,7 @@ def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str 
     return found.model_copy(
         update={
             "processes": run_record(cases).processes,
+            "builds": (),
             "environments": (where.model_copy(update={"device": device}),),
             "run": record.Run(head_sha=HEAD_SHA, created_at=f"{day}T10:00:00Z"),
         }

@@ -47,16 +47,13 @@ def test_one_case(claim: str, verdict: CaseVerdict, finding: Support) -> None:
     [
         ("S=512: −10%", -10.0),
         ("about 3,5% less time", -3.5),
-        ("10-12% faster", -10.0),
         ("1.25x faster", -20.0),
         ("S=1024: unchanged within 1%", 0.0),
         ("10% faster or 20% faster", None),
-        ("faster by 5% and slower by 3%", None),
         ("250% faster", None),
         # What is less or more decides, not the words alone.
         ("throughput +25%", -20.0),
         ("25% higher throughput", -20.0),
-        ("bandwidth improves by 25%", -20.0),
         ("throughput drops by 20%", 25.0),
         ("throughput: 20% slower", 20.0),
         ("0.9x the time", -10.0),
