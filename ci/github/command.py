@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from github.PullRequest import PullRequest
@@ -203,15 +203,11 @@ def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
     shows it too; a fork's owner could have pushed it before, and put it back once somebody has asked.
     """
     repository = pull.head.repo
-    if repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at:
+    if repository is not None and repository.pushed_at is not None and repository.pushed_at < at:
         return True
     ours = repository is not None and repository.full_name == bot.repository.full_name
     started = (run.created_at for run in bot.repository.get_workflow_runs(head_sha=pull.head.sha)) if ours else ()
-    return any(_utc(moment) < at for moment in started)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return any(moment < at for moment in started)
 
 
 def refuse(bot: Bot, asked: Requester, why: str, wanted: Command) -> None:

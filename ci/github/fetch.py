@@ -202,11 +202,12 @@ def _ended(
         wanted, seen, changes_judges = _of_group(bot, run)
     untitled = (_NO_TITLE,) if of_group and wanted.base_sha is None else ()
     if pull is not None:
-        base, seen = _compared(bot, pull, run.head_sha)
-        wanted = Run(head_sha=run.head_sha, base_sha=base, pull_request=pull.number)
+        base, changed = client.compared(bot, pull.base.sha, run.head_sha)
+        seen, number = _seen(pull, changed) if changed is not None else None, pull.number
+        wanted = Run(head_sha=run.head_sha, base_sha=base, pull_request=number)
         if not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
             run, jobs = _jobs(bot, other)
-    elif number is not None:
+    if number is not None and seen is None:
         seen = patiently("changes", lambda: _seen(bot.repository.get_pull(number)), bot)
     accepted: tuple[KeptAcceptance, ...] = ()
     # Only a label says that there may be something: a report has few calls to spare.
@@ -268,14 +269,6 @@ def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | Non
         return None, f"pull requests {numbers} have the same head, so which one was measured is not known", True
     late = current or alike or [pull for pull in pulls if pull.state == "open"]
     return (late[0], None, False) if late else (None, "no pull request has the commit of this run", False)
-
-
-def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
-    """The merge base, and the pull request with everything that it changes since."""
-    base, changed = client.compared(bot, pull.base.sha, head)
-    if changed is None:
-        return base, patiently("changes", lambda: _seen(bot.repository.get_pull(pull.number)), bot)
-    return base, _seen(pull, changed)
 
 
 _NO_TITLE = (
