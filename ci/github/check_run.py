@@ -118,11 +118,9 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
         if own is None:
             outcome, ended = "created", _ended(check)
             ended["output"]["annotations"] = notes[:ANNOTATIONS_A_REQUEST]
-            place: dict[str, Any] = {
-                "external_id": _external(of, stamp.order, check.state),
-                "details_url": check.details_url or NotSet,
-            }
-            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **place, **ended)
+            ended["external_id"] = _external(of, stamp.order, check.state)
+            address = check.details_url or NotSet
+            bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, details_url=address, **ended)
             return None
         wanted, still = check, ""
         if stands:
@@ -154,8 +152,8 @@ def begin_check(bot: Bot, stamp: Stamp, details_url: str, awaited: tuple[str, st
             return None
         if any(one.told >= stamp.order for one in shown):
             return None if _is_cleared(bot, shown, stamp.order) else Posted("there")
-        place: dict[str, Any] = {"external_id": _external(stamp.order, stamp.order), "details_url": details_url}
-        bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, **place, status="in_progress", output=output)
+        facts: dict[str, Any] = {"external_id": _external(stamp.order, stamp.order), "details_url": details_url}
+        bot.repository.create_check_run(CHECK_NAME, stamp.head_sha, status="in_progress", output=output, **facts)
         return None
 
     return until_done("check run", step, bot)
