@@ -124,9 +124,7 @@ MISTAKE = CardError(".ci/kernels/norm.py", 3, "cases", "there are none")
         (MISTAKE, "bench", "ours"),
     ],
 )
-def test_a_failure_is_written_down_for_the_report(
-    tmp_path: Path, error: KernelgateError, verb: str, fault: str
-) -> None:
+def test_a_failure_is_written_for_the_report(tmp_path: Path, error: KernelgateError, verb: str, fault: str) -> None:
     path = tmp_path / "new" / "failure.json"
     untrusted_artifact.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
     found = checked_failure(path.read_bytes())

@@ -52,7 +52,7 @@ def notes(
         (True, BlockCode.WRONG_OUTPUT, "failure"),
     ],
 )
-def test_a_faster_kernel_and_a_wrong_one_by_the_heads_own_card_are_no_failure(
+def test_what_is_faster_or_wrong_by_the_heads_own_card_fails_not(
     wrong: bool, blocked_by: BlockCode | None, level: str
 ) -> None:
     made = CARD_EXAMPLES["one_card_wrong"]()

@@ -80,9 +80,7 @@ def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Po
     assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
 
 
-def test_a_measurement_that_was_cut_short_or_lacks_a_case_is_no_baseline(
-    desk: Desk, run_json: Path, rules: Policy
-) -> None:
+def test_a_measurement_cut_short_or_without_a_case_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
     record.write(measured("mixed"), run_json.with_name("stored.json"))
     with pytest.raises(KernelgateError, match="the stored baseline has it"):
         refresh(desk.bot, run_json, "l4", rules, force=False)
@@ -151,7 +149,7 @@ def on_branch(desk: Desk, branch: str = BRANCH) -> set[str]:
     return {path for on, path in desk.github.files if on == branch}
 
 
-def test_another_driver_makes_no_improvement(
+def test_another_driver_is_no_gain(
     desk: Desk, run_json: Path, rules: Policy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record.write(scaled(measured(), 1.2, driver="570.1"), Path("stored.json"))
@@ -163,9 +161,7 @@ def test_another_driver_makes_no_improvement(
     assert on_branch(desk) == {"stored.json"}, "by force the best ever does not move"
 
 
-def test_a_confirmed_best_is_offered_and_a_forced_regression_leaves_it(
-    desk: Desk, run_json: Path, rules: Policy
-) -> None:
+def test_a_confirmed_best_is_offered_and_a_forced_loss_leaves_it(desk: Desk, run_json: Path, rules: Policy) -> None:
     record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18")), Path("best_stored.json"))
     record.write(as_baseline(scaled(measured(), 1.0, "2026-11-19")), Path("stored.json"))
     record.write(scaled(measured(), 1.5), run_json)

@@ -119,9 +119,7 @@ def test_without_an_answer_the_reason_is_said(desk: Desk, tmp_path: Path) -> Non
     assert "<!--" not in text
 
 
-def test_one_comment_is_begun_and_becomes_the_answer(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_comment_begun_becomes_the_answer(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pull = desk.github.open_pull(head_sha=BAD)
     desk.github.comment(pull.number, "mine\n<!-- kernelgate-bisect run=77 -->", author="mallory")
     put_search(desk.bot, pull.number, "begun")

@@ -201,7 +201,7 @@ def test_a_missing_permission_is_named_at_once(desk: Desk, missing: str, put: Ca
         ("closed", HEAD, "the pull request is closed"),
     ],
 )
-def test_a_result_for_an_older_commit_or_a_closed_pull_request_changes_nothing(
+def test_an_outdated_result_or_a_closed_pull_request_changes_nothing(
     desk: Desk, state: str, head: str, why: str
 ) -> None:
     desk.github.pulls[1].state = state

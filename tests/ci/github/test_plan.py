@@ -80,9 +80,7 @@ def test_the_changed_files_decide(desk: Desk, files: list[str], measure: bool, j
 @pytest.mark.parametrize(
     ("changes", "measure"), [({"body": {"from": "x"}}, False), ({"base": {"ref": {"from": "main"}}}, True)]
 )
-def test_another_base_is_measured_again_and_an_edited_description_is_not(
-    desk: Desk, changes: dict[str, Any], measure: bool
-) -> None:
+def test_another_base_is_measured_and_an_edited_text_is_not(desk: Desk, changes: dict[str, Any], measure: bool) -> None:
     found = planned(desk, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes})
     assert (found.measure, "only the description was edited" in desk.summary) == (measure, not measure)
 

@@ -230,9 +230,7 @@ def skipped_run(desk: Desk, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("draft", [False, True])
-def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
-    desk: Desk, tmp_path: Path, draft: bool
-) -> None:
+def test_what_was_not_to_be_measured_gets_a_neutral_check_alone(desk: Desk, tmp_path: Path, draft: bool) -> None:
     the_pull(desk, files=[{"filename": "README.md"}], draft=draft)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
@@ -336,7 +334,7 @@ def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -
     assert "4.90% slower" in desk.summary
 
 
-def test_missing_permissions_leave_the_summary_and_say_so(
+def test_missing_permissions_are_said_in_the_summary(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
@@ -476,7 +474,7 @@ def test_what_a_runner_was_to_measure_is_never_blamed_on_the_author(
         ({"files": [{"filename": "a"}], "changed_files": 4000}, "action_required"),
     ],
 )
-def test_a_kernel_change_that_is_not_listed_as_one_does_not_pass(
+def test_a_kernel_change_not_listed_does_not_pass(
     desk: Desk, tmp_path: Path, pull: dict[str, Any], conclusion: str
 ) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull), POLICY)
