@@ -37,14 +37,12 @@ def read(folder: Path) -> tuple[Culprit, ...]:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
-    """Each culprit of this repository has one issue, which is open while a case of it is slower; what was done, by
-    commit. Nothing is begun for what is over already, and nobody is assigned."""
-    mine = [culprit for culprit in read(folder) if culprit.repository in ("", bot.step.repository or "")]
-    done = {culprit.commit: _put(bot, culprit, comparison(culprit, folder, rules)) for culprit in mine}
-    for commit, what in done.items():
-        bot.step.log(f"{commit[:12]}: {what}")
-    return done
+def put(bot: Bot, folder: Path, rules: Policy) -> None:
+    """Each culprit of this repository has one issue, which is open while a case of it is slower."""
+    for culprit in read(folder):
+        if culprit.repository in ("", bot.step.repository or ""):
+            done = _put(bot, culprit, comparison(culprit, folder, rules))
+            bot.step.log(f"{culprit.commit[:12]}: {done}")
 
 
 def issue_line(subject: str, state: str) -> str:

@@ -509,10 +509,6 @@ def _issue(github: FakeGitHub, number: int) -> Json:
     return github.issues.get(number) or example("issue") | {"number": number, "url": address}
 
 
-def _artifacts(github: FakeGitHub, run: int) -> list[Json]:
-    return [one for one in github.artifacts.values() if one["workflow_run"]["id"] == run]
-
-
 ONE: dict[str, tuple[str, Callable[[FakeGitHub, Any], Any]]] = {
     "/pulls/{pull_number}": (SEE_PULLS, lambda hub, n: hub.pulls.get(n) and hub.show_pull(hub.pulls[n], whole=True)),
     "/issues/{issue_number}": (SEE_TALK, _issue),
@@ -532,23 +528,31 @@ LISTS: dict[str, tuple[str, str | None, Callable[[FakeGitHub, Request, Any], lis
     "/commits/{commit_sha}/pulls": (SEE_PULLS, None, lambda hub, _, sha: _pulls_of(hub, sha)),
     "/actions/runs": (SEE_RUNS, "workflow_runs", lambda hub, asked, _: _runs(hub, asked.query)),
     "/actions/runs/{run_id}/jobs": (SEE_RUNS, "jobs", lambda hub, _, n: hub.jobs.get(n, [])),
-    "/actions/runs/{run_id}/artifacts": (SEE_RUNS, "artifacts", lambda hub, _, n: _artifacts(hub, n)),
+    "/actions/runs/{run_id}/artifacts": (
+        SEE_RUNS,
+        "artifacts",
+        lambda hub, _, n: [one for one in hub.artifacts.values() if one["workflow_run"]["id"] == n],
+    ),
 }
 """What comes in pages, and under which key."""
 
 
-def _register() -> None:
-    for path, (needs, one) in ONE.items():
-        route("GET", path, needs)(lambda hub, _, one=one, **names: one(hub, *names.values()))
-    for path, (needs, wrap, every) in LISTS.items():
-        route("GET", path, needs)(
-            lambda hub, asked, every=every, wrap=wrap, **names: hub._page(
-                asked, every(hub, asked, next(iter(names.values()), None)), wrap
-            )
+for _path, (_needs, _one) in ONE.items():
+    route("GET", _path, _needs)(lambda hub, _, one=_one, **names: one(hub, *names.values()))
+for _path, (_needs, _wrap, _every) in LISTS.items():
+    route("GET", _path, _needs)(
+        lambda hub, asked, every=_every, wrap=_wrap, **names: hub._page(
+            asked, every(hub, asked, next(iter(names.values()), None)), wrap
         )
+    )
 
 
-_register()
+route("DELETE", "/issues/comments/{comment_id}", TALK)(
+    lambda hub, _, comment_id: Answer(204) if hub.comments.pop(comment_id, None) else None
+)
+route("DELETE", "/git/refs/{ref}", "contents: write")(
+    lambda hub, _, ref: Answer(204) if hub.refs.pop(ref, None) else _invalid(message="Reference does not exist")
+)
 
 
 @route("GET", "", "contents: read | pull-requests: read")
@@ -599,11 +603,6 @@ def _create_comment(github: FakeGitHub, request: Request, issue_number: int) -> 
     if pull is not None and pull.locked:
         return Answer(403, {"message": "Unable to create comment because issue is locked."})
     return _too_long(request) or Answer(201, _bare(github.comment(issue_number, request.body["body"])))
-
-
-@route("DELETE", "/issues/comments/{comment_id}", TALK)
-def _delete_comment(github: FakeGitHub, _: Request, comment_id: int) -> Any:
-    return Answer(204) if github.comments.pop(comment_id, None) else None
 
 
 @route("PATCH", "/issues/comments/{comment_id}", TALK)
@@ -773,11 +772,6 @@ def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Any:
             github.files[branch, path] = data
     github.refs[ref] = sha
     return _ref(github, ref)
-
-
-@route("DELETE", "/git/refs/{ref}", "contents: write")
-def _delete_ref(github: FakeGitHub, _: Request, ref: str) -> Any:
-    return Answer(204) if github.refs.pop(ref, None) else _invalid(message="Reference does not exist")
 
 
 @route("POST", "/actions/workflows/{workflow}/dispatches", "actions: write")
