@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -203,9 +203,16 @@ def changed_names(pull: PullRequest, files: Sequence[File] | None = None) -> tup
     return None if pull.changed_files > len(files) else names_of(files)
 
 
-def names_of(files: Sequence[File]) -> tuple[str, ...]:
-    """With the old path of a renamed file."""
+def names_of(files: Sequence[File] | None) -> tuple[str, ...] | None:
+    """With the old path of a renamed file; None where they are not known."""
+    if files is None:
+        return None
     return tuple(name for file in files for name in (file.filename, file.previous_filename) if name)
+
+
+def touches(names: Sequence[str] | None, paths: Iterable[str]) -> bool:
+    """What is not known counts as changed."""
+    return names is None or any(name.startswith(tuple(paths)) for name in names)
 
 
 # What is read of each kind of answer ---------------------------------------------------------------------------------

@@ -75,8 +75,7 @@ class SeenPull(Model):
     """Path and patch of each file that GitHub lists."""
 
     def touches(self, paths: Iterable[str]) -> bool:
-        """What is not known counts as changed."""
-        return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
+        return client.touches(self.names, paths)
 
 
 class RunInfo(Model, validate_by_name=True, validate_by_alias=True):
@@ -289,12 +288,12 @@ def _of_group(bot: Bot, run: WorkflowRun) -> tuple[Run, SeenPull, bool]:
     seen = SeenPull(
         by_bot=True,
         labels=queued_labels(bot, run.head_branch or ""),
-        names=client.names_of(changed) if changed is not None else None,
+        names=client.names_of(changed),
         patches=tuple((file.filename, file.patch or "") for file in changed or ()),
     )
-    unmerged = client.compared(bot, client.default_branch(bot), run.head_sha)[1]
-    judges = unmerged is None or any(name.startswith(JUDGES) for name in client.names_of(unmerged))
-    return Run(head_sha=run.head_sha, base_sha=base if since == base else None), seen, judges
+    unmerged = client.names_of(client.compared(bot, client.default_branch(bot), run.head_sha)[1])
+    wanted = Run(head_sha=run.head_sha, base_sha=base if since == base else None)
+    return wanted, seen, client.touches(unmerged, JUDGES)
 
 
 def _seen(pull: PullRequest, changed: Sequence[File] | None = None) -> SeenPull:
@@ -325,8 +324,7 @@ def _accepted_before(bot: Bot, run: WorkflowRun, base: str, folder: Path) -> tup
 
 def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
     """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it,
-    which may be under way. A command's is named by the bot's comment.
-    """
+    which may be under way. A command's is named by the bot's comment."""
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
     return next(_speaking(bot, known | {number for number in _siblings(bot, run) if number < run.id}), None)
@@ -392,22 +390,17 @@ def _is_under_way(run: WorkflowRun) -> bool:
 # ---- Of a merge queue: the pull request of a group, and what was measured of it --------------------------------------
 
 
-class NoRecordError(KernelgateError):
-    """Nothing that was measured of the queued pull request can be used."""
-
-
 def record_of(bot: Bot, gpu: str, into: Path) -> tuple[int, RunRecord]:
     """The pull request of this run's group, and its record on this GPU, of the run that the bot's comment is about: as
-    trustworthy as it was for the pull request's check. `into`: a folder to fetch it to.
-    """
+    trustworthy as it was for the pull request's check. `into`: a folder to fetch it to. Raises KernelgateError."""
     group = bot.step.event().merge_group
     number = queued_pull(group.head_ref) if group else None
     if number is None:
-        raise NoRecordError("no pull request is queued")
+        raise KernelgateError("no pull request is queued")
     stamp = patiently("comment", lambda: shown_stamp(bot, number), bot)
     pull = client.read_pull(bot, number)
     if stamp is None or stamp.head_sha != pull.head.sha:
-        raise NoRecordError(f"#{number} has no verdict on its last commit")
+        raise KernelgateError(f"#{number} has no verdict on its last commit")
     run = patiently("run", lambda: read_run(bot, stamp.run_id), bot)
     base = client.merge_base(bot, pull.base.sha, stamp.head_sha)
     commanded = Run(head_sha=stamp.head_sha, base_sha=base, pull_request=number)
@@ -415,5 +408,5 @@ def record_of(bot: Bot, gpu: str, into: Path) -> tuple[int, RunRecord]:
     info = fetch(bot, run.id, into, asked, acceptances=False)
     file = into / f"{gpu}.run.json"
     if info.under_way or info.changes_judges or info.refused or info.failed or not file.exists():
-        raise NoRecordError(f"the run of #{number} left no record that holds for it alone")
+        raise KernelgateError(f"the run of #{number} left no record that holds for it alone")
     return number, record.read(file)

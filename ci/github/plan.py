@@ -154,7 +154,7 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -
 
 
 def _unless(why_not: str | None, what: str, rules: Measure, files: Sequence[str] | None, run: Run) -> Plan:
-    touches_judge = files is None or any(name.startswith(JUDGE_PATHS) for name in files)
+    touches_judge = client.touches(files, JUDGE_PATHS)
     if why_not is not None:
         return Plan(False, why_not, run=run, touches_judge=touches_judge)
     return Plan(True, f"the {what} touches what is measured", rules.gpus, run, touches_judge)
@@ -176,8 +176,7 @@ def queued_labels(bot: Bot, ref: str) -> tuple[str, ...]:
 
 def _of_group(bot: Bot, rules: Measure, group: EventGroup) -> Plan:
     """As a pull request is planned. What stands before it in the queue belongs to its base."""
-    files = client.compared(bot, group.base_sha, group.head_sha)[1]
-    names = client.names_of(files) if files is not None else None
+    names = client.names_of(client.compared(bot, group.base_sha, group.head_sha)[1])
     why_not = skipped(names, queued_labels(bot, group.head_ref), rules)
     return _unless(why_not, "group", rules, names, Run(base_sha=group.base_sha, head_sha=group.head_sha))
 
@@ -236,30 +235,26 @@ OURS = ("push", "schedule", "workflow_dispatch", "issue_comment")
 """Events of the default branch, or of people with write access; a comment's author was checked before."""
 
 
-class NotAdmittedError(KernelgateError):
-    """The run may not use the GPU."""
-
-
 def admit(bot: Bot, step: Step, head_sha: str) -> str:
-    """Why the run may measure `head_sha`, in a sentence. Raises NotAdmittedError where it may not."""
+    """Why the run may measure `head_sha`, in a sentence. Raises KernelgateError where it may not."""
     name = step.environment.get("GITHUB_EVENT_NAME", "")
     if name in OURS:
         return f"admitted: {name} is an internal event"
     if name == GROUP:
         group = step.event().merge_group
         if group is None or group.head_sha != head_sha:
-            raise NotAdmittedError(f"{head_sha[:12]} is not the head of the event's merge group")
+            raise KernelgateError(f"{head_sha[:12]} is not the head of the event's merge group")
         return f"admitted: {head_sha[:12]} is in the merge queue, where people with write access put it"
     if not name.startswith("pull_request"):
-        raise NotAdmittedError(f"runs started by {name or 'nothing that is known'} are not measured")
+        raise KernelgateError(f"runs started by {name or 'nothing that is known'} are not measured")
     shown = step.event().pull_request
     if shown is None:
-        raise NotAdmittedError("the event names no pull request")
+        raise KernelgateError("the event names no pull request")
     head, approved = client.read_pull(bot, shown.number).head.sha, shown.head.sha
     if approved != head_sha:
-        raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
+        raise KernelgateError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if head != head_sha:
-        raise NotAdmittedError(f"the pull request has moved on to {head[:12]}: its newer run applies")
+        raise KernelgateError(f"the pull request has moved on to {head[:12]}: its newer run applies")
     admitted = f"admitted: {head_sha[:12]} is the head of pull request {shown.number}"
     if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
         return f"{admitted}, a branch of this repository"
@@ -271,7 +266,7 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
         if review["state"] == "approved" and FORK_ENVIRONMENT in [each["name"] for each in review["environments"]]
     ]
     if not names:
-        raise NotAdmittedError(
+        raise KernelgateError(
             f"this run of a fork was not approved: give the environment {FORK_ENVIRONMENT} required reviewers, "
             f"as {page('install.md')} says"
         )

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.plan import FORK_ENVIRONMENT, OURS, NotAdmittedError, admit
+from kernelgate.ci.github.plan import FORK_ENVIRONMENT, OURS, admit
 from tests.ci.desk import Desk
 
 HEAD, NEWER, FORK = "a" * 40, "c" * 40, "stranger/kernels"
@@ -74,7 +75,7 @@ def test_what_nobody_approved_as_it_is_now_is_not(desk: Desk, what: str) -> None
     """Such as when the environment exists without reviewers, which lets everybody pass; a fork's workflow may choose
     its events."""
     why, facts = REFUSED[what]
-    with pytest.raises(NotAdmittedError, match=why):
+    with pytest.raises(KernelgateError, match=why):
         asked(desk, **facts)
 
 
@@ -86,5 +87,5 @@ def test_of_a_merge_queue_its_groups_head_alone_is_admitted(desk: Desk, queued: 
     if queued == HEAD:
         assert "is in the merge queue" in admit(desk.bot, step, HEAD)
         return
-    with pytest.raises(NotAdmittedError, match="is not the head of the event's merge group"):
+    with pytest.raises(KernelgateError, match="is not the head of the event's merge group"):
         admit(desk.bot, step, HEAD)

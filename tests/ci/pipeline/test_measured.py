@@ -10,9 +10,10 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.beside import version
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.fetch import NoRecordError, record_of
+from kernelgate.ci.github.fetch import record_of
 from kernelgate.ci.github.upsert import Stamp, state_line
 from kernelgate.ci.judge.cards import MEASURED_BEFORE
 from kernelgate.ci.pipeline.measured import NotMeasuredError, as_this_run
@@ -134,7 +135,7 @@ def test_a_record_that_proves_nothing_is_not_taken(
     queued: Desk, tmp_path: Path, other: dict[str, Any], said: str
 ) -> None:
     measured(queued, **other)
-    with pytest.raises(NoRecordError, match=said):
+    with pytest.raises(KernelgateError, match=said):
         taken(queued, tmp_path)
 
 
@@ -153,5 +154,5 @@ def test_a_push_since_the_verdict_and_a_run_that_is_gone_are_said(queued: Desk, 
     with pytest.raises(GitHubError, match="run"):
         taken(queued, tmp_path)
     queued.github.pulls[104].head_sha = "e" * 40
-    with pytest.raises(NoRecordError, match="#104 has no verdict on its last commit"):
+    with pytest.raises(KernelgateError, match="#104 has no verdict on its last commit"):
         taken(queued, tmp_path)
