@@ -31,13 +31,10 @@ def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> N
 
 
 def notes(
-    record: RunRecord,
-    verdict: RecordVerdict | None,
-    *blocked_by: BlockCode | None,
-    path: str = "csrc/k.cu",
+    record: RunRecord, verdict: RecordVerdict | None, blocked_by: BlockCode | None, path: str = "csrc/k.cu"
 ) -> list[Annotation]:
     """What stands beside the patch of one file."""
-    blockers = tuple(Blocker(code, "l4", "k") for code in blocked_by if code)
+    blockers = (Blocker(blocked_by, "l4", "k"),) if blocked_by else ()
     decision = Decision("failure" if blockers else "neutral", blockers=blockers)
     posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", record, verdict),))
     return list(line_notes(posting, [(path, "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))

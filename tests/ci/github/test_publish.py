@@ -171,11 +171,8 @@ def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     before = len(desk.github.writes())
     post(desk.bot, folder, POLICY, page=pages[1])
     assert desk.github.writes()[before:] == []
-
-
-def test_an_address_that_is_none_links_nowhere(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY, page="https://evil.test/) <img src=x>")
-    assert "evil" not in the_comment(desk)
+    post(desk.bot, folder, POLICY, page="https://evil.test/) <img src=x>")
+    assert "evil" not in the_comment(desk), "an address that is none links nowhere"
     assert "The page has all of this with plots." in the_comment(desk)
 
 
