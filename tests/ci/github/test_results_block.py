@@ -65,6 +65,9 @@ def test_marks_without_an_end_are_read_in_time() -> None:
 
 def test_the_statistics_are_those_of_the_comment(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"), body=MINE)
+    denied = desk.github.fault("PATCH", "/pulls/1", status=403, message="Resource not accessible by integration")
+    assert (post(desk.bot, folder, POLICY), denied.times) == (0, 0)
+    assert "the block of results in the description is missing" in desk.summary
     assert post(desk.bot, folder, POLICY) == 0
     body = desk.github.pulls[1].body or ""
     assert "Of `a1b2c3d` against `9f8e7d6`, written by kernelgate" in body
@@ -76,7 +79,7 @@ def test_the_statistics_are_those_of_the_comment(desk: Desk, tmp_path: Path) -> 
     assert body.endswith("my own words\n")
     # The edit begins a run that measures nothing; its report finds nothing to change, and so it ends.
     assert post(desk.bot, measured(desk, tmp_path, {}, body=body), POLICY) == 0
-    assert len([said for said in desk.github.writes() if said.startswith("PATCH /pulls/")]) == 1
+    assert len([said for said in desk.github.writes() if said.startswith("PATCH /pulls/")]) == 2, "one was denied"
 
 
 def test_there_are_never_too_many_cases() -> None:
