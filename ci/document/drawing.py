@@ -110,7 +110,7 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0").replace("-0.0", "0") if value else "0"
 
 
-def tag(name: str, *content: Markup, **attributes: object) -> Markup:
+def tag(name: str, *content: str, **attributes: object) -> Markup:
     """One element. A trailing underscore of an attribute's name is dropped, others become hyphens."""
     # Not by Markup.format, which takes ten times as long: a page has ten thousand of these.
     written = "".join(
@@ -123,8 +123,7 @@ def tag(name: str, *content: Markup, **attributes: object) -> Markup:
 
 
 def text(x: float, y: float, words: str, class_: str = "", anchor: str | None = None) -> Markup:
-    shown = Markup.escape(visible(words))
-    return tag("text", shown, x=x, y=y, class_=class_ or None, text_anchor=anchor)
+    return tag("text", visible(words), x=x, y=y, class_=class_ or None, text_anchor=anchor)
 
 
 def line(start: Point, end: Point, class_: str) -> Markup:
@@ -170,10 +169,6 @@ def sides(places: Mapping[str, Point], left: float, right: float) -> Markup:
     return drawn
 
 
-def diamond(x: float, y: float, size: float = 5.0) -> Markup:
-    return path([(x, y - size), (x + size, y), (x, y + size), (x - size, y)], "all", closed=True)
-
-
 # Axes and frames ------------------------------------------------------------------------------------------------------
 
 
@@ -190,12 +185,7 @@ def axis_below(ticks: Iterable[tuple[float, str]], top: float, bottom: float, ti
 
 def figure(title: str, description: str, height: float, *content: Markup, note: str = "") -> Markup:
     """A drawing under its title. `description`: the same as text, for those who cannot see it."""
-    drawn = tag(
-        "svg",
-        *content,
-        viewBox=f"0 0 {number(WIDTH)} {number(height)}",
-        role="img",
-        aria_label=visible(description, 2000),
-    )
-    caption = tag("figcaption", tag("strong", Markup.escape(title)), Markup.escape(f" {visible(note)}" if note else ""))
+    box = f"0 0 {number(WIDTH)} {number(height)}"
+    drawn = tag("svg", *content, viewBox=box, role="img", aria_label=visible(description, 2000))
+    caption = tag("figcaption", tag("strong", title), f" {visible(note)}" if note else "")
     return tag("figure", caption, drawn)

@@ -104,15 +104,12 @@ def prose(text: str) -> Markdown:
     """
     words = visible(text).split(" ")
     marked = [(_is_plain(word, first=index == 0), word) for index, word in enumerate(words)]
-    runs = [(plain, " ".join(word for _, word in run)) for plain, run in groupby(marked, key=itemgetter(0))]
-    line = " ".join(run if plain else _coded(run) for plain, run in runs)
-    return Markdown(framed(text, line))
-
-
-def _coded(run: str) -> str:
-    """A code span; a mark that only ends its words stands behind it."""
-    body = run.rstrip(",;:")
-    return f"{code(body)}{run[len(body) :]}" if body.strip() else code(run)
+    runs = []
+    for plain, same in groupby(marked, key=itemgetter(0)):
+        run = " ".join(word for _, word in same)
+        body = run.rstrip(",;:")  # a mark that only ends its words stands behind the code
+        runs.append(run if plain else f"{code(body)}{run[len(body) :]}" if body.strip() else code(run))
+    return Markdown(framed(text, " ".join(runs)))
 
 
 def link(text: str, address: str) -> Markdown:
@@ -153,13 +150,9 @@ def fence(lines: tuple[str, ...], language: str) -> Markdown:
 
 def shell(*words: str) -> str:
     """One command line, each word quoted, on one line whatever the words hold."""
-    return " ".join(map(_shell_word, words))
-
-
-def _shell_word(word: str) -> str:
-    if _COMMENT not in word and all(_shown(character) == character for character in word):
-        return shlex.quote(word)
-    return "$'" + "".join(map(_shell_character, word)) + "'"
+    return " ".join(
+        shlex.quote(word) if verbatim(word) == word else f"$'{''.join(map(_shell_character, word))}'" for word in words
+    )
 
 
 def _shell_character(character: str) -> str:

@@ -122,13 +122,14 @@ def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
         if (both := profiles.get(key)) is not None:
             if both.base and one.status.is_news and one.case.change_pct:
                 drawn.append(page_profile.waterfall(budget_of(record, both, one)))
-            drawn += page_profile.drawings(both)
+            drawn += [page_profile.roofline(both), page_profile.waits(both)]
         yield PageCase(label, one.name, one, tuple(filter(None, drawn)), samples.get(key))
     ids = formatting.ids((one.key for one in record.profile), record.cards)
     judged = {one.case.key for one in gpu.cases}
     for key, both in profiles.items():
         if key not in judged:
-            yield PageCase(label, ids[key], None, tuple(page_profile.drawings(both)), samples[key])
+            drawn = [page_profile.roofline(both), page_profile.waits(both)]
+            yield PageCase(label, ids[key], None, tuple(filter(None, drawn)), samples[key])
 
 
 def _change(one: JudgedCase) -> Line:
@@ -248,12 +249,12 @@ def _axis_above(gates: Gates, axis: Scale) -> Markup:
     """The numbers over the lanes, and the words of one limit: two meet where the axis is short; the one that blocks
     stays."""
     ticks = [
-        tag("text", Markup.escape(f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%"),
+        tag("text", f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%",
             x=_share(axis.at(value)), y="26", class_="tick")
         for value in axis.ticks(MAX_TICKS)
     ]  # fmt: skip
     named = [
-        tag("text", Markup.escape(words), x=_share(x), y="11", class_=f"limit {kind}",
+        tag("text", words, x=_share(x), y="11", class_=f"limit {kind}",
             text_anchor="start" if x < 30 else "end" if x > 70 else "middle")
         for x, kind, words in _limits(gates, axis)
         if words

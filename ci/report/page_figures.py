@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from kernelgate.bench.record import Telemetry, TimedCase, TimedProcess
-from kernelgate.ci.document import formatting
-from kernelgate.ci.document.drawing import (
-    AXIS,
-    END,
-    MIDDLE,
-    WIDTH,
-    Logarithmic,
-    Point,
-    Scale,
-    axis_below,
-    diamond,
-    dot,
-    figure,
-    joined,
-    levels,
-    line,
-    path,
-    rect,
-    sides,
-    tag,
-    text,
-)
+from kernelgate.ci.document import drawing, formatting
+from kernelgate.ci.document.drawing import AXIS, END, MIDDLE, WIDTH, Logarithmic, Point, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.explain.next_step import Ladder
 from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
@@ -51,28 +31,24 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
     each = [process for process in case.per_process if math.isfinite(process.change_pct)]
     if not each:
         return None
-    together = None
+    together = []
     if case.change_pct is not None and case.interval_pct is not None and case.believed:
-        together = ProcessChange(case.change_pct, *case.interval_pct)
-    rows = [*each, *((together,) if together else ())]
+        together = [ProcessChange(case.change_pct, *case.interval_pct)]
+    rows = [*each, *together]
     # All changes, and the intervals as far as they leave room for those.
-    core = [*(row.change_pct for row in rows), *(_ends(together) if together else ())]
+    core = [*(row.change_pct for row in rows), *(bound for row in together for bound in _ends(row))]
     room = (max(core) - min(core)) or abs(core[0]) or 1.0
     ends = [min(max(bound, min(core) - room), max(core) + room) for row in rows for bound in _ends(row)]
     axis = Scale.over([*core, *ends], NAMES, RIGHT)
     bottom = PROCESSES_TOP + PROCESS_ROW * len(rows) + 6
+    labels = [*(f"process {index}" for index in range(1, len(each) + 1)), "together"]
     drawn = [
-        _whisker(
-            f"process {index}" if index <= len(each) else "together",
-            row,
-            PROCESSES_TOP + 3 + PROCESS_ROW * (index - 0.5),
-            axis,
-        )
-        for index, row in enumerate(rows, 1)
+        _whisker(label, row, PROCESSES_TOP + 3 + PROCESS_ROW * (index + 0.5), axis)
+        for index, (label, row) in enumerate(zip(labels, rows, strict=False))
     ]
     percents = ", ".join(formatting.percent(process.change_pct, 2, sign=True) for process in each)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
-    return figure(
+    return drawing.figure(
         "Each process",
         f"Change of each process: {percents}. {f'Together {change} {interval}. ' if together else ''}"
         f"Within ±{formatting.threshold(gates.margin_pct)} counts as the same; "
@@ -85,43 +61,41 @@ def processes(case: CaseVerdict, gates: Gates) -> Markup | None:
 
 
 def _ends(process: ProcessChange) -> tuple[float, float]:
-    low, high = (bound if math.isfinite(bound) else process.change_pct for bound in (process.low_pct, process.high_pct))
-    return low, high
+    low, high = process.low_pct, process.high_pct
+    return low if math.isfinite(low) else process.change_pct, high if math.isfinite(high) else process.change_pct
 
 
 def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
     left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
-    drawn = [rect((left, PROCESSES_TOP), right - left, bottom - PROCESSES_TOP, "band")]
+    drawn = [drawing.rect((left, PROCESSES_TOP), right - left, bottom - PROCESSES_TOP, "band")]
     for edge in (-gates.margin_pct, gates.margin_pct):
         if axis.holds(edge):
-            drawn.append(line((axis.at(edge), PROCESSES_TOP), (axis.at(edge), bottom), "edge"))
+            drawn.append(drawing.line((axis.at(edge), PROCESSES_TOP), (axis.at(edge), bottom), "edge"))
     ticks = axis.ticks(5)
     digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else 2
     for value in ticks:
         x, label = axis.at(value), formatting.percent(value, digits, sign=True)
-        drawn.append(line((x, PROCESSES_TOP), (x, bottom), "zero" if abs(value) < 1e-9 else "grid"))
-        drawn.append(text(x, bottom + 15, label, "tick", MIDDLE))
+        drawn.append(drawing.line((x, PROCESSES_TOP), (x, bottom), "zero" if abs(value) < 1e-9 else "grid"))
+        drawn.append(drawing.text(x, bottom + 15, label, "tick", MIDDLE))
     gate = gates.regression_pct
     if axis.holds(gate):
         x, words = axis.at(gate), f"blocks above +{formatting.threshold(gate)}"
-        drawn.append(line((x, PROCESSES_TOP), (x, bottom), "gate"))
-        drawn.append(text(min(max(x, 110.0), RIGHT - 50), PROCESSES_TOP - 5, words, "limit gate", MIDDLE))
-    return joined([*drawn, text(WIDTH, bottom + 28, "head against base, + is slower", "title", END)])
+        drawn.append(drawing.line((x, PROCESSES_TOP), (x, bottom), "gate"))
+        drawn.append(drawing.text(min(max(x, 110.0), RIGHT - 50), PROCESSES_TOP - 5, words, "limit gate", MIDDLE))
+    return drawing.joined([*drawn, drawing.text(WIDTH, bottom + 28, "head against base, + is slower", "title", END)])
 
 
 def _whisker(label: str, process: ProcessChange, y: float, axis: Scale) -> Markup:
     """An arrow stands where the interval ends beyond the axis."""
     low, high = _ends(process)
     x, whole = axis.at(process.change_pct), " all" if label == "together" else ""
-    beyond = [(axis.start, 4.0)] * (low < axis.low) + [(axis.end, -4.0)] * (high > axis.high)
-    return joined(
-        [
-            text(NAMES - 6, y + 4, label, f"name{whole}", END),
-            line((axis.at(low), y), (axis.at(high), y), f"whisker{whole}"),
-            *(path([(end + inward, y - 3), (end, y), (end + inward, y + 3)], "cut") for end, inward in beyond),
-            diamond(x, y) if whole else tag("circle", cx=x, cy=y, r=2.8, class_="process"),
-        ]
-    )
+    drawn = drawing.text(NAMES - 6, y + 4, label, f"name{whole}", END)
+    drawn += drawing.line((axis.at(low), y), (axis.at(high), y), f"whisker{whole}")
+    for end, inward in [(axis.start, 4.0)] * (low < axis.low) + [(axis.end, -4.0)] * (high > axis.high):
+        drawn += drawing.path([(end + inward, y - 3), (end, y), (end + inward, y + 3)], "cut")
+    if whole:
+        return drawn + drawing.path([(x, y - 5), (x + 5, y), (x, y + 5), (x - 5, y)], "all", closed=True)
+    return drawn + drawing.tag("circle", cx=x, cy=y, r=2.8, class_="process")
 
 
 # The times of one case ------------------------------------------------------------------------------------------------
@@ -179,16 +153,16 @@ def distribution(timed: TimedCase) -> Markup | None:
         low, middle, high = (float(one) for one in np.quantile(values, (0.05, 0.5, 0.95)))
         least, half, most = formatting.durations(low, middle, high)
         described.append(f"{side}: half within {half}, 90% from {least} to {most}")
-        curves += path([(across.at(x), up.at(y)) for x, y in _steps(values)], f"curve {side}")
+        curves += drawing.path([(across.at(x), up.at(y)) for x, y in _steps(values)], f"curve {side}")
         medians[side] = (across.at(middle), up.at(0.5))
-    return figure(
+    return drawing.figure(
         "How the times are distributed",
         f"Share of the samples that took at most so long. {'; '.join(described)}.",
         bottom + AXIS,
-        levels([(up.at(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)], LEFT, RIGHT),
-        axis_below(_numbers(across, 5, unit), TOP, bottom, f"time of one call, {unit}"),
+        drawing.levels([(up.at(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)], LEFT, RIGHT),
+        drawing.axis_below(_numbers(across, 5, unit), TOP, bottom, f"time of one call, {unit}"),
         curves,
-        sides(medians, LEFT, RIGHT),
+        drawing.sides(medians, LEFT, RIGHT),
         note=f"share of the samples that took at most so long{beyond}",
     )
 
@@ -197,29 +171,26 @@ def _numbers(times: Scale, most: int, unit: str) -> list[tuple[float, str]]:
     return [(times.at(us), f"{us / UNITS[unit]:,.6g}") for us in times.ticks(most)]
 
 
-def _steps(values: Samples) -> list[tuple[float, float]]:
+def _steps(values: Samples) -> Iterable[tuple[float, float]]:
     """The distribution function: each sample of a few, else its quantiles."""
     if len(values) < QUANTILES:
-        ordered, ends = np.repeat(np.sort(values), 2), np.arange(1, 2 * len(values) + 1) // 2 / len(values)
-        return list(zip(ordered.tolist(), ends.tolist(), strict=True))
-    shares = np.linspace(0, 1, QUANTILES + 1)
-    return list(zip(np.quantile(values, shares).tolist(), shares.tolist(), strict=True))
+        ordered, shares = np.repeat(np.sort(values), 2), np.arange(1, 2 * len(values) + 1) // 2 / len(values)
+    else:
+        shares = np.linspace(0, 1, QUANTILES + 1)
+        ordered = np.quantile(values, shares)
+    return zip(ordered.tolist(), shares.tolist(), strict=True)
 
 
 # In the order of the run ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Span:
-    """A process on the axis of the run."""
+class Span(NamedTuple):
+    """A process on the axis of the run, and what was read of the device meanwhile."""
 
     one: TimedProcess
+    telemetry: Telemetry
     start: float
     end: float
-
-    @property
-    def telemetry(self) -> Telemetry:
-        return self.one.telemetry or Telemetry()
 
 
 def in_order(timed: TimedCase) -> Markup | None:
@@ -231,46 +202,48 @@ def in_order(timed: TimedCase) -> Markup | None:
     few = len(processes) <= 12
     gap = 6.0 if few else 1.0
     width = (RIGHT - LEFT - gap * (len(processes) - 1)) / len(processes)
-    starts = [LEFT + index * (width + gap) for index in range(len(processes))]
-    spans = [Span(one, start, start + width) for one, start in zip(processes, starts, strict=True)]
+    spans = []
+    for index, one in enumerate(processes):
+        start = LEFT + index * (width + gap)
+        spans.append(Span(one, one.telemetry or Telemetry(), start, start + width))
     up, unit, beyond = _time_axis(samples, TOP + FRAME, TOP)
     bins = max(2, BINS // len(spans))
-    drawn = joined(
-        _series(side, np.asarray(span.one.samples_us[side]), span, up, bins)
-        for span in spans
-        for side in SIDES
-        if span.one.samples_us.get(side)
+    drawn = drawing.joined(
+        _series(side, span, up, bins) for span in spans for side in SIDES if span.one.samples_us.get(side)
     )
     strips, height = _strips(spans, TOP + FRAME + 8)
-    numbers = joined(
-        text((span.start + span.end) / 2, height + 12, str(index), "tick", MIDDLE)
+    numbers = drawing.joined(
+        drawing.text((span.start + span.end) / 2, height + 12, str(index), "tick", MIDDLE)
         for index, span in enumerate(spans, 1)
         if few or index % 5 == 0
     )
-    return figure(
+    return drawing.figure(
         "In the order of the run",
         " ".join(f"Process {index}: {_state(span)}." for index, span in enumerate(spans, 1)),
         height + AXIS,
-        text(LEFT, TOP - 4, unit),
-        levels(_numbers(up, 4, unit), LEFT, RIGHT),
+        drawing.text(LEFT, TOP - 4, unit),
+        drawing.levels(_numbers(up, 4, unit), LEFT, RIGHT),
         drawn,
         strips,
         numbers,
-        text(WIDTH, height + 26, "process", "title", END),
+        drawing.text(WIDTH, height + 26, "process", "title", END),
         note=f"medians of a few rounds; 80% lie in the band{beyond}",
     )
 
 
-def _series(side: str, values: Samples, span: Span, across: Scale, bins: int) -> Markup:
+def _series(side: str, span: Span, across: Scale, bins: int) -> Markup:
+    values = np.asarray(span.one.samples_us[side])
     parts = np.array_split(values, min(bins, len(values)))
     step = (span.end - span.start) / len(parts)
     xs = [span.start + step * (index + 0.5) for index in range(len(parts))]
     quantiles = np.array([np.quantile(part, (0.1, 0.5, 0.9)) for part in parts])
     low, middle, high = ([across.at(float(value)) for value in column] for column in quantiles.T)
     if len(parts) == 1:
-        return dot(xs[0], middle[0], side, 2.5)
+        return drawing.dot(xs[0], middle[0], side, 2.5)
     around = [*zip(xs, low, strict=True), *zip(reversed(xs), reversed(high), strict=True)]
-    return path(around, f"range {side}", closed=True) + path(list(zip(xs, middle, strict=True)), f"curve {side}")
+    return drawing.path(around, f"range {side}", closed=True) + drawing.path(
+        list(zip(xs, middle, strict=True)), f"curve {side}"
+    )
 
 
 def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
@@ -283,8 +256,10 @@ def _strips(spans: Sequence[Span], top: float) -> tuple[Markup, float]:
             top += STRIP + 4
     throttled = [span for span in spans if span.telemetry.throttle_reasons]
     if throttled:
-        drawn += text(LEFT - 6, top + 9, "limit", "name", END)
-        drawn += joined(rect((span.start, top + 2), span.end - span.start, 7, "throttled") for span in throttled)
+        drawn += drawing.text(LEFT - 6, top + 9, "limit", "name", END)
+        drawn += drawing.joined(
+            drawing.rect((span.start, top + 2), span.end - span.start, 7, "throttled") for span in throttled
+        )
         top += 16
     return drawn, top
 
@@ -305,15 +280,17 @@ def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Seque
     # A tenth of the value at least, so that what hardly moves looks as if it hardly moved.
     around = max(high - low, 0.1 * abs(high), 1e-9)
     scale = Scale((low + high - around) / 2, (low + high + around) / 2, top + STRIP - 3, top + 14)
-    drawn = rect((LEFT, top), RIGHT - LEFT, STRIP, "ground") + text(LEFT - 6, top + STRIP / 2 + 4, name, "name", END)
+    drawn = drawing.rect((LEFT, top), RIGHT - LEFT, STRIP, "ground") + drawing.text(
+        LEFT - 6, top + STRIP / 2 + 4, name, "name", END
+    )
     for span, one in zip(spans, values, strict=True):
         step = (span.end - span.start) / max(len(one), 1)
         points = [
             (span.start + step * (index + side), scale.at(value)) for index, value in enumerate(one) for side in (0, 1)
         ]
-        drawn += path(points, "state") if points else Markup("")
+        drawn += drawing.path(points, "state") if points else Markup("")
     shown = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
-    return drawn + text(RIGHT - 3, top + 10, f"{shown} {unit}", "value", END)
+    return drawn + drawing.text(RIGHT - 3, top + 10, f"{shown} {unit}", "value", END)
 
 
 def _state(span: Span) -> str:
@@ -366,7 +343,9 @@ def _times(found: Ladder, reference: str, title: str) -> Markup:
         ticks.append((us, f"{float(number.replace(',', '')):g} {unit}"))
     described = f"Time of one call by {found.axis}. {'; '.join(said)}."
     content = _content(found, reference, curves, up, ticks)
-    return figure(f"{title}: time of one call", described, LADDER_BOTTOM + AXIS, *content, note="both axes logarithmic")
+    return drawing.figure(
+        f"{title}: time of one call", described, LADDER_BOTTOM + AXIS, *content, note="both axes logarithmic"
+    )
 
 
 def _speedups(found: Ladder, reference: str, title: str) -> Markup:
@@ -378,7 +357,7 @@ def _speedups(found: Ladder, reference: str, title: str) -> Markup:
     most = max(ratio for points in curves.values() for _, ratio in points)
     up = Scale(0.0, 1.08 * most, LADDER_BOTTOM, LADDER_TOP)
     said = "; ".join(f"{found.axis}={rung.size}: {rung.speedup:.2f}×" for rung in found.rungs)
-    return figure(
+    return drawing.figure(
         f"{title}: × {visible(reference, MAX_NAME)}",
         f"How many times as fast as {reference} the head is, by {found.axis}. {said}.",
         LADDER_BOTTOM + AXIS,
@@ -403,19 +382,21 @@ def _content(
             sizes.append((x, f"{rung.size:,}"))
             last = x
     drawn = Markup("")
-    # Above the frame: the curves lie too near each other to be named where they are.
-    key, x = Markup(""), LADDER_LEFT
     for side, points in curves.items():
         places = [(axis.at(size), up.at(value)) for size, value in points]
         if places:
-            drawn += path(places, f"curve {side}")
+            drawn += drawing.path(places, f"curve {side}")
         if side != "reference" and len(places) <= MAX_DOTS:
-            drawn += joined(dot(*place, side, 2.8) for place in places)
+            drawn += drawing.joined(drawing.dot(*place, side, 2.8) for place in places)
+    # Above the frame: the curves lie too near each other to be named where they are.
+    key, x = Markup(""), LADDER_LEFT
     for side in ("base", "head") if curves["base"] else ("head",):
-        key += path([(x, 10.0), (x + 20, 10.0)], f"curve {side}") + dot(x + 10, 10.0, side, 2.8)
-        key += text(x + 25, 14, side, f"side {side}")
+        key += drawing.path([(x, 10.0), (x + 20, 10.0)], f"curve {side}") + drawing.dot(x + 10, 10.0, side, 2.8)
+        key += drawing.text(x + 25, 14, side, f"side {side}")
         x += 66.0
-    key += path([(x, 10.0), (x + 20, 10.0)], "curve reference") + text(x + 25, 14, visible(reference, MAX_NAME))
-    across = axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
+    key += drawing.path([(x, 10.0), (x + 20, 10.0)], "curve reference") + drawing.text(
+        x + 25, 14, visible(reference, MAX_NAME)
+    )
+    across = drawing.axis_below(sizes, LADDER_TOP, LADDER_BOTTOM, f"{visible(found.axis, MAX_NAME)}, size of the case")
     at_height = [(up.at(value), label) for value, label in ticks]
-    return levels(at_height, LADDER_LEFT, LADDER_RIGHT), across, drawn, key
+    return drawing.levels(at_height, LADDER_LEFT, LADDER_RIGHT), across, drawn, key

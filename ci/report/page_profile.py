@@ -9,28 +9,11 @@ from markupsafe import Markup
 
 from kernelgate.bench.explain import metrics
 from kernelgate.bench.record import HotSpots
-from kernelgate.ci.document import formatting, render
-from kernelgate.ci.document.drawing import (
-    AXIS,
-    END,
-    WIDTH,
-    Logarithmic,
-    Point,
-    Scale,
-    axis_below,
-    figure,
-    levels,
-    line,
-    path,
-    rect,
-    sides,
-    tag,
-    text,
-)
+from kernelgate.ci.document import drawing, formatting, render
+from kernelgate.ci.document.drawing import AXIS, END, WIDTH, Logarithmic, Point, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.explain import analyze
-from kernelgate.ci.explain.analyze import Roofline
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.moved_samples import MovedLine, SampleShare, moved_lines
 from kernelgate.ci.report.why import Both
@@ -54,11 +37,11 @@ def _bars(bars: Sequence[Bar], right: float) -> tuple[Markup, float]:
     for row, (label, detail, start, end, kind, value) in enumerate(bars):
         top = BARS_TOP + BAR_ROW * row
         low, high = sorted((axis.at(start), axis.at(end)))
-        drawn += text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
-        drawn += text(2, top + 26, detail) if detail else Markup("")
-        drawn += rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
-        drawn += text(WIDTH - 2, top + 18, value, "value", END)
-    return drawn + line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero"), bottom
+        drawn += drawing.text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
+        drawn += drawing.text(2, top + 26, detail) if detail else Markup("")
+        drawn += drawing.rect((low, top + 6), max(high - low, 1.0), BAR_ROW - 14, kind)
+        drawn += drawing.text(WIDTH - 2, top + 18, value, "value", END)
+    return drawn + drawing.line((axis.at(0.0), BARS_TOP - 2), (axis.at(0.0), bottom - 2), "zero"), bottom
 
 
 def waterfall(budget: Budget) -> Markup | None:
@@ -83,13 +66,8 @@ def waterfall(budget: Budget) -> Markup | None:
     stairs.append(("measured", "", 0.0, budget.change_pct, "whole-change", whole))
     drawn, bottom = _bars(stairs, WIDTH - 50)
     told = "; ".join(f"{f'{label} {detail}'.strip()}: {points}" for label, detail, *_, points in stairs)
-    return figure(
-        "What the change is made of",
-        f"In percent of the base's time. {told}.",
-        bottom,
-        drawn,
-        note="in percent of the base's time",
-    )
+    aloud, note = f"In percent of the base's time. {told}.", "in percent of the base's time"
+    return drawing.figure("What the change is made of", aloud, bottom, drawn, note=note)
 
 
 # The roofline ---------------------------------------------------------------------------------------------------------
@@ -103,15 +81,15 @@ SHORT_ARROW = 12.0
 """Below it the two dots touch, and an arrow would hide them."""
 
 
-def drawings(profiled: Both) -> list[Markup]:
-    """The roofline and the waits, as far as the profile has them."""
-    return [drawn for drawn in (_roofline(profiled), _waits(profiled)) if drawn is not None]
-
-
-def _roofline(profiled: Both) -> Markup | None:
+def roofline(profiled: Both) -> Markup | None:
+    """Each side's intensity and rate; None where the head's are unknown or zero, which no logarithmic axis has."""
     head = analyze.roofline_of(profiled.head)
-    placed = {"base": analyze.roofline_of(profiled.base) if profiled.base else None, "head": head}
-    spots = {side: spot for side, one in placed.items() if one is not None and (spot := _spot(one)) is not None}
+    placed = {"base": analyze.roofline_of(profiled.base), "head": head} if profiled.base else {"head": head}
+    spots = {
+        side: (one.arithmetic_intensity, one.achieved_flops)
+        for side, one in placed.items()
+        if one.arithmetic_intensity and one.achieved_flops
+    }
     peak, bandwidth = head.peak_flops, head.peak_bytes_per_second
     if "head" not in spots or not peak or not bandwidth:
         return None
@@ -130,26 +108,19 @@ def _roofline(profiled: Both) -> Markup | None:
     # Where more was reached than the roof allows, it is not this device's.
     shares = " → ".join(f"{share:.0f}%" for share in reached.values())
     possible = max(reached.values()) <= MOST_REACHED
-    return figure(
+    return drawing.figure(
         "Roofline",
         f"{told}. The roof is {peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s.",
         BOTTOM + AXIS,
-        text(LEFT, TOP - 5, "TFLOP/s"),
-        levels([(up.at(value), f"{value / TERA:g}") for value in up.powers()], LEFT, RIGHT),
-        axis_below([(across.at(value), f"{value:g}") for value in across.powers()], TOP, BOTTOM,
+        drawing.text(LEFT, TOP - 5, "TFLOP/s"),
+        drawing.levels([(up.at(value), f"{value / TERA:g}") for value in up.powers()], LEFT, RIGHT),
+        drawing.axis_below([(across.at(value), f"{value:g}") for value in across.powers()], TOP, BOTTOM,
                    "FLOP for each byte of DRAM traffic"),
-        path([(across.at(x), up.at(y)) for x, y in corners], "roof"),
+        drawing.path([(across.at(x), up.at(y)) for x, y in corners], "roof"),
         _arrow(places),
-        sides(places, LEFT, RIGHT),
+        drawing.sides(places, LEFT, RIGHT),
         note=f"{shares} of what the device could reach" if possible else "",
     )  # fmt: skip
-
-
-def _spot(one: Roofline) -> Point | None:
-    """Intensity and rate; None where either is unknown or zero, which a logarithmic axis has no place for."""
-    if not one.arithmetic_intensity or not one.achieved_flops:
-        return None
-    return one.arithmetic_intensity, one.achieved_flops
 
 
 def _arrow(places: Mapping[str, Point]) -> Markup:
@@ -161,7 +132,7 @@ def _arrow(places: Mapping[str, Point]) -> Markup:
     dx, dy = (x1 - x0) / long, (y1 - y0) / long
     tip = (x1 - 5 * dx, y1 - 5 * dy)
     wings = [(tip[0] - 5 * dx + turn * 3 * dy, tip[1] - 5 * dy - turn * 3 * dx) for turn in (1, -1)]
-    return line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + path([wings[0], tip, wings[1]], "arrow")
+    return drawing.line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + drawing.path([wings[0], tip, wings[1]], "arrow")
 
 
 # The waits ------------------------------------------------------------------------------------------------------------
@@ -171,7 +142,7 @@ SMALL_WAIT = 0.005
 """Cycles per instruction; less is not shown as a difference."""
 
 
-def _waits(profiled: Both) -> Markup | None:
+def waits(profiled: Both) -> Markup | None:
     """The change of each wait, in cycles per instruction; where there is no base, the waits themselves."""
     base, head = (
         {
@@ -192,13 +163,13 @@ def _waits(profiled: Both) -> Markup | None:
         label = metrics.label(key).partition(" (")[0]
         bars.append((label, "", 0.0, change[key], "grew" if change[key] > 0 else "shrank", both))
     drawn, bottom = _bars(bars, 282.0)
-    return figure(
+    title, note = (
         "Waits: head against base" if profiled.base else "Waits",
-        f"Cycles that a warp waits for each instruction: {'; '.join(f'{label} {both}' for label, *_, both in bars)}.",
-        bottom,
-        drawn,
-        note="cycles for each instruction; to the right is longer",
+        "cycles for each instruction; to the right is longer",
     )
+    told = "; ".join(f"{label} {both}" for label, *_, both in bars)
+    aloud = f"Cycles that a warp waits for each instruction: {told}."
+    return drawing.figure(title, aloud, bottom, drawn, note=note)
 
 
 # Samples by source line and instruction -------------------------------------------------------------------------------
@@ -215,11 +186,13 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
     """What both sides' samples show; of the head alone where the base has none; else the command that takes them."""
     known = {side: spots for side in ("base", "head") if (spots := sides_.get(side)) is not None}
     base, head = known.get("base"), known.get("head")
+    every = moved_lines(base or head, head) if head else ()
+    moved = [one for one in every if max(one.base.high, one.head.high) >= SMALL_PCT]
+    most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -max(one.head.low, one.base.low)))[:MAX_ROWS]
+    shown = render.html("kernelgate.ci.report").get_template("samples.html.jinja")
     return Markup(  # noqa: S704 (escaped by the template)
-        render.html("kernelgate.ci.report")
-        .get_template("samples.html.jinja")
-        .render(
-            lines=_moved(base, head) if head else [],
+        shown.render(
+            lines=[one for one in moved if one in most],
             both=base is not None,
             counts=", ".join(f"{side} {spots.samples:,}" for side, spots in known.items()),
             instructions={side: spots.instructions[:MAX_INSTRUCTIONS] for side, spots in known.items()},
@@ -233,12 +206,6 @@ def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
             lines_of=_lines_of,
         )
     )
-
-
-def _moved(base: HotSpots | None, head: HotSpots) -> list[MovedLine]:
-    moved = [one for one in moved_lines(base or head, head) if max(one.base.high, one.head.high) >= SMALL_PCT]
-    most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -max(one.head.low, one.base.low)))[:MAX_ROWS]
-    return [one for one in moved if one in most]
 
 
 def _lines_of(one: MovedLine, both: bool) -> str:
@@ -263,7 +230,9 @@ def _share(share: SampleShare, stall: str | None, side: str) -> tuple[Markup, st
         shown = f"≤ {share.high:.1f}%" if share.low == 0 else f"{share.low:.1f} to {share.high:.1f}%"
     else:
         shown = formatting.percent(share.low, 1)
-    filled = tag("rect", width=max(share.low, 0.0), height=8.0, class_=side)
-    bar = tag("svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
+    filled = drawing.tag("rect", width=max(share.low, 0.0), height=8.0, class_=side)
+    bar = drawing.tag(
+        "svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true"
+    )
     words = metrics.STALLS.get(stall, stall.replace("_", " ")).partition(" (")[0] if stall is not None else ""
     return bar, shown, visible(words, 40)
