@@ -34,7 +34,7 @@ from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.history import canary, levels, nights
 from kernelgate.ci.history.canary import CanaryMachine
-from kernelgate.ci.history.database import COMPARISON, COST, EVENT, POINT, RECORD, SERIES
+from kernelgate.ci.history.database import COMPARISON, COST, EVENT, NAMES, POINT, RECORD, SERIES
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.facts import Change, pct
 from kernelgate.ci.history.levels import Levels
@@ -134,6 +134,9 @@ class SitePoint:
         """The logarithm of its time over the pinned commit's, or of its time."""
         return math.log(self.us) if not pinned or self.pinned is None else self.pinned
 
+    def reach_of(self, pinned: bool) -> float:
+        return (self.pinned_reach if pinned else self.reach) or 0.0
+
     @property
     def times(self) -> float | None:
         """How many times as fast as the reference it is."""
@@ -145,9 +148,8 @@ class SitePoint:
 
 
 def _levels(points: Sequence[SitePoint], pinned: bool) -> Levels:
-    reaches = ((one.pinned_reach if pinned else one.reach) or 0.0 for one in points)
     values = np.array([one.level(pinned) for one in points])
-    return levels.of_series(values, np.array([reach / NORMAL_95 for reach in reaches]))
+    return levels.of_series(values, np.array([one.reach_of(pinned) / NORMAL_95 for one in points]))
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,11 @@ class SiteComparison:
     head: str
     change_pct: float
     interval_pct: tuple[float, float] | None
+
+
+DRAWN = 60
+"""Points of a sparkline."""
+WIDTH, HEIGHT = 150.0, 28.0
 
 
 @dataclass(frozen=True)
@@ -246,13 +253,11 @@ class SiteSeries:
         by_environment = sorted(alike, key=lambda one: one.environment)
         found = {key: _levels(list(some), pinned) for key, some in groupby(by_environment, lambda one: one.environment)}
         where = min(found, key=lambda key: float(found[key].means.min()))
-        lowest = int(found[where].means.argmin())
-        own = math.hypot(
-            (newest.pinned_reach if pinned else newest.reach) or 0.0, NORMAL_95 * found[newest.environment].spread
-        )
+        best = int(found[where].means.argmin())
+        own = math.hypot(newest.reach_of(pinned), NORMAL_95 * found[newest.environment].spread)
         means: Means = "times" if not pinned else "pinned" if where == newest.environment else "moved"
-        level, best = newest.level(pinned), float(found[where].means[lowest])
-        return _apart(level - best, own, NORMAL_95 * float(found[where].deviations[lowest]), means)
+        change = newest.level(pinned) - float(found[where].means[best])
+        return _apart(change, own, NORMAL_95 * float(found[where].deviations[best]), means)
 
     # What is told of it
 
@@ -275,32 +280,23 @@ class SiteSeries:
 
     @property
     def spark(self) -> Markup | None:
-        return sparkline(self.trusted[-DRAWN:])
-
-
-DRAWN = 60
-"""Points of a sparkline."""
-WIDTH, HEIGHT = 150.0, 28.0
-FLAT = 0.01
-"""A sparkline is at least 1% of the time high, so that noise draws no mountains."""
-
-
-def sparkline(last: Sequence[SitePoint]) -> Markup | None:
-    """The last times, the longest highest; the line breaks where the environment changes."""
-    if len(last) < 2:
-        return None
-    low = min(point.us for point in last)
-    up = drawing.Scale(low, max(max(point.us for point in last), low * (1 + FLAT)), HEIGHT - 3, 3)
-    step = (WIDTH - 6) / (DRAWN - 1)
-    places = [(WIDTH - 3 - step * (len(last) - 1 - at), up.at(one.us)) for at, one in enumerate(last)]
-    breaks = [at for at, (one, other) in enumerate(pairwise(last), 1) if one.environment != other.environment]
-    parts = [places[start:end] for start, end in pairwise([0, *breaks, len(last)])]
-    drawn = [drawing.path(part, "spark") for part in parts if len(part) > 1]
-    end = drawing.tag("circle", cx=places[-1][0], cy=places[-1][1], r=2.5, class_="now")
-    least, most = formatting.durations(last[0].us, last[-1].us)
-    aloud = f"the last {len(last)} times, from {least} to {most}"
-    size = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}"}
-    return drawing.tag("svg", *drawn, end, role="img", aria_label=aloud, **size)
+        """The last times, the longest highest; the line breaks where the environment changes."""
+        last = self.trusted[-DRAWN:]
+        if len(last) < 2:
+            return None
+        low, high = min(point.us for point in last), max(point.us for point in last)
+        # At least 1% of the time high, so that noise draws no mountains.
+        up = drawing.Scale(low, max(high, 1.01 * low), HEIGHT - 3, 3)
+        step = (WIDTH - 6) / (DRAWN - 1)
+        places = [(WIDTH - 3 - step * (len(last) - 1 - at), up.at(one.us)) for at, one in enumerate(last)]
+        breaks = [at for at, (one, other) in enumerate(pairwise(last), 1) if one.environment != other.environment]
+        parts = [places[start:end] for start, end in pairwise([0, *breaks, len(last)])]
+        drawn = [drawing.path(part, "spark") for part in parts if len(part) > 1]
+        end = drawing.tag("circle", cx=places[-1][0], cy=places[-1][1], r=2.5, class_="now")
+        least, most = formatting.durations(last[0].us, last[-1].us)
+        aloud = f"the last {len(last)} times, from {least} to {most}"
+        size = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}"}
+        return drawing.tag("svg", *drawn, end, role="img", aria_label=aloud, **size)
 
 
 # The whole ------------------------------------------------------------------------------------------------------------
@@ -409,12 +405,12 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
 def series(connection: sa.Connection) -> Iterator[SiteSeries]:
     """Each case on each kind of GPU that has a measurement of its head, with its changes as `kernelgate history
     changes` has them; there are none without a pinned commit."""
-    names = (SERIES.c.repository, SERIES.c.card, SERIES.c.case, SERIES.c.gpu)
-    rows = [row._asdict() for row in connection.execute(sa.select(SERIES).order_by(*names, SERIES.c.id))]
+    ordered = sa.select(SERIES).order_by(*(SERIES.c[name] for name in NAMES), SERIES.c.id)
+    rows = [row._asdict() for row in connection.execute(ordered)]
     pinned = sa.select(COMPARISON.c.series_id).where(COMPARISON.c.status.is_(None)).limit(1)
     known = nights.of_index(connection, Wanted()) if connection.execute(pinned).first() is not None else ()
-    changes = {(one.series.repository, one.series.card, one.series.case, one.series.gpu): one.changes for one in known}
-    for key, alike in groupby(rows, key=lambda row: tuple(row[name.key] for name in names)):
+    changes = {tuple(getattr(one.series, name) for name in NAMES): one.changes for one in known}
+    for key, alike in groupby(rows, key=lambda row: tuple(row[name] for name in NAMES)):
         of_case = _series(connection, list(alike), changes.get(key, ()))
         if of_case is not None:
             yield of_case
@@ -424,37 +420,31 @@ def _series(
     connection: sa.Connection, rows: Sequence[Mapping[str, Any]], changes: Sequence[Change]
 ) -> SiteSeries | None:
     group = loaded(connection, rows, None, POINTS.where(POINT.c.side.in_(("head", "reference"))))
-    every = [(number, one) for number, each in enumerate(group) for one in each.points if one.side == "head"]
+    points = [(number, one) for number, each in enumerate(group) for one in each.points]
+    reference = {(number, one.record): one.us for number, one in points if one.side == "reference"}
+    every = [(number, one) for number, one in points if one.side == "head"]
     placed = any(one.place is not None for _, one in every)
     heads = [(number, one) for number, one in every if not placed or one.place is not None]
     heads = sorted(heads, key=lambda head: (head[1].place or 0, head[1].made or "", head[1].record))[-SHOWN:]
     if not heads:
         return None
-    reference = {
-        (number, one.record): one.us
-        for number, each in enumerate(group)
-        for one in each.points
-        if one.side == "reference"
-    }
     # From the place of the oldest head on that is shown, where places are known.
     oldest = heads[0][1].place
-    compared = sorted(
-        (
-            (one.record, number, one)
-            for number, each in enumerate(group)
-            for one in each.comparisons
-            if one.head and one.finding is None and (oldest is None or (one.place is not None and one.place >= oldest))
-        ),
-        key=lambda found: (found[2].made or "", found[0]),
-    )
-    pins = Counter(one.base for _, _, one in compared if one.status is None)
+    compared = [
+        (number, one)
+        for number, each in enumerate(group)
+        for one in each.comparisons
+        if one.head and one.finding is None and (oldest is None or (one.place is not None and one.place >= oldest))
+    ]
+    compared.sort(key=lambda found: (found[1].made or "", found[1].record))
+    pins = Counter(one.base for _, one in compared if one.status is None)
     pin = pins.most_common(1)[0][0] if pins else ""
-    over = {(number, record): one for record, number, one in compared if one.status is None and one.base == pin}
+    over = {(number, one.record): one for number, one in compared if one.status is None and one.base == pin}
     numbers = {number: at for at, number in enumerate(dict.fromkeys(number for number, _ in heads))}
-    points = []
+    shown = []
     for number, head in heads:
         pinned = over.get((number, head.record))
-        points.append(
+        shown.append(
             SitePoint(
                 commit=head.commit or "",
                 made=head.made or "",
@@ -468,17 +458,14 @@ def _series(
             )
         )
     return SiteSeries(
-        repository=rows[0]["repository"],
-        card=rows[0]["card"],
-        case=rows[0]["case"],
-        gpu=rows[0]["gpu"],
+        **{name: rows[0][name] for name in NAMES},
         environments=tuple(group[number].environment for number in numbers),
-        points=tuple(points),
+        points=tuple(shown),
         reference=max(rows, key=lambda row: (row["newest"], row["id"]))["reference"] or "",
         pin=pin,
         comparisons=tuple(
             SiteComparison(one.base, one.head or "", pct(one.effect) or 0.0, one.interval_pct)
-            for _, _, one in compared
+            for _, one in compared
             if one.status is not None
         ),
         changes=tuple(changes),
@@ -515,15 +502,15 @@ def weeks(connection: sa.Connection) -> tuple[SiteWeek, ...]:
             reasons[row.id] = row.reason or "no times"
     points = sa.select(POINT.c.record_id, sa.func.count(), sa.func.count(POINT.c.finding))
     for id_, count, odd in connection.execute(points.where(POINT.c.side == "head").group_by(POINT.c.record_id)):
-        reasons.pop(id_, None)
         if id_ in of:
+            del reasons[id_]
             of[id_].cases += count
             of[id_].untrusted += odd
     for id_, reason in reasons.items():
         of[id_].unjudged[reason] += 1
-    spread = sa.select(COMPARISON.c.record_id, COMPARISON.c.spread_pct)
+    compared = COMPARISON.c.status.is_not(None), COMPARISON.c.spread_pct.is_not(None)
     for id_, spread_pct in connection.execute(
-        spread.where(COMPARISON.c.status.is_not(None), COMPARISON.c.spread_pct.is_not(None))
+        sa.select(COMPARISON.c.record_id, COMPARISON.c.spread_pct).where(*compared)
     ):
         if id_ in of:
             of[id_].spreads_pct.append(spread_pct)
