@@ -7,7 +7,7 @@ conclusion come from one `Decision` and cannot contradict each other. How sure t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import CheckFinding, RunRecord
@@ -15,15 +15,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import cards, sentences
-from kernelgate.ci.judge.case import (
-    Direction,
-    MeanVerdict,
-    Outcome,
-    RecordVerdict,
-    Speeds,
-    Status,
-    severity,
-)
+from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
 from kernelgate.ci.judge.correctness import new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.validity import BIMODAL
@@ -31,8 +23,6 @@ from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import correctness, remarks
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 
-OWN_WORDS = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
-"""What blocks and is itself the verdict: the words of the GPU where it was found say it."""
 MAX_CAUSES = 3
 """Of what blocks, as much is named in the first line."""
 OWN_CARD = "By this pull request's own card, which decides nothing: "
@@ -66,10 +56,12 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         # What is known of the others is all that is known.
         mark, said = Mark.RUNNER, words.text
     best = best_elsewhere(gpus, worst, words)
-    won: Line = (f", {_upto(_faster(best), len(best.cases))} on ", Code(best.label)) if best else ()
+    won: Line = (f", {_upto(_faster(best.cases), len(best.cases))} on ", Code(best.label)) if best else ()
     text = (*uncapped(said), *won)
     if decision.blockers and not _says_itself(decision.blockers[0], worst, words):
-        mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), *_beside(words))
+        # Whatever else blocks, this is how fast it is: "; speed: 12.8% faster on the L4".
+        beside = "; " if words.mark in (Mark.RUNNER, Mark.WRONG, Mark.BUILD) else "; speed: "
+        mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), beside, *uncapped(words.text))
     elif is_incomplete(worst, decision):
         mark, text = Mark.UNKNOWN, ("incomplete, since ", *decision.open[0], "; so far ", *uncapped(words.text))
     elif remarks.is_accepted(worst, decision):
@@ -78,43 +70,31 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
     return with_consequence(mark, (*text, *(("; ", *missing, " missing") if missing else ())), decision)
 
 
-def _gains(one: JudgedCase) -> bool:
-    return one.status.is_news and not one.status.is_slower
-
-
 def best_elsewhere(gpus: Sequence[GpuReport], worst: GpuReport, words: Words) -> GpuReport | None:
     """Where most is won, where nothing is faster on the GPU that the first line is about."""
-    if words.mark.tone not in ("bad", "warn") or any(_gains(one) for one in worst.cases):
+    if words.mark.tone not in ("bad", "warn") or _faster(worst.cases):
         return None
-    return min(
-        (gpu for gpu in gpus if _faster(gpu)), key=lambda one: _faster(one)[0].case.change_pct or 0.0, default=None
-    )
+    won = [gpu for gpu in gpus if _faster(gpu.cases)]
+    return min(won, key=lambda one: _faster(one.cases)[0].case.change_pct or 0.0, default=None)
 
 
-def _faster(gpu: GpuReport) -> list[JudgedCase]:
-    return sorted((one for one in gpu.cases if _gains(one)), key=lambda one: one.case.change_pct or 0.0)
+def _faster(cases: Iterable[JudgedCase]) -> list[JudgedCase]:
+    """Most of all the first."""
+    gains = (one for one in cases if one.status.is_news and not one.status.is_slower)
+    return sorted(gains, key=lambda one: one.case.change_pct or 0.0)
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
     """The one that the first line is about: where the first blocker was found, or what holds the merge; else where the
     news is worst."""
-    if decision.blockers:
-        chosen = [gpu for gpu in gpus if gpu.label == decision.blockers[0].gpu]
-    else:
-        doubted = {one.gpu for one in decision.held if one.cause == "head"}
-        chosen = [gpu for gpu in gpus if gpu.label in doubted]
-    return min(chosen or gpus, key=_rank)
+    doubted = {one.gpu for one in decision.held if one.cause == "head"}
+    deciding = {decision.blockers[0].gpu} if decision.blockers else doubted
+    return min([gpu for gpu in gpus if gpu.label in deciding] or gpus, key=_rank)
 
 
 def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
     """Whether what is missing is the first thing to say: nothing blocks, and no GPU's own failure says more."""
     return bool(decision.open) and not decision.blocks and worst.failure is None
-
-
-def consequence(decision: Decision) -> str:
-    """What follows for the merge, from the check's conclusion alone."""
-    words = {"failure": "Blocks", "action_required": "Held"}
-    return words.get(decision.conclusion, "Does not block")
 
 
 def named(label: str, line: Line) -> Line:
@@ -132,7 +112,8 @@ def named(label: str, line: Line) -> Line:
 def with_consequence(mark: Mark, text: Line, decision: Decision) -> Line:
     """The first line of this text, also where no GPU is behind it. A check's title is cut after some 60 characters: the
     consequence comes first."""
-    return (mark, f" {consequence(decision)}: ", *uncapped(text))
+    words = {"failure": "Blocks", "action_required": "Held"}.get(decision.conclusion, "Does not block")
+    return (mark, f" {words}: ", *uncapped(text))
 
 
 def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
@@ -144,17 +125,18 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
     if decision.conclusion == "action_required":
         return (Mark.UNKNOWN if good or bad else words.mark), words.text
     if decision.conclusion == "success":
-        return (words.mark, words.text) if good else (Mark.PASSED, (OWN_CARD, *uncapped(words.text)))
+        if good:
+            return words.mark, words.text
+        return Mark.PASSED, (OWN_CARD, *uncapped(words.text))
     if good or bad:
         return (Mark.NONE if good else Mark.SLIGHT), (OWN_CARD, *uncapped(words.text))
     return words.mark, words.text
 
 
 def _says_itself(blocker: Blocker, gpu: GpuReport, words: Words) -> bool:
-    """Whether the GPU's own words name what blocks."""
-    if blocker.code not in OWN_WORDS or words.mark.tone != "bad":
-        return False
-    return gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
+    """Whether what blocks is itself the verdict, which the GPU's own words name."""
+    of_verdict = blocker.code in (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
+    return of_verdict and words.mark.tone == "bad" and gpu.is_wrong == (blocker.code is BlockCode.WRONG_OUTPUT)
 
 
 def _causes(gpus: Sequence[GpuReport], decision: Decision, beside: str | None = None) -> Line:
@@ -219,17 +201,12 @@ def sanitized(gpus: Sequence[GpuReport], blocker: Blocker) -> CheckFinding | Non
     return next((one for one in found if (one.kernel or "") == blocker.subject), None)
 
 
-def _beside(words: Words) -> Line:
-    """ "; speed: 12.8% faster on the L4": whatever else blocks, this is how fast it is."""
-    return ("; " if words.mark in (Mark.RUNNER, Mark.WRONG, Mark.BUILD) else "; speed: ", *uncapped(words.text))
-
-
 def uncapped(text: Line) -> Line:
     """The words as the middle of a sentence."""
-    first, *rest = text or ("",)
-    if not isinstance(first, str):
-        return text
-    return (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *rest)
+    match text:
+        case (str(first), *rest):
+            return (formatting.sentence(first) + (" " if first.endswith(" ") else ""), *rest)
+    return text
 
 
 _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, Fault.OURS: 7}
@@ -278,11 +255,11 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
 
 def _failed(failure: Failure, where: Line) -> Words:
     message = formatting.sentence(failure.message)
+    target: Line = (" for ", Code(failure.target)) if failure.target else ()
     match failure.fault:
+        case Fault.BUILD if failure.of_card:
+            return Words(Mark.BUILD, ("Unusable card", *where))
         case Fault.BUILD:
-            if failure.of_card:
-                return Words(Mark.BUILD, ("Unusable card", *where))
-            target: Line = (" for ", Code(failure.target)) if failure.target else ()
             return Words(Mark.BUILD, ("Does not compile", *target, *where))
         case Fault.OUTPUT:
             return Words(Mark.WRONG, ("Wrong result", *where))
@@ -318,10 +295,9 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
     if is_alone(cases):
         count = formatting.counted(len(cases), "case")
         return Words(Mark.NONE, ("Nothing to compare with: the head was measured alone, ", count, *where))
-    if verdict.verdict is Outcome.REGRESSED:
-        return _changed(verdict, cases, Status.REGRESSED, where)
-    if verdict.verdict is Outcome.IMPROVED:
-        return _changed(verdict, cases, Status.IMPROVED, where)
+    if verdict.verdict in (Outcome.REGRESSED, Outcome.IMPROVED):
+        status = Status.REGRESSED if verdict.verdict is Outcome.REGRESSED else Status.IMPROVED
+        return _changed(verdict, cases, status, where)
     if verdict.verdict is Outcome.EQUIVALENT:
         than = "" if verdict.against == "base" else " of the baseline"
         every = cases[0].name if len(cases) == 1 else "both cases" if len(cases) == 2 else f"all {len(cases)} cases"
@@ -385,7 +361,7 @@ def _beside_them(cases: Sequence[JudgedCase], told: Sequence[JudgedCase]) -> str
     slower themselves; of the unchanged how many, where nothing else is left."""
     rest = [one for one in cases if one not in told]
     worse = [one for one in rest if one.status.is_slower and not any(told_.status.is_slower for told_ in told)]
-    better = sorted((one for one in rest if _gains(one)), key=lambda one: one.case.change_pct or 0.0)
+    better = _faster(rest)
     unknown, same = (sum(one.status is which for one in rest) for which in (Status.UNDECIDED, Status.UNCHANGED))
     parts = [*(_upto(group) for group in (worse, better) if group), *([f"{unknown} unknown"] if unknown else [])]
     if 0 < same == len(rest) - len(worse) - len(better) - unknown:
@@ -422,11 +398,11 @@ def why_undecided(undecided: Sequence[JudgedCase], stored: bool = False) -> str:
 
 def two_speeds(speeds: Sequence[Speeds]) -> str:
     """ "head has two speeds, 152.8 and 165.1 µs"."""
-    both = [one for one in speeds if len(one.us) > 1]
     words = []
-    for one in sorted(both, key=lambda one: one.side != "head"):
-        low, high = formatting.durations(*one.us)
-        words.append(f"{one.side} has two speeds, {low.rpartition(' ')[0]} and {high}")
+    for one in sorted(speeds, key=lambda one: one.side != "head"):
+        if len(one.us) > 1:
+            low, high = formatting.durations(*one.us)
+            words.append(f"{one.side} has two speeds, {low.rpartition(' ')[0]} and {high}")
     return "; ".join(words)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Code, Line, Link
+from kernelgate.ci.document.model import Code, Line, Link, Piece
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Speeds, Status
 from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import correctness, headline, links
-from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, docs
 
 
@@ -22,34 +22,28 @@ def line(
     """`on_page`: what of the page is worth a link here, such as "plots"."""
     worst = headline.deciding_gpu(gpus, decision)
     best = headline.best_elsewhere(gpus, worst, headline.of_gpu(worst, policy.gates))
-    # The first line has all that is to be said of a GPU where nothing is slower or open.
-    told = best if best and all(one.status is Status.UNCHANGED or one.status.is_faster for one in best.cases) else None
-    others = [
-        piece
-        for gpu in gpus
-        if gpu is not worst and gpu is not told
-        for piece in (
-            *headline.of_gpu(gpu, policy.gates, several=True).text,
-            ". ",
-            *(behind(gpu, policy) if gpu.failure else ()),
-        )
-        if not isinstance(piece, Link)
-    ]
+    others: list[Piece] = []
+    for gpu in gpus:
+        # The first line has all that is to be said of a GPU where nothing is slower or open.
+        told = gpu is best and all(one.status is Status.UNCHANGED or one.status.is_faster for one in best.cases)
+        if gpu is not worst and not told:
+            said = (*headline.of_gpu(gpu, policy.gates, several=True).text, ". ")
+            others += [*said, *_behind(gpu, policy)] if gpu.failure else said
     plots: Line = (Link(on_page, places.page),) if places.page and on_page else ()
     ways = (_compared(worst, places), links.diff(worst.run, places), plots)
     blocked = headline.also_blocked(gpus, decision, policy.gates)
-    return (*behind(worst, policy), *blocked, *others, *formatting.separated(filter(None, ways), " · "))
+    return (*_behind(worst, policy), *blocked, *others, *formatting.separated(filter(None, ways), " · "))
 
 
-def behind(gpu: GpuReport, policy: Policy) -> Line:
+def _behind(gpu: GpuReport, policy: Policy) -> Line:
     """What the first line rests on, in a sentence or two."""
-    if (failure := gpu.failure) is not None:
-        if failure.fault in (Fault.RUNNER, Fault.DISPUTED):
+    match gpu.failure:
+        case Failure(Fault.RUNNER | Fault.DISPUTED):
             return (f"Nothing was judged{' there' if gpu.label else ''}. ",)
-        if failure.fault is Fault.BUILD:
-            return (Code(failure.message, most=300), " ")
-        message = failure.message[:1].upper() + failure.message[1:].rstrip(".")
-        return (f"{message}. Speed was not judged. ",)
+        case Failure(Fault.BUILD, message):
+            return (Code(message, most=300), " ")
+        case Failure(_, message):
+            return (f"{message[:1].upper()}{message[1:].rstrip('.')}. Speed was not judged. ",)
     if gpu.record is not None and gpu.is_wrong:
         return ("Speed was not judged. ", *correctness.first_failure(gpu.record))
     if gpu.verdict is None or not gpu.cases or headline.is_alone(gpu.cases):
@@ -106,9 +100,8 @@ def _repeats(case: CaseVerdict) -> str:
     signs = [(process.change_pct > 0) == ((case.change_pct or 0.0) > 0) for process in case.per_process]
     if len(signs) < 2:
         return ""
-    if all(signs):
-        return ", both repeats agree" if len(signs) == 2 else f", all {len(signs)} repeats agree"
-    return f", {sum(signs)} of {len(signs)} repeats agree"
+    every = "both" if len(signs) == 2 else f"all {len(signs)}"
+    return f", {every if all(signs) else f'{sum(signs)} of {len(signs)}'} repeats agree"
 
 
 def _both_speeds(speeds: Sequence[Speeds]) -> str:

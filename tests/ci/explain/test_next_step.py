@@ -7,14 +7,7 @@ import pytest
 
 from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import next_step
-from kernelgate.ci.explain.next_step import (
-    LaunchShare,
-    Priority,
-    SizedCase,
-    decide,
-    ladder_sentence,
-    longest_ladder,
-)
+from kernelgate.ci.explain.next_step import LaunchShare, Priority, SizedCase, decide, ladder_sentence, longest_ladder
 
 STOP_BELOW = 0.5
 

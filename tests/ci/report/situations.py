@@ -211,13 +211,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
 }
 
 
-LIKE_OTHERS = {
-    "equivalent",
-    "baseline_of_another_gpu",
-    "slower_likely",
-    "slower_and_one_undecided",
-    "slower_together",
-}
+LIKE_OTHERS = {"equivalent", "baseline_of_another_gpu", "slower_likely", "slower_and_one_undecided", "slower_together"}
 """Examples whose pages have the shape of others."""
 NAMES = (*(name for name in EXAMPLES if name not in LIKE_OTHERS), "does_not_compile", "runner_lost", *MADE)
 
