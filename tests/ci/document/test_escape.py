@@ -15,30 +15,18 @@ from kernelgate.ci.document import escape
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def test_plain_words_stay_as_they_are() -> None:
-    for sentence in (
-        "correct: 32 of 32 fuzz cases, largest error 2.4e−07, 39% of its limit",
-        "[+4.8, +5.0]",
-        "1.00 → 0.95",
-        "within ±1% of the base (Shown, not assumed.)",
-        "2026-11-21: a 64-bit, back-to-back run of 10,000 rounds",
-    ):
-        assert escape.prose(sentence) == sentence
-
-
 @pytest.mark.parametrize(
     ("hostile", "shown"),
     [
+        ("within ±1% of [+4.8, +5.0] on 2026-11-21", "within ±1% of [+4.8, +5.0] on 2026-11-21"),
         ("ask @octocat about it", "ask `@octocat` about it"),
-        ("see https://example.org/a now", "see `https://example.org/a` now"),
-        ("![x](y) [a](b)", "`![x](y) [a](b)`"),
         ("a `b` c", "a `` `b` `` c"),
         ("two\nlines\tand  gaps", "two lines and gaps"),
         ("turned\u202ehere", "`turned\\u{202e}here`"),
         ("<!-- kernelgate -->", "`<! --` kernelgate `-->`"),
     ],
 )
-def test_everything_else_becomes_code(hostile: str, shown: str) -> None:
+def test_all_but_plain_words_becomes_code(hostile: str, shown: str) -> None:
     assert escape.prose(hostile) == shown
 
 
@@ -54,19 +42,10 @@ def test_a_code_span_holds_all_of_its_text(text: str) -> None:
     assert inline.children[1].content == (escape.visible(text) or "(blank)")
 
 
-@given(st.text())
-def test_a_table_cell_holds_all_of_its_text(text: str) -> None:
-    table = f"| a | b |\n| --- | --- |\n| {escape.cell(escape.code(text))} | {escape.cell(escape.prose(text))} |\n"
-    types = [token.type for token in PARSER.parse(table)]
-    assert types.count("td_open") == 2
-    assert types.count("tr_open") == 2
-
-
 @given(st.lists(st.text().map(escape.verbatim), min_size=1))
 def test_no_line_closes_its_fence(lines: list[str]) -> None:
     (token,) = PARSER.parse(escape.fence(tuple(lines), "sh"))
-    assert token.type == "fence"
-    assert token.content == "\n".join(lines) + "\n"
+    assert (token.type, token.content) == ("fence", "\n".join(lines) + "\n")
 
 
 SHELL_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -83,9 +62,6 @@ def test_the_shell_reads_back_the_words_that_were_quoted(words: list[str]) -> No
     assert run.stdout.decode().split("\0")[:-1] == words
 
 
-RUN = "https://github.com/my-org/my-kernels/actions/runs/7"
-
-
-@pytest.mark.parametrize("address", ["", "javascript:alert(1)", f"{RUN}) <img>", f'{RUN}"'])
+@pytest.mark.parametrize("address", ["", "javascript:alert(1)", "https://a.test/7) <img>", 'https://a.test/7"'])
 def test_a_link_to_what_is_no_address_is_its_text(address: str) -> None:
     assert escape.link("the run", address) == "the run"

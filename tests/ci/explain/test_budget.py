@@ -67,12 +67,6 @@ def changed(**figures: float) -> dict[str, float]:
     return after
 
 
-def more_instructions(count: float, **figures: float) -> dict[str, float]:
-    """So many instructions, which wait as long as the others for one another, and for nothing else."""
-    events = ("stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier")
-    return changed(instructions=count, **{key: KERNEL[key] * 10e6 / count for key in events}, **figures)
-
-
 def of(after: dict[str, float], before: dict[str, float] = KERNEL) -> Budget:
     return budget(before, after, 100 * (after["duration_us"] / before["duration_us"] - 1))
 
@@ -134,10 +128,6 @@ def test_any_figures_will_do(
             "as registers a thread fell 128 → 64: ",
         ),
         (
-            {"bank_conflicts": 6e6, "shared_wavefronts": 8e6, "stall_short_scoreboard": 4.0},
-            "more shared-memory bank conflicts, 0 → 6 M: ",
-        ),
-        (
             {"dram_bytes": 5e8, "l2_hit_pct": 50.0, "stall_long_scoreboard": 6.0, "stall_barrier": 3.0},
             "more DRAM traffic, 95 → 477 MiB, as the L2 hit rate fell 90.0 → 50.0%: ",
         ),
@@ -163,15 +153,11 @@ def test_instructions_that_wait_less_are_no_gain_of_their_own() -> None:
     assert made.contributions[0].share_pct == pytest.approx(made.change_pct)
 
 
-def test_spills_and_the_other_new_instructions_share_what_they_cost() -> None:
-    made = of(more_instructions(12e6, local_instructions=15e5))
-    assert {one.metric for one in made.contributions} == {"instructions", "local_instructions"}
-    assert made.unexplained_pct == pytest.approx(0.0, abs=1e-6)
-
-
 def test_a_kernel_costs_its_call_no_more_than_its_part_of_it() -> None:
     """Another kernel takes as long: a tenth more of the one is a twentieth of the call."""
-    before, after = {**KERNEL, "launches": 2.0, "call_us": 200.0}, more_instructions(12e6)
+    events = ("stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier")  # as many waits of each as before
+    after = changed(instructions=12e6, **{key: KERNEL[key] / 1.2 for key in events})
+    before = {**KERNEL, "launches": 2.0, "call_us": 200.0}
     slower = after["duration_us"] - 100.0
     made = budget(before, {**after, "launches": 2.0, "call_us": 200.0 + slower}, slower / 2)
     assert [one.metric for one in made.causes] == ["instructions"]
@@ -198,21 +184,16 @@ def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
         assert of(after, before).causes[0].metric == metric
 
 
-def test_a_launch_more_is_a_cause() -> None:
+def test_a_launch_more_is_a_cause_and_noise_of_a_wait_is_none() -> None:
     once, twice = {**KERNEL, "launches": 1.0, "call_us": 100.0}, {**KERNEL, "launches": 2.0, "call_us": 200.0}
     first, *_ = sentences(budget(once, twice, 99.0))
     assert first == "more kernel launches in a call, 1 → 2: all 99.0 points."
-
-
-def test_noise_of_a_wait_is_no_cause() -> None:
     made = of(changed(stall_long_scoreboard=3.1))
     assert (made.is_shown, made.causes) == (True, ())
     assert sentences(made)[0].startswith("not known: 1.2% slower under the profiler")
 
 
-@pytest.mark.parametrize(
-    ("measured_pct", "shown"), [(10.0, True), (19.0, True), (21.0, False), (3.0, False), (-10.0, False)]
-)
+@pytest.mark.parametrize(("measured_pct", "shown"), [(19.0, True), (21.0, False), (3.0, False), (-10.0, False)])
 def test_a_profile_shows_what_is_of_its_direction_and_size(measured_pct: float, shown: bool) -> None:
     made = budget(KERNEL, changed(instructions=11e6), measured_pct)
     said = "not known: 10.0% slower under the profiler, at equal clocks and with cold caches"
@@ -238,13 +219,7 @@ PROFILED = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "blo
     [
         ("instructions", "", "look for what the change computes more often"),
         ("occupancy_pct", "", "cut registers from 242 per thread"),
-        ("local_instructions", "", "give the kernel more registers"),
-        ("stall_wait", "", "look for arithmetic that waits"),
-        ("bank_conflicts", "", "swizzle or pad"),
-        ("sectors_per_request", "", "let neighbouring lanes touch"),
-        ("async_copies", "", "copy to shared memory by cp.async"),
         ("launches", "", "capture the launches in a CUDA graph"),
-        ("stall_barrier", "", "let fewer threads wait"),
         ("dram_bytes", "", "move fewer bytes"),
         ("dram_bytes", "as the L2 hit rate fell 94.0 → 55.4%", "reuse what was loaded"),
     ],

@@ -1,6 +1,6 @@
-"""What the report says, from golden comments read as their reader reads them to the counts of any mix.
+"""What the comment says: golden ones, any mix of cases, what is wrong, cards, and several GPUs.
 
-The golden files under tests/data/report are compared whole. After a change that is meant, write them anew and read the
+The golden files below tests/data are compared whole. After a change that is meant, write them anew and read the
 difference: `KERNELGATE_GOLDEN=write .venv/bin/pytest tests/ci/report/test_build.py`.
 """
 
@@ -17,19 +17,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Check, FuzzResult, RunRecord, timed_cases
+from kernelgate.bench.record import Check, FuzzResult, KernelFacts, Note, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
-from kernelgate.ci.document.render import comment
+from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import reported
-from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, alone, cards_record, head_built, timed
+from tests.ci.report import situations
+from tests.ci.report.situations import Part, lost, on
 from tests.ci.report_examples import (
     EXAMPLES,
     FAILURES,
     NINE,
+    Example,
     below_gate,
     case,
     faster,
@@ -44,12 +47,11 @@ from tests.ci.report_examples import (
 )
 from tests.runs import process, run_record
 
-GOLDEN = Path(__file__).parents[2] / "data" / "report"
-WRITE = os.environ.get("KERNELGATE_GOLDEN") == "write"
+GOLDEN = Path(__file__).parents[2] / "data"
 
 
 def expect(path: Path, text: str) -> None:
-    if WRITE:
+    if os.environ.get("KERNELGATE_GOLDEN") == "write":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     expected = path.read_text(encoding="utf-8")
@@ -58,7 +60,12 @@ def expect(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
 def test_the_comment_is_the_golden_one(name: str) -> None:
-    expect(GOLDEN / name / "comment.md", comment(reports()[name]))
+    expect(GOLDEN / "report" / name / "comment.md", comment(reports()[name]))
+
+
+@pytest.mark.parametrize("name", CARD_EXAMPLES)
+def test_the_comment_on_cards_is_the_golden_one(name: str) -> None:
+    expect(GOLDEN / "card_reports" / name / "comment.md", comment(CARD_EXAMPLES[name]().report()))
 
 
 def plain(line: Line) -> str:
@@ -89,7 +96,7 @@ def mix(kinds: list[str]) -> tuple[RunRecord, tuple[CaseVerdict, ...]]:
 @settings(max_examples=40)
 def test_any_mix_has_its_headline_and_each_case_in_one_table_once(kinds: list[str]) -> None:
     run, verdicts = mix(kinds)
-    said = report(run, judge(overall(kinds), *verdicts), Gates())
+    said = report(run, judge(overall(kinds), *verdicts))
     tables = [table for table in (said.cases, said.folded) if table]
     shown = [plain(row[1]) for table in tables for row in table.rows]
     assert Counter(shown) == Counter(formatting.signed(one.change_pct, one.interval_pct)[0] for one in verdicts)
@@ -125,7 +132,7 @@ def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
     """It was judged by the card that the pull request itself brought."""
     made = CARD_EXAMPLES["card_changed"]()
     cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
-    said = report(made.record.model_copy(update={"cards": cards}), made.verdict, Gates())
+    said = report(made.record.model_copy(update={"cards": cards}), made.verdict)
     assert said.cases is not None
     assert [plain(cell) for cell in said.cases.rows[0]][:2] == ["⚠️", "+5.0%"]
     assert "Blocks above" not in plain(said.under)
@@ -139,7 +146,6 @@ def fuzzing(**facts: Any) -> Check:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (None, "❔ correctness: not measured"),
         (fuzzing(status="skipped", reason="No kernel."), "❔ correctness: not checked, no kernel"),
         (fuzz(1), "✅ correct: 1 of 1 fuzz case; nearest to its limit: S=448 B=16 H=4 D=64 fp16 at 20% of it · "
          "kernelgate fuzz --seed 1234 --case s448_b16_h4_fp16"),
@@ -152,22 +158,28 @@ def fuzzing(**facts: Any) -> Check:
          "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
     ],
 )  # fmt: skip
-def test_correctness_in_one_line(made: Check | None, said: str) -> None:
+def test_correctness_in_one_line(made: Check, said: str) -> None:
     run, verdicts = mix(["unchanged"])
-    checks = report(
-        run.model_copy(update={"checks": (made,) if made else ()}), judge(Outcome.EQUIVALENT, *verdicts), Gates()
-    ).checks
-    assert [plain(line) for line in checks] == [said]
+    found = report(run.model_copy(update={"checks": (made,)}), judge(Outcome.EQUIVALENT, *verdicts))
+    assert [plain(line) for line in found.checks] == [said]
+
+
+def failed(*results: FuzzResult) -> str:
+    return comment(report(record((), checks=(fuzzing(status="failed", results=results),)), judge(Outcome.INCONCLUSIVE)))
 
 
 def test_many_failures_are_cut_and_counted() -> None:
-    results = tuple(FuzzResult(id=f"case_{index}", seed=index, passed=False) for index in range(27))
-    said = report(record((), checks=(fuzzing(status="failed", results=results),)), judge(Outcome.INCONCLUSIVE), Gates())
-    text = comment(said)
+    text = failed(*(FuzzResult(id=f"case_{index}", seed=index, passed=False) for index in range(27)))
     assert "in 27 of 27 fuzz cases" in text
     assert "7 more are in the run record" in text
     assert "case_19" in text
     assert "case_20" not in text
+
+
+def test_the_command_is_that_of_the_smallest_case_that_fails() -> None:
+    text = failed(FuzzResult(id="edge_s65", seed=7, passed=False, message="Error 0.4.", smallest="s37_way-plain"))
+    assert "kernelgate fuzz --seed 7 --case s37_way-plain" in text
+    assert "--case edge_s65" not in text
 
 
 def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
@@ -185,10 +197,67 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
     assert len(said.checks) == 1
 
 
-def test_the_command_is_that_of_the_smallest_case_that_fails() -> None:
-    failed = FuzzResult(id="edge_s65", seed=7, passed=False, message="Error 0.4.", smallest="s37_way-plain")
-    text = comment(
-        report(record((), checks=(fuzzing(status="failed", results=(failed,)),)), judge(Outcome.INCONCLUSIVE), Gates())
-    )
-    assert "kernelgate fuzz --seed 7 --case s37_way-plain" in text
-    assert "--case edge_s65" not in text
+# Cards ----------------------------------------------------------------------------------------------------------------
+
+
+def remarks(made: Example) -> list[str]:
+    return [plain_line(line) for line in made.report().remarks]
+
+
+def test_a_card_of_the_plan_that_the_head_judged_is_not_called_new() -> None:
+    own = NORM.model_copy(update={"source": "head"})
+    case = timed(own, 512, None, 5.0)
+    note = Note(code="head_alone", card="rmsnorm", text="Its call now takes eps, which the card does not give.")
+    made = cards_record((case,), own, builds=head_built(own), notes=(note,))
+    said = remarks(Example(made, judge(Outcome.INCONCLUSIVE, alone(case))))
+    assert said[1:] == ["➖ RMSNorm was judged by the card of this pull request, so nothing here can block."]
+
+
+@pytest.mark.parametrize(("source", "blocks"), [("default branch", True), ("head", False)])
+def test_spills_of_the_heads_own_card_do_not_block(source: str, blocks: bool) -> None:
+    case = timed(NORM, 512, 5.0, 5.0)
+    facts = KernelFacts(target="sm_89", name="_kernel", spill_bytes=64)
+    spilling = head_built(NORM)[0].model_copy(update={"kernels": (facts,)})
+    made = cards_record((case,), NORM.model_copy(update={"source": source}), builds=(spilling,))
+    said = remarks(Example(made, judge(Outcome.EQUIVALENT, same(case, 0.0))))
+    assert any("Blocks: _kernel for sm_89: 64 bytes" in line for line in said) == blocks
+
+
+def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:
+    made, stored = CARD_EXAMPLES["one_library"]().record, CARD_EXAMPLES["timed_against_itself"]().record
+    said = reported(made, Policy(), "run.json", ("l4.json", stored)).report
+    assert plain_line(said.headline) == "✅ Does not block: no change: base and head compile to the same library"
+
+
+# Several GPUs: everything that one has, each line with its GPU --------------------------------------------------------
+
+
+def together(*parts: Part) -> str:
+    return comment(situations.together(*parts).report)
+
+
+def explained(label: str) -> Part:
+    """A slower GPU with both profiles."""
+    return situations.of(label, situations.profiled("attention_occupancy"), EXAMPLES["slower"]().verdict)
+
+
+def test_the_comment_on_two_gpus_is_the_golden_one() -> None:
+    expect(GOLDEN / "two_gpus" / "comment.md", together(on("l4", "equivalent"), explained("h100")))
+
+
+def test_the_first_screen_explains_the_gpu_of_the_first_line_and_the_others_come_below_the_table() -> None:
+    text = together(explained("l4"), explained("h100"), on("b200", "slower"))
+    parts = [text.index(f"fp16 on `{label}`") for label in ("l4", "h100")]
+    assert text.startswith("### ❌ Blocks: 1 of 9 cases 4.9% slower on `l4`")
+    assert parts[0] < text.index("**Now:**") < text.index("| | change |") < parts[1]
+
+
+def test_a_gpu_that_measured_nothing_or_wrongly_hides_no_other() -> None:
+    text = together(on("l4", "equivalent"), lost("h100"))
+    assert text.startswith("### 🛠️ Held: no change: all 9 cases within ±1% on `l4`; `h100` missing\n")
+    assert "<details><summary>9 cases unchanged wherever measured</summary>" in text
+    text = together(on("l4", "equivalent"), on("h100", "wrong_result"))
+    assert text.startswith("### 🛑 Blocks: wrong result in 3 of 38 fuzz cases on `h100`\n")
+    assert "**Now:** repeat it with `kernelgate fuzz --seed 1271" in text
+    assert "9 cases unchanged wherever measured" in text
+    assert "➖ `l4`: 38 of 38 fuzz cases passed" in text, "beside a wrong result nothing is called correct"

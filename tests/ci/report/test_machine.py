@@ -1,11 +1,20 @@
-"""What is to be known of a measurement, a line for each thing."""
+"""Where and how a record was measured, a line for each thing; how long it had the GPU, and what that cost."""
 
 from __future__ import annotations
 
-from kernelgate.bench.record import Calls, Note, RunRecord, TimedProcess
+from datetime import date
+
+import pytest
+
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.record import Calls, Cost, Device, Environment, Note, RunRecord, TimedProcess
 from kernelgate.ci.document import render
-from kernelgate.ci.report import machine
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Costs, GpuPrice, Policy
+from kernelgate.ci.report import costs, machine
+from kernelgate.ci.report.build import of_verdict
 from tests import runs
+from tests.ci.report_examples import EXAMPLES
 from tests.runs import process, run_record
 
 
@@ -41,3 +50,42 @@ def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
         other.text,
     ]
     assert said(timed(), notes=notes[:3]) == [note.text for note in notes[:3]]
+
+
+PRICE = GpuPrice(hour=0.68, restart=0.5, day=date(2025, 10, 14), source="a price list")
+RULES = Costs(gpu_hour={"NVIDIA L4": PRICE})
+PHASES = {"fuzz": 12, "calls": 20, "verifying": 9, "witness": 11, "starting": 8, "accuracy": 2, "profile": 12}
+
+
+def measured(gpu: str = "NVIDIA L4", capability: str | None = "8.9") -> RunRecord:
+    made = tuple(Cost(phase=phase, gpu_seconds=seconds) for phase, seconds in PHASES.items())
+    device = Device(name=gpu, compute_capability=capability)
+    return RunRecord(environments=(Environment(device=device),), costs=made)
+
+
+def test_the_comment_says_what_a_measurement_cost() -> None:
+    spent = "74 s (fuzz 12, bench 50, profile 12), 0.014 USD at 0.68 USD an hour (a price list, 2025-10-14)"
+    assert costs.spent(measured(), RULES) == spent
+    shown = of_verdict(measured(), EXAMPLES["slower"]().verdict, Policy(costs=RULES)).report
+    assert spent in render.comment(shown).partition("<details>")[2], "folded"
+    assert costs.spent(measured("NVIDIA L40S"), RULES) == "74 s (fuzz 12, bench 50, profile 12)", "of no known price"
+    assert costs.spent(measured("AMD EPYC", None), RULES) == ""
+    assert costs.spent(RunRecord(), RULES) == ""
+
+
+def test_a_price_says_when_and_where_it_was_found() -> None:
+    with pytest.raises(KernelgateError, match=r"NVIDIA L4.*is 0\.8: must be a table with hour, day and source"):
+        policy.parse('[costs.gpu_hour]\n"NVIDIA L4" = 0.8\n')
+    with pytest.raises(KernelgateError, match=r"day.*; .*source"):
+        policy.parse('[costs.gpu_hour."NVIDIA L4"]\nhour = 0.68\n')
+    known = policy.parse('[costs.gpu_hour."NVIDIA L4"]\nhour = 0.68\nday = 2025-10-14\nsource = "a list"\n')
+    assert known.costs.of("NVIDIA L4") is not None
+
+
+def test_a_machine_idles_as_long_as_a_restart_costs() -> None:
+    assert PRICE.idle_minutes == pytest.approx(44.1, abs=0.1)
+    [said] = costs.prices(RULES)
+    assert "stop it after 44 idle minutes" in said
+    for without in ({"restart": None}, {"hour": 0.0}):
+        [said] = costs.prices(Costs(gpu_hour={"NVIDIA L4": PRICE.model_copy(update=without)}))
+        assert "stop" not in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,13 +11,12 @@ from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, R
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge.case import Outcome
-from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.gpu import JudgedCase, judged
+from tests.ci.report.test_build import expect
 from tests.ci.report_examples import case, judge, record, report, same, slower, with_kernels
 
 DATA = Path(__file__).parents[2] / "data"
-GOLDEN = DATA / "explained" / "comment.md"
 H200 = Environment(device=Device(name="NVIDIA H200", compute_capability="9.0", sm_count=132))
 TIMED = case(512, 32, 62.66, 22.9)
 
@@ -111,14 +109,10 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
 
 def test_the_comment_is_the_golden_one() -> None:
     found = with_profiles("attention_occupancy")
-    text = comment(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates()))
-    if os.environ.get("KERNELGATE_GOLDEN") == "write":
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert text == GOLDEN.read_text(encoding="utf-8")
+    expect(DATA / "explained" / "comment.md", comment(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))))
 
 
 def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
     spilling = with_kernels(with_profiles("attention_spills"), built(242, 0, 49152, 12.5), built(128, 944, 49152, 25.0))
     against = replace(judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), against="baseline.json")
-    assert report(spilling, against, Gates()).remarks == ()
+    assert report(spilling, against).remarks == ()
