@@ -1,4 +1,4 @@
-"""The guides to sessions: each command is taken as it stands; what they tell is what the log and the policy say."""
+"""The guides: each command is taken as it stands; what they tell is what the log, the policy and the code say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from kernelgate import Kernel
+from kernelgate.bench.kernel.cards import TOLERANCES
 from kernelgate.ci.explain import next_step
 from kernelgate.ci.lab import folder, state, watching
 from kernelgate.ci.lab.log import GateAttempt, Opened, TriedChange
@@ -18,9 +20,7 @@ DOCS = ROOT / "docs"
 SESSION = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
 """Of docs/loop.md."""
 GUIDES = [DOCS / f"{name}.md" for name in ("loop", "questions")]
-LOOP = (DOCS / "loop.md").read_text(encoding="utf-8")
-
-
+LOOP, CARDS = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("loop", "cards"))
 COMMANDS = sorted(
     {(page.name, line) for page in GUIDES for line in docs_code.commands(page) if line.startswith("kernelgate ")}
 )
@@ -61,3 +61,27 @@ def test_its_times_are_those_of_the_sessions() -> None:
         f"every {watching.REPORT_S:g} seconds; one that is silent for {watching.SESSION_SILENT_S:g} seconds is ended",
     ):
         assert said in " ".join(LOOP.split())
+
+
+def test_every_member_is_in_the_table_and_no_other() -> None:
+    section = CARDS.split("\n## Members\n")[1].split("\n### ")[0]
+    told = set(re.findall(r"^\| `(\w+)", section, re.MULTILINE))
+    members = {*Kernel.__annotations__, *(name for name in vars(Kernel) if not name.startswith("_"))}
+    assert told == members
+
+
+def test_the_tolerances_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| (\w+) \| ([\d.e-]+) \| ([\d.e-]+) \|$", CARDS, re.MULTILINE)
+    assert {dtype: (float(atol), float(rtol)) for dtype, atol, rtol in rows} == {
+        dtype: (one.atol, one.rtol) for dtype, one in TOLERANCES.items() if one.atol
+    }
+
+
+def test_every_mistake_is_said_by_the_code() -> None:
+    section = CARDS.split("\n## Mistakes\n")[1]
+    messages = re.findall(r"^\| `(.+?)` \|", section, re.MULTILINE)
+    code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench").rglob("*.py"))
+    said = re.sub(r'"\s*\n\s*f?"', "", code)
+    parts = {part.strip() for message in messages for part in message.split("…")}
+    # That one is the linker's.
+    assert {part for part in parts if part not in said} == {"undefined reference to aoti_torch_get_current_cuda_stream"}

@@ -7,25 +7,25 @@ import pytest
 from kernelgate.bench.record import Card, Case, Check, FuzzResult, OutputAccuracy, Process, RunRecord, Timing
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.gate import BlockCode
+from kernelgate.ci.judge.gate import BlockCode, Decision
 from kernelgate.ci.policy.policy import AccuracyRules, Policy
 from kernelgate.ci.report import accuracy
 from tests.accuracies import check, output, side
 
 WARN = AccuracyRules()
 FAIL = AccuracyRules(action="fail")
-PASSED = FuzzResult(id="n0", seed=1, passed=True)
-FUZZED = Check(kind="fuzz", card="norm", status="passed", results=(PASSED,))
+NORM = Card(name="norm", reference="PyTorch")
+FUZZED = Check(kind="fuzz", card="norm", status="passed", results=(FuzzResult(id="n0", seed=1, passed=True),))
 BASE = side(0.27, 0.5)
 WORSE = side(0.51, 0.99, outward=-0.51)
 
 
-def record_of(*checks: Check, cases: int = 2) -> RunRecord:
-    listed = tuple(Case(card="norm", id=f"m{n}", axes={"M": float(n)}, label=f"M={n} fp16") for n in range(cases))
+def record_of(*checks: Check) -> RunRecord:
+    listed = tuple(Case(card="norm", id=f"m{n}", axes={"M": float(n)}, label=f"M={n} fp16") for n in range(2))
     times = dict.fromkeys(("base", "head"), (10.0, 10.1, 9.9) * 10)
     timings = tuple(Timing(card="norm", case=one.id, samples_us=times) for one in listed)
     processes = tuple(Process(id=f"{n}", timings=timings) for n in range(3))
-    return RunRecord(cards=(Card(name="norm", reference="PyTorch"),), cases=listed, processes=processes, checks=checks)
+    return RunRecord(cards=(NORM,), cases=listed, processes=processes, checks=checks)
 
 
 def outputs(*heads: tuple[str, str, OutputAccuracy]) -> tuple[OutputAccuracy, ...]:
@@ -81,31 +81,31 @@ def test_the_table_has_the_figures_of_what_differs() -> None:
     assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm"))) == ()
 
 
+def decided(rules: AccuracyRules, *checks: Check, cards: tuple[Card, ...] = (NORM,)) -> Decision:
+    made = record_of(FUZZED, *checks).model_copy(update={"cards": cards})
+    return gate.decide([gate.evidence("l4", made, None, Policy(accuracy=rules))])
+
+
 @pytest.mark.parametrize(
-    ("found", "action", "blocks"), [(LESS, "fail", True), (LESS, "warn", False), (UNCLEAR, "fail", False)]
+    ("found", "rules", "blocks"), [(LESS, FAIL, True), (LESS, WARN, False), (UNCLEAR, FAIL, False)]
 )
 def test_what_is_less_accurate_blocks_only_where_the_policy_says_so(
-    found: OutputAccuracy, action: str, blocks: bool
+    found: OutputAccuracy, rules: AccuracyRules, blocks: bool
 ) -> None:
-    policy = Policy.model_validate({"accuracy": {"action": action}})
-    made = record_of(FUZZED, check(*outputs(("m0", "normal", found)), card="norm"))
-    decision = gate.decide([gate.evidence("l4", made, None, policy)])
+    """And never by the head's own card."""
+    made = check(*outputs(("m0", "normal", found)), card="norm")
+    decision = decided(rules, made)
     assert [one.code for one in decision.blockers] == [BlockCode.LESS_ACCURATE] * blocks
     assert decision.open == ()
+    assert not decided(rules, made, cards=(Card(name="norm", source="head"),)).blocks
 
 
-@pytest.mark.parametrize(("action", "missing"), [("fail", 1), ("warn", 0)])
-@pytest.mark.parametrize("checks", [(), (check(card="norm", reason="it crashed"),)], ids=["absent", "skipped"])
-def test_accuracy_that_is_not_known_keeps_open_only_what_it_could_block(
-    checks: tuple[Check, ...], action: str, missing: int
-) -> None:
-    policy = Policy.model_validate({"accuracy": {"action": action}})
-    decision = gate.decide([gate.evidence("l4", record_of(FUZZED, *checks), None, policy)])
-    said = "the accuracy of norm was not measured" + (": it crashed" if checks else "")
-    assert [plain_line(line) for line in decision.open] == [said] * missing
-
-
-def test_what_the_heads_own_card_says_of_accuracy_blocks_nothing() -> None:
-    own = (Card(name="norm", source="head"),)
-    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm")).model_copy(update={"cards": own})
-    assert not gate.decide([gate.evidence("l4", made, None, Policy(accuracy=FAIL))]).blocks
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [((), ""), ((check(card="norm", reason="it crashed"),), ": it crashed")],
+    ids=["absent", "skipped"],
+)
+def test_accuracy_that_is_not_known_keeps_open_only_what_it_could_block(checks: tuple[Check, ...], said: str) -> None:
+    (line,) = decided(FAIL, *checks).open
+    assert plain_line(line) == f"the accuracy of norm was not measured{said}"
+    assert decided(WARN, *checks).open == ()

@@ -33,22 +33,18 @@ def test_times_of_one_environment_compare_and_are_said_to_be_of_different_days()
     assert found.words[0].startswith("≈")
 
 
-def test_the_pinned_commit_cancels_the_day_out() -> None:
-    old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
-    found = series(old, new).between(new, old)
-    assert found is not None
-    assert (found.means, found.change_pct) == ("pinned", pytest.approx(100 * math.expm1(0.02)))
-    assert found.mark(1.0) is not None
-
-
-def test_a_new_environment_may_change_head_and_pinned_commit_unequally() -> None:
+def test_the_pinned_commit_cancels_the_day_out_and_a_new_environment_may_change_both_unequally() -> None:
     old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
     moved = replace(new, environment=1)
     nights = [replace(old, commit=str(at)) for at in range(5)]
-    for found in (series(old, moved).between(moved, old), series(*nights, moved).best):
+    for found, means in (
+        (series(old, new).between(new, old), "pinned"),
+        (series(old, moved).between(moved, old), "moved"),
+        (series(*nights, moved).best, "moved"),
+    ):
         assert found is not None
-        assert (found.means, found.change_pct) == ("moved", pytest.approx(100 * math.expm1(0.02), abs=0.01))
-        assert found.mark(1.0) is None
+        assert (found.means, found.change_pct) == (means, pytest.approx(100 * math.expm1(0.02), abs=0.01))
+        assert (found.mark(1.0) is None) == (means == "moved")
 
 
 def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:
@@ -76,9 +72,7 @@ def test_one_lucky_night_is_not_the_best() -> None:
     assert found.change_pct == pytest.approx(100 * (100 / 95 - 1), abs=0.05)
 
 
-@pytest.mark.parametrize(
-    "gains_pct", [(), (3.0,), (3.0, -1.0)], ids=["unchanged", "faster", "faster, and slower again"]
-)
+@pytest.mark.parametrize("gains_pct", [(), (3.0, -1.0)], ids=["unchanged", "faster, and slower again"])
 def test_what_is_lost_since_the_best_is_within_its_interval_as_often_as_that_says(gains_pct: tuple[float, ...]) -> None:
     """In 80 series of 60 nights that scatter by 0.2%; the interval is of 95%, and hardly wider than one night's."""
     rng, held, widths = np.random.default_rng(3), 0, []
