@@ -27,14 +27,12 @@ def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
     verdicts, named = accuracy.judge(record), titles(record)
     lines = []
     for check in correctness.checks(record, "accuracy"):
-        of_check = [one for one in verdicts if one.key.card == check.card]
-        if of_check:
+        why = (": ", formatting.sentence(check.reason)) if check.reason else ()
+        line: Line = (Mark.UNKNOWN, " accuracy: not measured", *why)
+        if of_check := [one for one in verdicts if one.key.card == check.card]:
             missing = (check.asked or 0) - (check.run or 0)
             rest = f"; {missing} of {check.asked} comparisons are missing" if missing > 0 else ""
-            line: Line = (*_outcome(record, of_check, rules), rest)
-        else:
-            why = (": ", formatting.sentence(check.reason)) if check.reason else ()
-            line = (Mark.UNKNOWN, " accuracy: not measured", *why)
+            line = (*_outcome(record, of_check, rules), rest)
         lines.append(of_card(named.get(check.card, ""), line))
     return tuple(lines)
 
@@ -49,21 +47,13 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
     more = [f"{len(verdicts) - MAX_ROWS} more rows are in the run record. "] if len(verdicts) > MAX_ROWS else []
     if left_out := sum(one.measured.not_finite for one in verdicts):
         more.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
-    more += [
-        f"{formatting.sentence(check.reason)}. " for check in correctness.checks(record, "accuracy") if check.reason
-    ]
-    note: Line = (
-        "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
-        "Bias is the mean of ",
-        Code("output - oracle"),
-        ", bias in size of ",
-        Code("|output| - |oracle|"),
-        ". ",
-        *more,
-        docs("how accuracy is judged", "statistics.md#accuracy"),
-        " has the model.",
-    )
-    return (Section("Accuracy", (table(TITLES, rows), Paragraph(note)), worth=30),)
+    reasons = (check.reason for check in correctness.checks(record, "accuracy") if check.reason)
+    more += [f"{formatting.sentence(reason)}. " for reason in reasons]
+    units = "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
+    bias = ("Bias is the mean of ", Code("output - oracle"), ", bias in size of ", Code("|output| - |oracle|"), ". ")
+    model = (docs("how accuracy is judged", "statistics.md#accuracy"), " has the model.")
+    note = Paragraph((units, *bias, *more, *model))
+    return (Section("Accuracy", (table(TITLES, rows), note), worth=30),)
 
 
 def to_text(record: RunRecord, rules: AccuracyRules) -> str:
@@ -87,7 +77,9 @@ def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: Accu
     match worst.standing:
         case Standing.LESS:
             mark = Mark.SLOWER if rules.action == "fail" else Mark.SLIGHT
-            within = ", within the tolerance" if _is_proven(record, worst.key.card) else ""
+            fuzzed = (one for one in correctness.checks(record, "fuzz") if one.card in ("", worst.key.card))
+            whole = any(one.status == "passed" and 0 < len(one.results) >= (one.asked or 0) for one in fuzzed)
+            within = ", within the tolerance" if whole else ""
             better = {one.key for one in verdicts if one.standing is Standing.MORE}
             also = f"; more accurate in {formatting.counted(len(better), 'case')}" if better else ""
             return (mark, " less accurate", *where, ": ", f"{_change(worst)}, {certain}{within}{also}")
@@ -127,12 +119,6 @@ def _change(one: AccuracyVerdict) -> str:
     return words
 
 
-def _is_proven(record: RunRecord, card: str) -> bool:
-    """Whether the fuzz list ran to its end, and passed."""
-    fuzzed = (check for check in correctness.checks(record, "fuzz") if check.card in ("", card) and check.results)
-    return any(check.status == "passed" and len(check.results) >= (check.asked or 0) for check in fuzzed)
-
-
 def _row(name: Piece, one: AccuracyVerdict) -> tuple[Piece | Line, ...]:
     output: Line = () if one.measured.output == "out" else (", ", Code(one.measured.output))
     measures = (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
@@ -155,21 +141,17 @@ def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
     """That the head takes more than the policy's share of the reference, and that it takes more than the base."""
     names = formatting.names(record.cases, record.cards)
     lines: list[Line] = []
-    for above, cases in (
-        (True, reference.above_memory_max(record, gates) if gates.above_memory_max != "ignore" else ()),
-        (False, reference.memory_grown(record)),
-    ):
-        if not cases:
-            continue
-        first = cases[0]
-        more = f", and in {formatting.counted(len(cases) - 1, 'more case')}" if len(cases) > 1 else ""
-        mark = Mark.SLOWER if above and gates.above_memory_max == "fail" else Mark.SLIGHT
-        if above:
-            words = f" takes {_times(first)} the memory of {formatting.reference(record.cards)} in "
-            more += f"; the limit is {gates.memory_max:g}×"
-        else:
-            words = f" takes more memory a call than the base: {_range(first.base)} → {_range(first.head)} in "
-        lines.append((mark, words, names[first.key], more))
+
+    def more(cases: Sequence[CaseMemory]) -> str:
+        return f", and in {formatting.counted(len(cases) - 1, 'more case')}" if len(cases) > 1 else ""
+
+    if gates.above_memory_max != "ignore" and (above := reference.above_memory_max(record, gates)):
+        words = f" takes {_times(above[0])} the memory of {formatting.reference(record.cards)} in "
+        mark = Mark.SLOWER if gates.above_memory_max == "fail" else Mark.SLIGHT
+        lines.append((mark, words, names[above[0].key], f"{more(above)}; the limit is {gates.memory_max:g}×"))
+    if grown := reference.memory_grown(record):
+        words = f" takes more memory a call than the base: {_range(grown[0].base)} → {_range(grown[0].head)} in "
+        lines.append((Mark.SLIGHT, words, names[grown[0].key], more(grown)))
     return tuple(lines)
 
 

@@ -19,7 +19,7 @@ from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Link, Mark, Paragraph, Section, Strong, table
 from kernelgate.ci.judge import apart, ratchet, sentences
-from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict, Status
+from kernelgate.ci.judge.case import CERTAIN, Direction, RecordVerdict
 from kernelgate.ci.judge.prior import History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
@@ -81,16 +81,13 @@ def section(record: RunRecord, stored: Baseline, beside: Sequence[Yardstick] = (
         *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
     old = stale(record, stored)
-    if stored.verdict.refused is None:
-        facts += [
-            (one.name, ": ", formatting.sentence(one.case.sentence))
-            for one in judged(record, stored.verdict)
-            if one.case.sentence
-        ]
-    else:
+    if stored.verdict.refused is not None:
         facts.append((stored.verdict.refused,))
         if any(one.name == "GPU" for one in differs):
             facts.append(("where the runner has another GPU for good, ", Code(RENEW), " offers a new one"))
+    else:
+        said = (one for one in judged(record, stored.verdict) if one.case.sentence)
+        facts += [(one.name, ": ", formatting.sentence(one.case.sentence)) for one in said]
     if old:
         why = f"stale, since it is {' and '.join(old)}: "
         facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
@@ -119,9 +116,7 @@ def age_of(now: Run, then: Run) -> str:
     days = (made - taken).days if made else 0
     if days < 2:
         return f"of {taken}"
-    return (
-        f"{formatting.counted(days, 'day')} old" if days < 2 * MONTH_DAYS else f"{round(days / MONTH_DAYS)} months old"
-    )
+    return f"{days} days old" if days < 2 * MONTH_DAYS else f"{round(days / MONTH_DAYS)} months old"
 
 
 # The last release and the best ever -----------------------------------------------------------------------------------
@@ -150,14 +145,14 @@ def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: 
 
 
 def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator[Line]:
-    """What is certainly slower than each, over all cases where that is certain, else in the worst case."""
+    """What is certainly slower than each."""
     for one in every:
-        if (slower := _slower(measured, one)) is not None:
+        if (slower := _slower(measured, one.held.verdict)) is not None:
             yield (Mark.SLIGHT, f" {one.since}, {_age_and_machine(measured, one.held)}: ", *slower, RESTS_ON)
 
 
-def _slower(measured: RunRecord, one: Yardstick) -> Line | None:
-    verdict = one.held.verdict
+def _slower(measured: RunRecord, verdict: RecordVerdict) -> Line | None:
+    """Over all cases where that is certain, else in the worst case."""
     means = [mean for mean in verdict.means if mean.direction is Direction.SLOWER]
     if means:
         worst = max(means, key=lambda mean: mean.change_pct)
@@ -182,7 +177,6 @@ def _slower(measured: RunRecord, one: Yardstick) -> Line | None:
 BLOCKS = "▁▂▃▅▇"
 LEAST = 2
 """One time has not moved."""
-MOVED = tuple(status for status in Status if status.is_news)
 
 
 def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
@@ -190,7 +184,7 @@ def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
     moved most; what did not move needs no history above the fold."""
     worst = next(iter(gpu.cases), None)
     known = gpu.nights.get(worst.case.key) if worst else None
-    if worst is None or known is None or worst.status not in MOVED or len(known.times_us) < LEAST:
+    if worst is None or known is None or not worst.status.is_news or len(known.times_us) < LEAST:
         return ()
     days = f", {known.first_day} to {known.last_day}" if known.first_day and known.last_day else ""
     number = formatting.counted(len(known.times_us), "measurement")
@@ -203,8 +197,8 @@ def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
 
 def nights_section(gpu: GpuReport, gates: Gates) -> Section | None:
     """All cases of which the history has any."""
-    shown = [(case, gpu.nights[case.case.key]) for case in gpu.cases if case.case.key in gpu.nights]
-    shown = [(case, known) for case, known in shown if len(known.times_us) >= LEAST]
+    nights = ((case, gpu.nights.get(case.case.key)) for case in gpu.cases)
+    shown = [(case, known) for case, known in nights if known and len(known.times_us) >= LEAST]
     if not shown:
         return None
     titles = ("default branch", "#first → last", "#within", "case")

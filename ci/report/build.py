@@ -176,8 +176,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if gpu.is_wrong:
         return (
-            correctness.failures(record),
-            correctness.excused(record),
+            *correctness.failures(record),
             correctness.fuzzing(gpu),
             machine.conditions(record, ()),
             machine.machine(record, policy.costs),
@@ -194,7 +193,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
         machine.commands(record, cases),
         *accuracy.sections(record),
         *speed.ladder_sections(gpu),
-        correctness.excused(record),
+        *correctness.failures(record),
         correctness.fuzzing(gpu),
         baselines.nights_section(gpu, policy.gates),
         baselines.section(record, gpu.baseline, gpu.yardsticks) if gpu.baseline else None,

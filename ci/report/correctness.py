@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from statistics import geometric_mean
 
 from kernelgate.bench.record import Check, CheckFinding, FaultKind, FuzzResult, RunRecord
 from kernelgate.bench.record.rates import percentile
@@ -24,8 +26,7 @@ MAX_COMMAND = 500
 """Characters of a command that is worth showing: a longer one cannot be meant for a person."""
 
 
-_WRONG = "Wrong result in"
-_DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
+DID: dict[FaultKind | None, str] = {"refused": "Refuses", "crashed": "Crashes in", "hung": "Hangs in"}
 
 
 def headline(record: RunRecord, where: Line = ()) -> Line:
@@ -35,8 +36,8 @@ def headline(record: RunRecord, where: Line = ()) -> Line:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
         total = sum(len(check.results) for check in correctness.checks(record, "fuzz") if check.card in wrong_cards)
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        kinds = {result.kind for _, result in failed}
-        did = _DID.get(kinds.pop(), _WRONG) if len(kinds) == 1 else _WRONG
+        kinds = {DID.get(result.kind, "Wrong result in") for _, result in failed}
+        did = kinds.pop() if len(kinds) == 1 else "Wrong result in"
         common = _shared(record, failed)
         said = f"{did} {len(failed)} of {counted(total, 'fuzz case')}{of}"
         return (said, *where, f", all with {common}" if common else "")
@@ -88,11 +89,12 @@ def first_failure(record: RunRecord) -> Line:
             result = result.model_copy(update=smaller)
         return ("Smallest: ", *_case(record, card, result), ": ", _fault(result), ". ", _beside_base(result))
     wrong = wrong_outputs(record)
-    for key, finding in wrong.items():
-        if len(wrong) == 1:
-            return (f"{finding.message[0].upper()}{finding.message[1:]}. ",)
-        return ("First: ", formatting.names(record.cases, record.cards)[key], f": {finding.message}. ")
-    return ()
+    if not wrong:
+        return ()
+    key, finding = next(iter(wrong.items()))
+    if len(wrong) == 1:
+        return (f"{finding.message[0].upper()}{finding.message[1:]}. ",)
+    return ("First: ", formatting.names(record.cases, record.cards)[key], f": {finding.message}. ")
 
 
 def _beside_base(result: FuzzResult) -> str:
@@ -184,26 +186,21 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     )
 
 
-def failures(record: RunRecord) -> Section | None:
-    """The failing cases, where there are any."""
-    return _listed(record, fuzz_failures(record), "Failing fuzz cases")
-
-
-def excused(record: RunRecord) -> Section | None:
-    """What fails and does not block."""
-    return _listed(record, correctness.excused(record), "Fuzz cases that fail in the base, too")
-
-
-def _listed(record: RunRecord, failed: Sequence[tuple[str, FuzzResult]], title: str) -> Section | None:
-    if not failed:
-        return None
-    shown = failed[:MAX_FAILURES]
-    rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in shown)
-    repeats = tuple(command for one in shown if len(command := _repeat(record, *one)) <= MAX_COMMAND)
-    blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(repeats)]
-    if len(failed) > MAX_FAILURES:
-        blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
-    return Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
+def failures(record: RunRecord) -> Iterator[Section]:
+    """What fails and blocks; then what does not, since it fails in the base, too."""
+    excused = correctness.excused(record)
+    for title, failed in (
+        ("Failing fuzz cases", fuzz_failures(record)),
+        ("Fuzz cases that fail in the base, too", excused),
+    ):
+        shown = failed[:MAX_FAILURES]
+        rows = ((_case(record, card, result), str(result.seed), _fault(result)) for card, result in shown)
+        repeats = tuple(command for one in shown if len(command := _repeat(record, *one)) <= MAX_COMMAND)
+        blocks: list[Block] = [table(("fuzz case", "#seed", "error"), rows), Verbatim(repeats)]
+        if len(failed) > MAX_FAILURES:
+            blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
+        if failed:
+            yield Section(f"{title} ({len(failed)})", tuple(blocks), worth=90)
 
 
 def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
@@ -330,17 +327,15 @@ def _figures(record: RunRecord, check: Check) -> tuple[Piece | Line, ...]:
 
 def _speeds(gpu: GpuReport) -> dict[str, str]:
     """By card, such as "1.00 (0.50 to 2.00)": how fast the timed cases are beside the reference, by their geometric
-    mean, and between what. Of wrong results no speed is told."""
-    ratios: dict[str, list[float]] = {}
-    for one in () if gpu.is_wrong else gpu.cases:
-        ratio = reference.times(one.case)
-        if ratio is not None:
-            ratios.setdefault(one.case.card, []).append(ratio)
-    speeds = {}
-    for card, known in ratios.items():
-        mean = math.exp(math.fsum(map(math.log, known)) / len(known))
-        speeds[card] = f"{mean:.2f} ({min(known):.2f} to {max(known):.2f})" if len(known) > 1 else f"{mean:.2f}"
-    return speeds
+    mean, and between what."""
+    ratios: defaultdict[str, list[float]] = defaultdict(list)
+    for one in gpu.cases:
+        if (ratio := reference.times(one.case)) is not None:
+            ratios[one.case.card].append(ratio)
+    return {
+        card: f"{geometric_mean(known):.2f}" + (f" ({min(known):.2f} to {max(known):.2f})" if len(known) > 1 else "")
+        for card, known in ratios.items()
+    }
 
 
 def _share(ratio: float) -> str:

@@ -147,5 +147,5 @@ def of_record(
     contrary = completeness.against_plan(record, label).contrary
     if not contrary:
         return GpuReport(label, record, verdict, baseline, yardsticks)
-    why = "; ".join(map(render.plain_line, contrary))
-    return GpuReport(label, failure=Failure(Fault.DISPUTED, f"the record cannot be used: {why}", run=record.run))
+    why = f"the record cannot be used: {'; '.join(map(render.plain_line, contrary))}"
+    return GpuReport(label, failure=Failure(Fault.DISPUTED, why, run=record.run))

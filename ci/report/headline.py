@@ -20,7 +20,7 @@ from kernelgate.ci.judge.correctness import new_sanitizer_findings
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.validity import BIMODAL
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import correctness, remarks
+from kernelgate.ci.report import correctness
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 
 MAX_CAUSES = 3
@@ -64,7 +64,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         mark, text = Mark.BLOCKED, (*_causes(gpus, decision, worst.label), beside, *uncapped(words.text))
     elif is_incomplete(worst, decision):
         mark, text = Mark.UNKNOWN, ("incomplete, since ", *decision.open[0], "; so far ", *uncapped(words.text))
-    elif remarks.is_accepted(worst, decision):
+    elif decision.accepted and not decision.blocks and not worst.is_wrong and _is_regressed(worst):
         mark, text = Mark.SLIGHT, ("accepted: ", *uncapped(words.text))
     missing = [piece for gpu in lost for piece in (", ", Code(gpu.label))][1:]
     return with_consequence(mark, (*text, *(("; ", *missing, " missing") if missing else ())), decision)
@@ -213,6 +213,10 @@ _RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 7, F
 _PLACES = {Status.LIKELY_SLOWER: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
 
 
+def _is_regressed(gpu: GpuReport) -> bool:
+    return gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED
+
+
 def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
     """Wrong results, then what does not compile, what is slower, what is undecided, what was not measured at all."""
     if gpu.is_wrong:
@@ -223,7 +227,7 @@ def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
         same = gpu.verdict is not None and gpu.verdict.verdict is Outcome.EQUIVALENT
         return (6, Status.UNCHANGED, 0.0) if same else (5, Status.UNDECIDED, 0.0)
     status, change = severity(gpu.cases[0].case)
-    if gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
+    if _is_regressed(gpu):
         return (2, status, change)
     return (_PLACES.get(status, 6), status, change)
 

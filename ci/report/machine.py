@@ -37,15 +37,9 @@ TELEMETRY = ("case", "#process", "role", "#SM clock", "#memory clock", "#hottest
 
 def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """What the device did during each process, what looked odd, and what the producer of the record notes."""
+    marks = {True: Mark.UNKNOWN, False: Mark.SLIGHT}
     warnings = tuple(
-        (
-            Mark.SLIGHT if not finding.disqualifies else Mark.UNKNOWN,
-            " ",
-            one.name,
-            ": ",
-            formatting.sentence(finding.message),
-            ".",
-        )
+        (marks[finding.disqualifies], " ", one.name, ": ", formatting.sentence(finding.message), ".")
         for one in cases
         for finding in one.case.findings
         if finding.code != cards.HEAD_ALONE
@@ -57,17 +51,16 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         for number, process in enumerate(case.processes, start=1)
     ]
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
-    notes = how_measured(record)
-    if notes:
+    title = "Clocks, temperature"
+    if notes := how_measured(record):
         blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
+        title += ", notes"
     if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
         blocks.append(table(TELEMETRY, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
-    title = ["Clocks", "temperature"]
-    title += ["notes"] if notes else []
-    title += [f"warnings ({len(warnings)})"] if warnings else []
-    return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
+    title += f", warnings ({len(warnings)})" if warnings else ""
+    return Section(title, tuple(blocks), worth=30) if blocks else None
 
 
 def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Piece, ...]:
@@ -212,15 +205,10 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases and len(record.run.pythons) < 2:
-        bench = [
-            "kernelgate",
-            "bench",
-            *(word for sha in known for word in ("--base", sha)),
-            *same_here(record.run, "--head"),
-        ]
+        sides = [*(word for sha in known for word in ("--base", sha)), *same_here(record.run, "--head")]
         worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
-        lines += [f"{_on_case(bench, worst)} -o run.json"]
-        lines += [shell("kernelgate", "compare", "run.json")]
+        bench = _on_case(["kernelgate", "bench", *sides], worst)
+        lines += [f"{bench} -o run.json", "kernelgate compare run.json"]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed), *same_here(record.run, "--ref")))
     lines.append(whole_again(record.run))

@@ -10,7 +10,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Paragraph, Piece, Section
 from kernelgate.ci.judge import cards, static
-from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status
+from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.report.gpu import GpuReport
 
@@ -22,12 +22,9 @@ MAX_NAMED = 5
 
 def accepted(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     """A line for each person and reason, and one for what nobody accepted."""
-    names = {
-        key: name
-        for gpu in gpus
-        if gpu.record is not None
-        for key, name in formatting.names(gpu.record.cases, gpu.record.cards).items()
-    }
+    names: dict[CaseKey, Piece] = {}
+    for gpu in gpus:
+        names |= formatting.names(gpu.record.cases, gpu.record.cards) if gpu.record else {}
     everywhere = " on every GPU" if len(gpus) > 1 else ""
     lines: list[Line] = []
     for by, reason in dict.fromkeys((one.by, one.reason) for one in decision.accepted):
@@ -38,12 +35,6 @@ def accepted(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     if lines and left:
         lines.append((Mark.SLOWER, " Not accepted, so this blocks: ", *listed(left, names)))
     return tuple(lines)
-
-
-def is_accepted(gpu: GpuReport, decision: Decision) -> bool:
-    """Whether everything that is too slow on this GPU was accepted, and nothing else blocks."""
-    regressed = gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED and not gpu.is_wrong
-    return bool(decision.accepted) and not decision.blocks and regressed
 
 
 def as_accepted(line: Line) -> Line:
@@ -110,9 +101,7 @@ def _changed(base: Environment, head: Environment) -> Line:
 def said(record: RunRecord) -> frozenset[Note]:
     """The notes that `of_cards` puts into words of its own."""
     codes = {cards.NO_CARD_ON_BASE, cards.CARD_CHANGED, cards.HEAD_ALONE, cards.SAME_CODE, cards.HOST_CHANGED}
-    codes |= {cards.MEASURED_BEFORE, cards.CARD_GONE}
-    if cards.same_library(record):
-        codes.add(cards.SAME_LIBRARY)
+    codes |= {cards.MEASURED_BEFORE, cards.CARD_GONE, *((cards.SAME_LIBRARY,) if cards.same_library(record) else ())}
     return frozenset(note for note in record.notes if note.code in codes)
 
 
@@ -134,12 +123,9 @@ def _own_card(record: RunRecord) -> Iterator[Line]:
     can_block = "nothing here can block" if own >= cards.known(record) else "nothing of it can block"
     for card in sorted(own):
         named = _name(record, card)
-        if noted & {card, None}:
-            of = f" of {named}" if named else ""
-            words = f"it was judged by the card of this pull request, so {can_block}."
-            yield (Mark.NONE, f" The default branch has no card{of} yet: {words}")
-        else:
-            yield (Mark.NONE, f" {named} was judged by the card of this pull request, so {can_block}.")
+        of = f" of {named}" if named else ""
+        subject = f"The default branch has no card{of} yet: it" if noted & {card, None} else named
+        yield (Mark.NONE, f" {subject} was judged by the card of this pull request, so {can_block}.")
 
 
 def _name(record: RunRecord, card: str) -> str:
@@ -161,11 +147,8 @@ def _of(record: RunRecord, card: str, words: str) -> str:
 def precision(record: RunRecord) -> tuple[Line, ...]:
     """A remark where base and head did not share a process: docs/timing.md has what that costs."""
     roles = {process.role for case in timed_cases(record) for process in case.processes if has_both(process)}
-    words = {
-        "alternating": "base and head took turns in separate processes",
-        "block": "base and head were timed one after the other",
-    }
-    ways = [words[role] for role in sorted(roles & words.keys())]
+    ways = ["base and head took turns in separate processes"] if "alternating" in roles else []
+    ways += ["base and head were timed one after the other"] if "block" in roles else []
     if not ways:
         return ()
     return ((Mark.SLIGHT, f" Lower precision: {' or '.join(ways)}, not in interleaved rounds of one process."),)

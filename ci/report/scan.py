@@ -95,13 +95,11 @@ class ScanAnswer(Model):
 
 
 def report(found: ScanAnswer) -> Report:
-    return Report(
-        headline=_headline(found),
-        summary=_summary(found),
-        remarks=tuple(line for case in found.cases for line in _remarks(case)) + tuple(_to_keep(found)),
-        cases=_changes(found),
-        sections=tuple(section for case in found.cases for section in _sections(case)),
-    )
+    remarks = [line for case in found.cases for line in _remarks(case)]
+    if records := [f"{one.folder}/run.json" for one in (*found.slower, *found.faster)]:
+        remarks.append(("Keep what was measured: ", Code(f"kernelgate history add {' '.join(records)}", 400)))
+    sections = tuple(section for case in found.cases for section in _sections(case))
+    return Report(_headline(found), _summary(found), tuple(remarks), _changes(found), sections=sections)
 
 
 def _headline(found: ScanAnswer) -> Line:
@@ -119,13 +117,13 @@ def _headline(found: ScanAnswer) -> Line:
 
 def _summary(found: ScanAnswer) -> Line:
     old, new = (formatting.commit(end, "") for end in found.ends)
-    scanned = "; ".join(map(_scanned, found.cases))
-    return f"Of {formatting.counted(found.commits, 'commit')} after ", old, " up to ", new, f": {scanned}."
-
-
-def _scanned(case: ScannedCase) -> str:
-    seen = "" if case.visible_pct is None else f", which shows changes from {formatting.about(case.visible_pct)} on"
-    return f"{case.touching} touch what {case.case} is built from, {len(case.levels)} libraries were timed{seen}"
+    scanned = []
+    for case in found.cases:
+        seen = "" if case.visible_pct is None else f", which shows changes from {formatting.about(case.visible_pct)} on"
+        built = f"{case.touching} touch what {case.case} is built from"
+        scanned.append(f"{built}, {len(case.levels)} libraries were timed{seen}")
+    commits = formatting.counted(found.commits, "commit")
+    return f"Of {commits} after ", old, " up to ", new, f": {'; '.join(scanned)}."
 
 
 def _remarks(case: ScannedCase) -> Iterable[Line]:
@@ -145,27 +143,17 @@ def _remarks(case: ScannedCase) -> Iterable[Line]:
             yield *line, ": ", Code(f"kernelgate bisect {one.before[:SHORT]} {one.commit[:SHORT]} --case {case.case}")
 
 
-def _to_keep(found: ScanAnswer) -> Iterable[Line]:
-    if records := [f"{one.folder}/run.json" for one in (*found.slower, *found.faster)]:
-        yield "Keep what was measured: ", Code(f"kernelgate history add {' '.join(records)}", 400)
-
-
 def _changes(found: ScanAnswer) -> Table | None:
-    marks = (Mark.SLOWER, Mark.FASTER, Mark.UNKNOWN)
-    rows = tuple(
-        _row(mark, case.case, one)
-        for case in found.cases
-        for mark, ones in zip(marks, (case.slower, case.faster, case.unconfirmed), strict=True)
-        for one in ones
-    )
+    rows: list[tuple[Piece | Line, ...]] = []
+    for case in found.cases:
+        marks = ((Mark.SLOWER, case.slower), (Mark.FASTER, case.faster), (Mark.UNKNOWN, case.unconfirmed))
+        for mark, one in ((mark, one) for mark, ones in marks for one in ones):
+            change, interval = formatting.signed(one.change_pct, one.interval_pct)
+            if one.interval_pct is None:
+                change, interval = f"about {change}", f"not confirmed: {one.said}"
+            commit = (mark, " ", Code(one.commit[:SHORT]))
+            rows.append((commit, Strong(change), interval, one.subject, Code(case.case)))
     return table(("commit", "#change", "95%", "subject", "case"), rows) if rows else None
-
-
-def _row(mark: Mark, case: str, one: ScannedChange) -> tuple[Piece | Line, ...]:
-    change, interval = formatting.signed(one.change_pct, one.interval_pct)
-    if one.interval_pct is None:
-        change, interval = f"about {change}", f"not confirmed: {one.said}"
-    return (mark, " ", Code(one.commit[:SHORT])), Strong(change), interval, one.subject, Code(case)
 
 
 def _sections(case: ScannedCase) -> Iterable[Section]:
@@ -202,11 +190,10 @@ def _picture(found: ScannedCase) -> Markup:
         for at, ((x, y), one) in enumerate(zip(points, found.levels, strict=True))
         if one.commit in marked
     ]
+    times = ((one.commit[:SHORT], formatting.percent(one.above_newest_pct, 2, sign=True)) for one in found.levels)
     return drawing.figure(
         f"{found.case}: time beside the newest commit's",
-        "; ".join(
-            f"{one.commit[:SHORT]} {formatting.percent(one.above_newest_pct, 2, sign=True)}" for one in found.levels
-        ),
+        "; ".join(map(" ".join, times)),
         BOTTOM + 30,
         drawing.levels(ticks, LEFT, WIDTH),
         drawing.path([*steps, points[-1]], "trend"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, Timing, rates, timed_cases
+from kernelgate.bench.record import Card, Run, RunRecord, Side, TimedCase, Timing, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Section, Strong, Table, table
 from kernelgate.ci.explain import next_step
@@ -39,16 +39,10 @@ def statistics(
         docs("how a verdict is reached", "statistics.md"),
         " has the model.",
     )
-    named = formatting.titles_of((mean.card for mean in means), cards)
-    lines: list[Line] = []
-    for mean in means:
-        of = f" of {named[mean.card]}" if mean.card in named else ""
-        lines.append((f"All cases{of} together: ", mean.sentence, "."))
-    lines += [
-        (one.name, ": ", formatting.sentence(one.case.sentence), ".")
-        for one in cases
-        if one.status is not Status.UNCHANGED and one.case.sentence
-    ]
+    named = {card: f" of {title}" for card, title in formatting.titles_of((one.card for one in means), cards).items()}
+    lines: list[Line] = [(f"All cases{named.get(one.card, '')} together: ", one.sentence, ".") for one in means]
+    told = (one for one in cases if one.status is not Status.UNCHANGED and one.case.sentence)
+    lines += [(one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in told]
     ids = formatting.ids((one.case.key for one in cases), cards)
     figures = table(titles, (_statistics_row(one, ids[one.case.key]) for one in cases))
     blocks: list[Block] = [Bullets(tuple(lines))] if lines else []
@@ -163,12 +157,16 @@ def launches(record: RunRecord, cases: Sequence[JudgedCase]) -> tuple[Block, ...
 def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy, label: str = "") -> tuple[Line, ...]:
     """That the first case that changed did so by its launch, where every process shows it; `label`: of the GPU."""
     news = next((one for one in cases if one.status.is_news), None)
-    pairs = _pairs(record, news.case.key) if news is not None else []
-    if news is None or len(pairs) < policy.processes.minimum:
+    timed = next((one for one in timed_cases(record) if news and one.key == news.case.key), None)
+    if news is None or timed is None:
         return ()
-    if not next_step.is_launch_cause(pairs):
+    pairs = [
+        (_launch(one.timing, "base"), _launch(one.timing, "head"))
+        for one in timed.processes
+        if {"base", "head"} <= one.timing.graph_us.keys() & one.timing.samples_us.keys()
+    ]
+    if len(pairs) < policy.processes.minimum or not next_step.is_launch_cause(pairs):
         return ()
-    timed = next(one for one in timed_cases(record) if one.key == news.case.key)
     sides = [one for side in rates.SIDES[:2] if (one := rates.rate(timed, side, news.case.us(side)))]
     launches = _moved(*(one.overhead_us or 0.0 for one in sides))
     moved = f"{launches}; the kernels alone {_moved(*(one.graph_us or 0.0 for one in sides))}"
@@ -179,16 +177,6 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
 
 def _moved(before_us: float, after_us: float) -> str:
     return " → ".join(formatting.durations(before_us, after_us))
-
-
-def _pairs(record: RunRecord, key: CaseKey) -> list[tuple[LaunchShare, LaunchShare]]:
-    """Base and head in each process that timed both, with their replays."""
-    timings = [one.timing for case in timed_cases(record) if case.key == key for one in case.processes]
-    return [
-        (_launch(one, "base"), _launch(one, "head"))
-        for one in timings
-        if {"base", "head"} <= one.graph_us.keys() & one.samples_us.keys()
-    ]
 
 
 def _launch(one: Timing, side: Side) -> LaunchShare:
@@ -204,13 +192,13 @@ def ladder_of(gpu: GpuReport) -> tuple[Ladder, str, str] | None:
     if gpu.record is None:
         return None
     axes = {case.key: case.axes for case in gpu.record.cases}
-    found = next_step.longest_ladder(
-        [
-            SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
-            for case in (one.case for one in gpu.cases)
-            if reference.times(case) is not None and case.head_us and case.reference_us
-        ]
+    cases = [one.case for one in gpu.cases if reference.times(one.case) is not None]
+    sized = (
+        SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
+        for case in cases
+        if case.head_us and case.reference_us
     )
+    found = next_step.longest_ladder(list(sized))
     if found is None:
         return None
     titles = formatting.titles_of((case.card for case in gpu.record.cases), gpu.record.cards)
@@ -225,9 +213,6 @@ def ladder_sections(gpu: GpuReport) -> tuple[Section, ...]:
     found, title, beside = ladder
     said = next_step.ladder_sentence(found)
     titles = (f"#{found.axis}", "#base", "#head", f"#× {beside}")
-    rows = (
-        (str(rung.size), *formatting.durations(rung.base_us, rung.head_us), f"{rung.speedup:.2f}")
-        for rung in found.rungs
-    )
-    spoken = Paragraph((f"{said[0].upper()}{said[1:]}.",))
-    return (Section(title, (spoken, table(titles, rows)), worth=60),)
+    times = ((one, formatting.durations(one.base_us, one.head_us)) for one in found.rungs)
+    rows = ((str(one.size), *both, f"{one.speedup:.2f}") for one, both in times)
+    return (Section(title, (Paragraph((f"{said[0].upper()}{said[1:]}.",)), table(titles, rows)), worth=60),)

@@ -130,18 +130,14 @@ def _not_profiled(record: RunRecord, news: Sequence[JudgedCase], of_head: bool) 
     """What is missing, and on a GPU how to see why."""
     if formatting.on_cpu(record.environment.device):
         return (": not profiled, because Nsight Compute sees no CPU kernel.",)
-    # Such as "no profile of head at s512: ncu cannot be started".
-    noted = next((one.text.partition(": ")[2] or one.text for one in record.notes if one.code == "no_profile"), "")
     lacks = "only the head was profiled" if of_head else "the run profiled other cases"
-    if noted:
-        lacks = formatting.sentence(noted)
+    if noted := cards.notes(record, "no_profile"):
+        # Such as "no profile of head at s512: ncu cannot be started".
+        lacks = formatting.sentence(noted[0].text.partition(": ")[2] or noted[0].text)
     elif not record.profile:
         lacks = "the run made no profile"
-    base, case = record.run.base_sha, news[0].case.key if news else None
-    words = (
-        *(("--base", base[:7]) if base else ()),
-        *(("--case", argument(record, case.card, case.id)) if case else ()),
-    )
+    words = ["--base", record.run.base_sha[:7]] if record.run.base_sha else []
+    words += ["--case", argument(record, news[0].case.card, news[0].case.id)] if news else []
     return (f": not profiled, because {lacks}; ", Code(shell("kernelgate", "profile", *words), most=500), " shows it.")
 
 
@@ -183,9 +179,9 @@ def _action(split: Budget, found: Both, label: str) -> Line | None:
     if split.causes:
         advice = against_change(split.causes[0], found.head)
         return _try(advice, where) if advice is not None else None
-    before, after = (one.recommendations[:1] if one else () for one in found.analysed)
-    alike = [one.action for one in before] == [one.action for one in after]
-    if alike and after and found.analysed[1].bottleneck.strength >= SURE:
+    before, after = (one.recommendations if one else () for one in found.analysed)
+    alike = before and after and before[0].action == after[0].action
+    if alike and found.analysed[1].bottleneck.strength >= SURE:
         return _try(after[0], (*where, " of both sides, not of the change:"))
     return None
 
@@ -227,7 +223,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         name = names.get(one.key, ids[one.key])
         head = one.analysed[1]
         known = head.bottleneck.strength >= MIN_STRENGTH
-        blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
+        blocks.append(Paragraph((name, f": {_verdicts(one)}.") if known else (name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])
         case = judged.get(one.key)
         split = budget_of(record, one, case) if case is not None and case.status.is_news else None
@@ -236,12 +232,10 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         titles = ("metric", "#base", "#head", "#change")
         blocks.append(table(titles[::2], (row[::2] for row in rows)) if alone else table(titles, rows))
         if known:
-            advice = []
-            for each in head.recommendations:
-                gain = each.expected_gain_pct
-                upto = "" if gain is None else f", up to {gain:.0f}% of the time"
-                advice.append((f"{each.action}{upto}; see ", _cookbook(each.link)))
-            blocks.append(Bullets(tuple(advice)))
+            gains = [each.expected_gain_pct for each in head.recommendations]
+            upto = ["" if gain is None else f", up to {gain:.0f}% of the time" for gain in gains]
+            advice = zip(head.recommendations, upto, strict=True)
+            blocks.append(Bullets(tuple((f"{each.action}{gain}; see ", _cookbook(each.link)) for each, gain in advice)))
     return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
@@ -255,17 +249,16 @@ def _verdicts(one: Both) -> str:
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Piece, ...]]:
-    after = dict(one.head.figures)
-    before = dict(one.base.figures) if one.base else {}
+    after, before = one.head.figures, one.base.figures if one.base else {}
     first = [each.metric for each in split.causes if each.metric in after or each.metric in before] if split else []
     stalls = [key for key, _ in analyze.top_stalls(after)]
     known = [key for key in analyze.in_order(stalls, before, after) if key in after or key in before]
     others = [key for key in chain(after, before) if not _is_known(key)]
     for key in dict.fromkeys((*first, *known, *others)):
         old, new = before.get(key), after.get(key)
-        label = metrics.label(key) if _is_known(key) else Code(key)
-        strong = Strong(metrics.label(key)) if key in first else label
-        yield (strong, _shown(key, old), _shown(key, new), _moved(old, new))
+        label = Strong(metrics.label(key)) if key in first else metrics.label(key) if _is_known(key) else Code(key)
+        shown = (formatting.MISSING if value is None else metrics.show(key, value) for value in (old, new))
+        yield (label, *shown, _moved(old, new))
 
 
 def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
@@ -279,10 +272,6 @@ def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Piece, ...]]:
 
 def _is_known(key: str) -> bool:
     return key in metrics.BY_KEY or key in metrics.DERIVED or metrics.is_stall(key)
-
-
-def _shown(key: str, value: float | None) -> str:
-    return formatting.MISSING if value is None else metrics.show(key, value)
 
 
 def _moved(old: float | None, new: float | None) -> str:
