@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -48,9 +48,8 @@ def significant(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return MISSING
     magnitude = math.floor(math.log10(abs(value)))
-    if not -4 <= magnitude < 9:
-        return _minus(f"{value:.{digits - 1}e}")
-    return _minus(f"{value:,.{max(0, digits - 1 - magnitude)}f}")
+    shown = f"{value:,.{max(0, digits - 1 - magnitude)}f}" if -4 <= magnitude < 9 else f"{value:.{digits - 1}e}"
+    return shown.replace("-", "−")
 
 
 def plain(value: float) -> str:
@@ -190,7 +189,7 @@ def chance(chance: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def label(axes: Axes, switches: Collection[str] = ()) -> str | None:
@@ -204,10 +203,10 @@ def label(axes: Axes, switches: Collection[str] = ()) -> str | None:
 
 def flags(every: Iterable[Axes]) -> frozenset[str]:
     """The axes whose values are only true and false, or 0 and 1."""
-    values: dict[str, set[bool | float | str]] = {}
+    values: defaultdict[str, set[bool | float | str]] = defaultdict(set)
     for axes in every:
         for axis, value in axes.items():
-            values.setdefault(axis, set()).add(value)
+            values[axis].add(value)
     # True == 1 and False == 0, so this is about all four.
     return frozenset(axis for axis, found in values.items() if found <= {True, False})
 
@@ -235,12 +234,13 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
     labels = {case.key: visible(case.label or "", MAX_LABEL) or label(case.axes, switches) for case in known}
     uses = Counter((key.card, text) for key, text in labels.items())
     titles = titles_of((case.card for case in known), listed)
-    found = Names(
-        {key: Code(f"{titles[key.card]}/{key.id}") if titles.get(key.card) else Code(key.id) for key in labels}
-    )
+    found = Names()
     for key, text in labels.items():
+        title = titles.get(key.card)
         if text is not None and uses[key.card, text] == 1:
-            found[key] = f"{titles[key.card]}, {text}" if titles.get(key.card) else text
+            found[key] = f"{title}, {text}" if title else text
+        else:
+            found[key] = Code(f"{title}/{key.id}" if title else key.id)
     return found
 
 
@@ -348,10 +348,6 @@ def _axis(axis: str, value: bool | float | str) -> str | None:
     if isinstance(value, str):
         return (dtypes.canonical(value) or value) if axis.casefold() == "dtype" else f"{axis}={value}"
     return f"{axis}={int(value)}" if value == int(value) and abs(value) < 1e15 else f"{axis}={value:g}"
-
-
-def _minus(text: str) -> str:
-    return text.replace("-", "−")
 
 
 def separated(lines: Iterable[Line], separator: str = ", ") -> Line:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -45,32 +45,26 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
             page=name, root=root, shown=shown, stacked=True, **values
         )
 
-    every = list(newest_first(shown.series))
+    every = _newest_first(shown.series)
     compared = {"count": min(len(every), COMPARED), "all": len(every) <= COMPARED}
+    health: dict[str, Any] = {"weeks": _weeks(shown), "canaries": _canaries(shown), "decisions": _decisions(shown)}
+    health |= {"prices": costs.prices(shown.costs), "apart": formatting.percent(APART_PCT, 0), "alarms": _alarms(shown)}
     content = {
         **{f"assets/{name}": text for name, text in library.items()},
         **{f"assets/{name}": templates.get_template(name).render() for name in ASSETS},
         "index.html": page("overview"),
         "compare.html": page("compare", compared=compared),
-        "health.html": page(
-            "health",
-            weeks=_weeks(shown),
-            prices=costs.prices(shown.costs),
-            canaries=_canaries(shown),
-            apart=formatting.percent(APART_PCT, 0),
-            decisions=_decisions(shown),
-            alarms=_alarms(shown),
-        ),
+        "health.html": page("health", **health),
         "sessions.html": page("sessions"),
-        **commits(shown.series, every[:COMPARED]),
+        **_commits(shown.series, every[:COMPARED]),
     }
     for one in shown.series:
         environments = [
-            (letter(at), ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in where.items()) or "unknown")
+            (_letter(at), ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in where.items()) or "unknown")
             for at, where in enumerate(one.environments)
         ]
         tables = {"environments": environments, "changes": _changes(one), "points": _points(one)}
-        content[f"series/{one.id}.js"] = series(one)
+        content[f"series/{one.id}.js"] = _series(one)
         content[f"series/{one.id}.html"] = page("series", "../", one=one, **tables)
     for name, text in content.items():
         files.write(folder / name, text)
@@ -81,54 +75,41 @@ def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
 
 def _changes(one: SiteSeries) -> Table:
     """Newest first."""
-    return table(
-        ("state", "#change", "commit", "measured", "why"),
+    rows = (
         (
-            (
-                (one.mark(change), f" {change.state}"),
-                " ".join(formatting.signed(change.change_pct, change.interval_pct)),
-                (*one.commit(change.commit), *((", ", *diff) if (diff := one.diff(change)) else ())),
-                one.made(change.commit)[:10] or formatting.MISSING,
-                change.why,
-            )
-            for change in reversed(one.changes)
-        ),
+            (one.mark(change), f" {change.state}"),
+            " ".join(formatting.signed(change.change_pct, change.interval_pct)),
+            (*one.commit(change.commit), *((", ", *diff) if (diff := one.diff(change)) else ())),
+            one.made(change.commit)[:10] or formatting.MISSING,
+            change.why,
+        )
+        for change in reversed(one.changes)
     )
+    return table(("state", "#change", "commit", "measured", "why"), rows)
 
 
 def _points(one: SiteSeries) -> Table:
-    return table(
-        ("measured", "commit", "#time", "#95%", f"#{one.times_reference}", "environment", "remark"),
+    rows = (
         (
-            (
-                point.made[:10] or formatting.MISSING,
-                one.commit(point.commit),
-                formatting.durations(point.us)[0],
-                formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}",
-                point.multiple,
-                letter(point.environment),
-                point.finding,
-            )
-            for point in reversed(one.points[-ROWS:])
-        ),
+            point.made[:10] or formatting.MISSING,
+            one.commit(point.commit),
+            formatting.durations(point.us)[0],
+            formatting.MISSING if point.reach is None else f"± {formatting.percent(100 * point.reach, 2)}",
+            point.multiple,
+            _letter(point.environment),
+            point.finding,
+        )
+        for point in reversed(one.points[-ROWS:])
     )
+    return table(("measured", "commit", "#time", "#95%", f"#{one.times_reference}", "environment", "remark"), rows)
 
 
 def _decisions(shown: Dashboard) -> Table:
-    return table(
-        ("when", "what", "case", "commit", "by", "why"),
-        (
-            (
-                each.made[:10],
-                each.kind,
-                f"{each.card} {each.case} on {each.gpu or 'an unknown device'}",
-                Code(each.sha[:7]),
-                each.who,
-                each.why,
-            )
-            for each in shown.decisions
-        ),
-    )
+    rows = []
+    for each in shown.decisions:
+        case = f"{each.card} {each.case} on {each.gpu or 'an unknown device'}"
+        rows.append((each.made[:10], each.kind, case, Code(each.sha[:7]), each.who, each.why))
+    return table(("when", "what", "case", "commit", "by", "why"), rows)
 
 
 BAR = 90.0
@@ -140,12 +121,10 @@ def _weeks(shown: Dashboard) -> Table:
     largest = max((week.seconds for week in shown.weeks), default=0.0) or 1.0
     rows = []
     for week in shown.weeks:
-        phases = week.gpu_seconds.most_common()
+        phases = ((phase, part) for phase, part in week.gpu_seconds.most_common() if part)
         price = shown.costs.of(week.gpu)
         filled = drawing.rect((0, 2), BAR * week.seconds / largest, 8, "bar")
-        spent = [
-            f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases if part
-        ]  # fmt: skip
+        spent = [f"{phase} {formatting.percent(100 * part / week.seconds, 0)}" for phase, part in phases]
         money = costs.amount(price, week.seconds, shown.costs) if price else formatting.MISSING
         reasons = [f"{reason}: {count}" for reason, count in week.unjudged.most_common(3)]
         rows.append(
@@ -170,21 +149,19 @@ def _weeks(shown: Dashboard) -> Table:
 def _canaries(shown: Dashboard) -> Table:
     """What each machine made of comparisons whose answer is known."""
     titles = ("GPU", "machine", "#equal: false alarms", "#2% more: found", "#newest", "#beside its siblings", "")
-    return table(
-        titles,
+    rows = (
         (
-            (
-                one.gpu,
-                Code(one.machine[:12]),
-                f"{one.false_alarms} of {one.equal}",
-                f"{one.detected} of {one.more}",
-                formatting.durations(one.us)[0],
-                formatting.MISSING if one.apart_pct is None else formatting.percent(one.apart_pct, 1, sign=True),
-                (Mark.SLOWER, " does not measure") if one.odd else "",
-            )
-            for one in shown.canaries
-        ),
+            one.gpu,
+            Code(one.machine[:12]),
+            f"{one.false_alarms} of {one.equal}",
+            f"{one.detected} of {one.more}",
+            formatting.durations(one.us)[0],
+            formatting.MISSING if one.apart_pct is None else formatting.percent(one.apart_pct, 1, sign=True),
+            (Mark.SLOWER, " does not measure") if one.odd else "",
+        )
+        for one in shown.canaries
     )
+    return table(titles, rows)
 
 
 def _alarms(shown: Dashboard) -> str:
@@ -206,12 +183,13 @@ SHORT = 12
 """Characters of a commit's id in a data file; GitHub takes them for the commit."""
 
 
-def series(shown: SiteSeries) -> str:
+def _series(shown: SiteSeries) -> str:
     """The script behind a series' page."""
     points = shown.points
     places = {one.commit: at for at, one in enumerate(points)}
+    changes = ((one, formatting.signed(one.change_pct, one.interval_pct)[0]) for one in shown.changes)
     value = {
-        "commit": [short(one.commit) for one in points],
+        "commit": [_short(one.commit) for one in points],
         "made": [_seconds(one.made) for one in points],
         "environment": [one.environment for one in points],
         "us": [_rounded(one.us) for one in points],
@@ -220,24 +198,20 @@ def series(shown: SiteSeries) -> str:
         "pinned_reach": [_rounded(one.pinned_reach, 3) for one in points],
         "reference": [_rounded(one.reference_us) for one in points],
         "finding": {at: visible(one.finding) for at, one in enumerate(points) if one.finding},
-        "letters": [letter(number) for number in range(len(shown.environments))],
+        "letters": [_letter(number) for number in range(len(shown.environments))],
         "changes": [
-            {
-                "at": places[one.commit],
-                "state": one.state,
-                "change": formatting.signed(one.change_pct, one.interval_pct)[0],
-            }
-            for one in shown.changes
+            {"at": places[one.commit], "state": one.state, "change": change}
+            for one, change in changes
             if one.commit in places
         ],
         "times_reference": shown.times_reference,
-        "pin": short(shown.pin),
+        "pin": _short(shown.pin),
         "address": shown.address,
     }
     return f"const kernelgate_series = {_json(value)};\n"
 
 
-def commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str]:
+def _commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str]:
     """The scripts behind the comparison of two commits, by their file names: a list of them all, and one for each."""
     names = [[visible(one.card), visible(one.case), visible(one.gpu), one.id] for one in shown]
     wanted = set(order)
@@ -248,43 +222,40 @@ def commits(shown: Sequence[SiteSeries], order: Sequence[str]) -> dict[str, str]
             if point.commit in wanted:  # the newest record of it is the last
                 over = [point.pinned, point.pinned_reach] if point.pinned is not None else []
                 figures = [_rounded(point.us), _rounded(point.reach), point.environment, *map(_rounded, over)]
-                measured[point.commit][number] = [*figures, short(one.pin)] if over else figures
+                measured[point.commit][number] = [*figures, _short(one.pin)] if over else figures
         for compared in one.comparisons:
             if compared.head in wanted:
                 interval = [_rounded(end) for end in compared.interval_pct] if compared.interval_pct else None
-                together[compared.head].append([number, short(compared.base), _rounded(compared.change_pct), interval])
+                together[compared.head].append([number, _short(compared.base), _rounded(compared.change_pct), interval])
     days = {point.commit: point.made[:10] for one in shown for point in one.points}
-    listed = [[short(sha), days.get(sha, ""), file_name(sha)] for sha in order if measured[sha]]
-    found = {"commits.js": f"const kernelgate_commits = {_json({'series': names, 'commits': listed})};\n"}
-    for sha in order:
-        if measured[sha]:
-            value = {"measured": measured[sha], "together": together[sha]}
-            found[f"commits/{file_name(sha)}.js"] = f"kernelgate_commit({_json(short(sha))}, {_json(value)});\n"
+    listed, found = [], {}
+    for sha in (sha for sha in order if measured[sha]):
+        # A record may call its commit anything: what is no id must not become a path.
+        name = sha[:SHORT] if formatting.is_commit(sha) else hashlib.sha256(sha.encode()).hexdigest()
+        listed.append([_short(sha), days[sha], name])
+        value = {"measured": measured[sha], "together": together[sha]}
+        found[f"commits/{name}.js"] = f"kernelgate_commit({_json(_short(sha))}, {_json(value)});\n"
+    found["commits.js"] = f"const kernelgate_commits = {_json({'series': names, 'commits': listed})};\n"
     return found
 
 
-def newest_first(shown: Sequence[SiteSeries]) -> Iterator[str]:
+def _newest_first(shown: Sequence[SiteSeries]) -> list[str]:
     """Every commit once, by its latest measurement."""
     last: dict[str, tuple[str, int]] = {}
     for one in shown:
         for at, point in enumerate(one.points):
             last[point.commit] = max(last.get(point.commit, ("", 0)), (point.made, at))
-    yield from sorted(last, key=lambda sha: last[sha], reverse=True)
+    return sorted(last, key=lambda sha: last[sha], reverse=True)
 
 
-def letter(number: int) -> str:
+def _letter(number: int) -> str:
     """Names an environment in the chart: A to Z, then A2 and so on."""
     round_, place = divmod(number, 26)
     return chr(ord("A") + place) + (str(round_ + 1) if round_ else "")
 
 
-def short(sha: str) -> str:
+def _short(sha: str) -> str:
     return sha[:SHORT] if formatting.is_commit(sha) else visible(sha, 40)
-
-
-def file_name(sha: str) -> str:
-    """A record may call its commit anything: what is no id must not become a path."""
-    return sha[:SHORT] if formatting.is_commit(sha) else hashlib.sha256(sha.encode()).hexdigest()
 
 
 def _seconds(made: str) -> int | None:

@@ -80,9 +80,7 @@ def elsewhere(gpus: Sequence[GpuReport], places: Links, plotted: bool) -> Line:
     if places.page:
         line += [Link("The page", places.page), f" has all of this{' with plots' if plotted else ''}. "]
     if places.run:
-        has = "its logs"
         records = [gpu.record for gpu in gpus if gpu.record is not None]
-        if records:
-            has = "its record and the profiler's files" if any(one.profile for one in records) else "its record"
-        line += [Link("The run", f"{places.run}#artifacts"), f" has {has}."]
+        files = " and the profiler's files" if any(one.profile for one in records) else ""
+        line += [Link("The run", f"{places.run}#artifacts"), f" has its {f'record{files}' if records else 'logs'}."]
     return tuple(line)

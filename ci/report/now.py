@@ -109,9 +109,8 @@ def _unblock(gpus: Sequence[GpuReport], gpu: GpuReport, decision: Decision, plac
             return _regression(gpu, decision, places)
         case BlockCode.SANITIZER:
             found = headline.sanitized(gpus, first)
-            at: Line = (
-                (" at ", Code(f"{found.file}:{found.line}", most=40)) if found and found.file and found.line else ()
-            )
+            place = f"{found.file}:{found.line}" if found and found.file and found.line else ""
+            at: Line = (" at ", Code(place, most=40)) if place else ()
             return (NOW, " fix it", *at, "; ", *UNBLOCK[first.code][1:])
         case BlockCode.DOES_NOT_COMPILE:
             if gpu.failure is not None and gpu.failure.of_card:
@@ -178,8 +177,9 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
         fitting = "with" if formatting.on_cpu(gpu.record.environment.device) else "without"
         how = docs("cards", "cards.md#members")
         return (NOW, f" run it on a machine {fitting} a GPU, or give the card cases for this one: ", how, ".")
+    once_more: Line = (NOW, " ", *_again(gpu, (), places), " measures it again.")
     if gpu.verdict is None or gpu.verdict.refused is not None:
-        return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+        return once_more
     if far_below and not undecided:
         return PROFILE
     if gpu.cases and headline.is_alone(gpu.cases):
@@ -188,18 +188,15 @@ def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     if findings and IMPOSSIBLE.issuperset(findings):
         work = (" check that the kernel does all of the work, and that ", Code("work"), " of the card is right; ")
         return (NOW, *work, *_whole(gpu, links.NO_LINKS), " measures a fix.")
+    look = links.diff(gpu.run, places, "the diff")
     if undecided:
         again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
         if any(one.status is Status.LIKELY_SLOWER for one in undecided):
-            look = links.diff(gpu.run, places, "the diff")
             return (NOW, " ", *again, " measures it again", *(("; or find the cause in ", *look) if look else ()), ".")
         return (NOW, " ", *again, *_tries_again(undecided, gpu.record))
     if gpu.verdict.verdict is Outcome.SLOWER:
-        look = links.diff(gpu.run, places, "the diff")
         return (NOW, " nothing has to be done", *((", but the cause is in ", *look) if look else ()), ".")
-    if gpu.cases or gpu.verdict.verdict is Outcome.EQUIVALENT:
-        return NOTHING
-    return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+    return NOTHING if gpu.cases or gpu.verdict.verdict is Outcome.EQUIVALENT else once_more
 
 
 IMPOSSIBLE = frozenset({"below_floor", "beyond_reference"})
@@ -213,7 +210,7 @@ def _tries_again(undecided: Sequence[JudgedCase], record: RunRecord | None) -> L
         return (f" tries again.{twice}", docs("guide", "statistics.md#two-modes"), ".")
     blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
     if blamed & {"throttled", "clock_change", "drift"}:
-        return (" tries again.", " Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
+        return (" tries again. Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")
     if record is not None and formatting.on_cpu(record.environment.device):
         return (" tries again, best while nothing else runs there.",)
     return (" tries again.",)
@@ -230,10 +227,7 @@ def _again(gpu: GpuReport, cases: Sequence[str], places: Links) -> Line:
         return (Code(" ".join(("/kernelgate bench", *named))),)
     if len(gpu.run.pythons) > 1:
         return (Code(whole_again(gpu.run), most=correctness.MAX_COMMAND),)
-    base = gpu.run.base_sha
-    words = [
-        *(("--base", base[:7]) if base else ()),
-        *same_here(gpu.run, "--head"),
-        *(word for case in named for word in ("--case", case)),
-    ]
-    return (Code(shell("kernelgate", "bench", *words, "-o", "run.json"), most=correctness.MAX_COMMAND),)
+    base = ("--base", gpu.run.base_sha[:7]) if gpu.run.base_sha else ()
+    of_cases = (word for case in named for word in ("--case", case))
+    words = shell("kernelgate", "bench", *base, *same_here(gpu.run, "--head"), *of_cases, "-o", "run.json")
+    return (Code(words, most=correctness.MAX_COMMAND),)
