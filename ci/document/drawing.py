@@ -157,8 +157,7 @@ def dot(x: float, y: float, side: str, radius: float = 3.5) -> Markup:
 
 
 def sides(places: Mapping[str, Point], left: float, right: float) -> Markup:
-    """Each side's dot with its name: the one on the left has it above and to its left, the other below and to its
-    right, so that they never meet; both stay between `left` and `right`."""
+    """Each side's dot with its name: of the left one above to its left, of the other below to its right, inside."""
     drawn = Markup("")
     first = min(places, key=lambda side: places[side])
     for side, (x, y) in places.items():

@@ -70,8 +70,7 @@ def durations(*microseconds: float | None) -> tuple[str, ...]:
 
 
 def percent(value: float, places: int = 1, sign: bool = False) -> str:
-    """Such as "4.9%", or with `sign` "+4.9%" and "−0.1%"; what rounds to zero has no sign, and beyond 1000 times as
-    much the size says nothing any more."""
+    """Such as "4.9%", or with `sign` "+4.9%" and "−0.1%"; what rounds to zero has no sign."""
     if math.isnan(value):
         return f"{MISSING}%"
     if abs(value) > LARGEST:
@@ -225,10 +224,7 @@ class Names(dict[CaseKey, Piece]):
 
 
 def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
-    """What to call each case: its label, its axes, or its id where neither says which case of its card is meant.
-
-    Where there are several cards, the card's own label stands before it.
-    """
+    """Each case's label, axes, or id where neither says which of its card it is; behind its card's, of several."""
     known, listed = tuple(cases), tuple(cards)
     switches = switched(case.axes for case in known)
     labels = {case.key: visible(case.label or "", MAX_LABEL) or label(case.axes, switches) for case in known}
@@ -247,8 +243,7 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> Names:
 def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str, dict[CaseKey, Piece]]:
     """What the names of all these cases have in common, "S=512 B=32 H=8", and the names without it.
 
-    Only words that are an axis of the case are taken out: of a name in somebody's own words nothing is. Each case keeps
-    at least one word.
+    Only words that are an axis of the case are taken out, and each case keeps at least one word.
     """
     known = tuple(cases)
     words = {case.key: str(named[case.key]).split(" ") for case in known if isinstance(named[case.key], str)}

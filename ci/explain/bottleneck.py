@@ -8,7 +8,6 @@ low confidence that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
@@ -50,6 +49,14 @@ SURE = 0.5
 WIDEST_COALESCED = 16.0
 """Sectors of 32 bytes in a coalesced request of 32 lanes with 16 bytes each."""
 WARP = 32
+PIPES = {
+    "fma_pct": "the FMA pipe",
+    "alu_pct": "the ALU pipe",
+    "xu_pct": "special functions (XU)",
+    "fp64_pct": "the float64 pipe",
+    "lsu_pct": "the load/store pipe",
+    "issue_pct": "instruction issue",
+}
 
 
 class Bottleneck(StrEnum):
@@ -135,7 +142,7 @@ class Facts:
 
     def _compute_busy(self) -> float | None:
         """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
-        most = self._most_known("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")
+        most = self._most_known(*PIPES)
         active, whole = self["active_share"], self["sm_pct"]
         busy = most if most is None or active is None else most * active
         if whole is not None and whole > self.get("tensor_pct") + 5:
@@ -173,12 +180,6 @@ def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
     by_strength = sorted(findings, key=lambda finding: -finding.strength)
     first = next((finding for finding in findings if finding.strength >= SURE), by_strength[0])
     return (first, *(finding for finding in by_strength if finding is not first))
-
-
-def ranked(findings: tuple[Diagnosis, ...]) -> Iterator[Diagnosis]:
-    """Those worth acting on: the bottleneck, then what else the figures point to."""
-    yield findings[0]
-    yield from (finding for finding in findings[1:] if finding.strength >= 0.3)
 
 
 def _clamp(value: float) -> float:
@@ -344,9 +345,8 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
 def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
     ruled = facts.nvidia_gain("UncoalescedGlobalAccess")
     if ruled is not None:
-        return Diagnosis(
-            Bottleneck.COALESCING, _clamp(ruled / 80), (f"NVIDIA's rules see {ruled:.0f}% to gain",), ruled
-        )
+        seen = (f"NVIDIA's rules see {ruled:.0f}% to gain",)
+        return Diagnosis(Bottleneck.COALESCING, _clamp(ruled / 80), seen, ruled)
     busy, compute, dram = facts.get("l1_busy"), facts.get("compute_busy"), facts.get("dram_pct")
     uncounted, memory = "the report has no count of sectors", facts.get("l2_busy", "dram_pct")
     known = all(facts[key] is not None for key in ("l2_busy", "compute_busy", "occupancy_pct"))
@@ -409,7 +409,10 @@ def _saturated(facts: Facts) -> Diagnosis | None:
     if tensor is not None:
         units.append((tensor, Bottleneck.TENSOR, f"tensor cores are {tensor:.0f}% busy"))
     if compute is not None:
-        units.append((compute, Bottleneck.COMPUTE, _pipe(facts, compute)))
+        pipe = max(PIPES, key=facts.get)
+        busiest = f"{PIPES[pipe]} is {facts.get(pipe):.0f}% busy"
+        spread = f"the multiprocessors' pipes are {compute:.0f}% busy"
+        units.append((compute, Bottleneck.COMPUTE, busiest if facts.get(pipe) >= 0.8 * compute else spread))
     if not units:
         return None
     (most, bottleneck, words), *others = sorted(units, reverse=True)
@@ -421,19 +424,6 @@ def _saturated(facts: Facts) -> Diagnosis | None:
     moves = bottleneck in (Bottleneck.DRAM, Bottleneck.L2)
     is_busy = most >= (BANDWIDTH_BUSY_PCT if moves else UNIT_BUSY_PCT)
     return Diagnosis(bottleneck, strength if is_busy else min(strength, SURE - 0.05), tuple(evidence))
-
-
-def _pipe(facts: Facts, busy: float) -> str:
-    pipes = {
-        "the FMA pipe": facts.get("fma_pct"),
-        "the ALU pipe": facts.get("alu_pct"),
-        "special functions (XU)": facts.get("xu_pct"),
-        "the float64 pipe": facts.get("fp64_pct"),
-        "the load/store pipe": facts.get("lsu_pct"),
-        "instruction issue": facts.get("issue_pct"),
-    }
-    name, pct = max(pipes.items(), key=lambda item: item[1])
-    return f"{name} is {pct:.0f}% busy" if pct >= 0.8 * busy else f"the multiprocessors' pipes are {busy:.0f}% busy"
 
 
 def _occupancy(facts: Facts) -> Diagnosis | None:

@@ -22,8 +22,12 @@ WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 LEAST_EXPLAINED = 0.25
 """Causes of less than this share of the change are not what it comes of."""
-STEADY = {"occupancy_pct": 0.02}
-"""From run to run it varies by less; counts of instructions and registers do not."""
+SUSPECTED = {
+    "registers": ("registers", 0),
+    "occupancy_pct": ("occupancy", 0.02),
+    "local_instructions": ("spills", 0),
+}
+"""What people suspect first, and the share by which it varies from run to run: counts do not."""
 NOISE_POINTS = 1.5
 """Waits are times: two profiles of the same code differ by up to 1.5% of its time, and counts do not."""
 SHOWN = (0.5, 3.0)
@@ -60,8 +64,7 @@ class Budget:
     change_pct: float
     """The measured change of time, head against base; positive is slower."""
     contributions: tuple[Contribution, ...]
-    """Those worth a word. In the change's direction the largest first, but causes before the waits that follow them;
-    then those against it."""
+    """Those worth a word: the largest first, but causes before the waits that follow them; those against it last."""
     unexplained_pct: float
     """What is left of the change, in percent of the base's time."""
     profiled_pct: float | None
@@ -80,8 +83,7 @@ class Budget:
 
     @property
     def causes(self) -> tuple[Contribution, ...]:
-        """Those in the change's direction, the one to name first in front; none where the profiles show another
-        change, or hardly anything of what it comes of."""
+        """Those in the change's direction; none where the profiles show another change, or hardly what it is of."""
         found = tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0)
         enough = sum(abs(one.share_pct) for one in found) >= LEAST_EXPLAINED * abs(self.change_pct)
         return found if self.is_shown and enough else ()
@@ -128,12 +130,8 @@ def budget(
     causes_first = (*first, *(one for one in named if one not in first))
     unchanged = (
         words
-        for key, words in {
-            "registers": "registers",
-            "occupancy_pct": "occupancy",
-            "local_instructions": "spills",
-        }.items()
-        if sides.both(key) and abs(sides.after[key] - sides.before[key]) <= STEADY.get(key, 0.0) * sides.before[key]
+        for key, (words, noise) in SUSPECTED.items()
+        if sides.both(key) and abs(sides.after[key] - sides.before[key]) <= noise * sides.before[key]
     )
     return Budget(change_pct, causes_first, left_pct, profiled, tuple(unchanged))
 
@@ -187,8 +185,9 @@ def sentences(found: Budget) -> tuple[str, ...]:
         return (f"not known: {apart}. {_ruled_out(found)}",)
     if not found.causes:
         return (f"not known: {profiled} under the profiler, and no figure of it says why. {_ruled_out(found)}",)
-    unchanged = f"{', '.join(found.unchanged)}: unchanged." if found.unchanged else ""
-    return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
+    unchanged = ", ".join(found.unchanged)
+    rest = (f"{unchanged[0].upper()}{unchanged[1:]}: unchanged.",) if unchanged else ()
+    return (f"{'; '.join(_clauses(found))}.", *rest)
 
 
 def _ruled_out(found: Budget) -> str:

@@ -22,8 +22,7 @@ SURE = 3.0
 
 @dataclass(frozen=True)
 class SampleShare:
-    """Of one side's samples, in percent: the least and the most that it can be where lines beyond those of the record
-    may be meant, too."""
+    """Of one side's samples, in percent: the least and the most, where the record does not list all lines."""
 
     low: float
     high: float

@@ -83,8 +83,7 @@ does now. The four are the project's founding ones."""
 TUNE_BELOW: Final = 1.5
 NEXT_BOTTLENECK_FROM: Final = 2.0
 TARGET: Final = 1.2
-"""A speed-up over the reference that is worth publishing: the founding documents' goal of 2025-10-13, for a first round
-of work."""
+"""A speed-up over the reference that is worth publishing: the founding documents' first goal of 2025-10-13."""
 KEEP_FROM: Final = 1.2
 """While optimising: how many times as fast as before a fix must make the kernel to be kept, else another one is tried
 (`decide --before-ms`). Of the founding documents of 2025-10-13, whose gate is 20% faster, by speed: their example of
@@ -200,8 +199,7 @@ class Ladder:
 
 
 def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
-    """The longest series of cases of one card that differ in one whole number alone. None where there are fewer than
-    LEAST_RUNGS."""
+    """The longest series of cases of one card that differ in one whole number alone, of at least LEAST_RUNGS."""
     groups: dict[tuple[str, str, frozenset[tuple[str, object]]], dict[int, SizedCase]] = {}
     for axis in dict.fromkeys(name for case in cases for name in case.axes):
         for case in cases:

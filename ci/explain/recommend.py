@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kernelgate.bench.core.documentation import page
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
-from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, Facts, ranked
+from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, Facts
 from kernelgate.ci.explain.budget import Contribution, cause
 
 COOKBOOK = page("CUDA_COOKBOOK.md")
@@ -196,7 +196,9 @@ STALL_RULES: Mapping[str, Bottleneck] = {
 
 def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
     """Ours for what was found, the bottleneck's first; NVIDIA's estimate where its rules see the same thing."""
-    gains, acted = rule_gains(kernel.rules), tuple(ranked(findings))
+    gains = rule_gains(kernel.rules)
+    # The bottleneck, then what else the figures point to.
+    acted = [findings[0], *(finding for finding in findings[1:] if finding.strength >= 0.3)]
     ours: list[Recommendation] = []
     for finding in acted:
         rule, reason = gains.get(finding.bottleneck), "; ".join(finding.evidence[:2])
@@ -205,10 +207,12 @@ def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[
         ours.append(_recommended(first, reason, gain, rule))
         if finding is findings[0]:
             ours += [_recommended(action, reason) for action in others]
+    seen = {finding.bottleneck for finding in acted}
+    ruled = [(_tidy(rule.speedup_pct) or 0.0, bottleneck, rule) for bottleneck, rule in gains.items()]
     theirs = [
-        _recommended(against(bottleneck)[0], _quoted(rule), _tidy(rule.speedup_pct), rule)
-        for bottleneck, rule in sorted(gains.items(), key=lambda one: -(_tidy(one[1].speedup_pct) or 0.0))
-        if bottleneck not in {finding.bottleneck for finding in acted} and (_tidy(rule.speedup_pct) or 0.0) >= 5
+        _recommended(against(bottleneck)[0], _quoted(rule), gain, rule)
+        for gain, bottleneck, rule in sorted(ruled, key=lambda one: -one[0])
+        if bottleneck not in seen and gain >= 5
     ]
     # The bottleneck's two, then NVIDIA's best, then the rest.
     return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MAX_RECOMMENDATIONS])

@@ -86,8 +86,7 @@ def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
 
 
 def parts(sides: Profiles) -> list[LogPart]:
-    """Their logarithms sum up to that of the profiled call's time at equal clocks; nothing where the profiles have no
-    duration or clock."""
+    """They sum up to the logarithm of the profiled call's time at equal clocks; none without durations or clocks."""
     cycles, calls = sides.cycles, sides.of("call_us")
     if not all(cycles):
         return []

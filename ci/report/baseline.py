@@ -180,8 +180,7 @@ LEAST = 2
 
 
 def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
-    """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements of the default branch": of the case that
-    moved most; what did not move needs no history above the fold."""
+    """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements …": of the case that moved most, if any."""
     worst = next(iter(gpu.cases), None)
     known = gpu.nights.get(worst.case.key) if worst else None
     if worst is None or known is None or not worst.status.is_news or len(known.times_us) < LEAST:

@@ -80,8 +80,7 @@ def _smallest(record: RunRecord) -> tuple[str, FuzzResult] | None:
 
 
 def first_failure(record: RunRecord) -> Line:
-    """ "Smallest: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where; empty for
-    neither."""
+    """ "Smallest: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where."""
     if found := _smallest(record):
         card, result = found
         if result.smallest_axes:
@@ -119,10 +118,7 @@ def command(record: RunRecord) -> str | None:
 
 
 def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
-    """What was checked of each card, a line each. A card with one library on both sides needs no check.
-
-    `beside_wrong`: a result is wrong on this GPU or another, so nothing here is called correct.
-    """
+    """What was checked of each card. `beside_wrong`: a result is wrong on some GPU, so nothing is called correct."""
     checks = {check.card: check for check in correctness.checks(record, "fuzz")}
     if cards.nothing_differs(record) and not checks:
         return ()
@@ -204,8 +200,7 @@ def failures(record: RunRecord) -> Iterator[Section]:
 
 
 def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
-    """The one command that runs a fuzz case again, or a smaller one that fails like it: made here, since a command in a
-    record could be anybody's."""
+    """Runs a fuzz case again, or a smaller one that fails like it; a command in a record could be anybody's."""
     id_ = argument(record, card, result.smallest or result.id)
     return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_, *same_here(record.run, "--ref"))
 
@@ -255,8 +250,8 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
 
 
 def error_shares(check: Check) -> tuple[tuple[str, str, str], FuzzResult] | None:
-    """Median, 90th percentile and worst error, each as a share of what its dtype's tolerance allows, and which result
-    has the worst; None where no error was measured. A result that crashed or holds NaN has none."""
+    """Median, 90th percentile and worst error as shares of what its dtype's tolerance allows, and which result has the
+    worst; None where no error was measured, as of what crashed or holds NaN."""
     known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
     if not known:
         return None
@@ -326,8 +321,7 @@ def _figures(record: RunRecord, check: Check) -> tuple[Piece | Line, ...]:
 
 
 def _speeds(gpu: GpuReport) -> dict[str, str]:
-    """By card, such as "1.00 (0.50 to 2.00)": how fast the timed cases are beside the reference, by their geometric
-    mean, and between what."""
+    """By card, such as "1.00 (0.50 to 2.00)": the geometric mean of the timed cases beside the reference, and range."""
     ratios: defaultdict[str, list[float]] = defaultdict(list)
     for one in gpu.cases:
         if (ratio := reference.times(one.case)) is not None:

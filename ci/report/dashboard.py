@@ -403,8 +403,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
 
 
 def series(connection: sa.Connection) -> Iterator[SiteSeries]:
-    """Each case on each kind of GPU that has a measurement of its head, with its changes as `kernelgate history
-    changes` has them; there are none without a pinned commit."""
+    """Each case on each kind of GPU that has a measurement of its head; its changes need a pinned commit."""
     ordered = sa.select(SERIES).order_by(*(SERIES.c[name] for name in NAMES), SERIES.c.id)
     rows = [row._asdict() for row in connection.execute(ordered)]
     pinned = sa.select(COMPARISON.c.series_id).where(COMPARISON.c.status.is_(None)).limit(1)

@@ -33,10 +33,7 @@ COMPARED = 2_000
 
 
 def write(shown: Dashboard, library: Mapping[str, str], folder: Path) -> None:
-    """Puts the site into the folder; other files there are left alone. Raises OutputError.
-
-    `library`: uPlot's files, as `chart_library` gives them.
-    """
+    """Puts the site with uPlot's files into the folder; others there are left alone. Raises OutputError."""
     templates = render.html("kernelgate.ci.report")
 
     def page(name: str, root: str = "", **values: object) -> str:
@@ -282,10 +279,7 @@ LIBRARY = {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.cs
 
 def chart_library(folder: Path | None = None) -> dict[str, str]:
     """The files of uPlot, which draws the series, by their names in a site: from `folder`, else from beside this module
-    or the working folder. From npm, at the version of package-lock.json, never kept in the repository.
-
-    Raises KernelgateError, which says how to install it.
-    """
+    or the working folder. Raises KernelgateError, which says how to install it, at the version of package-lock.json."""
     lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
     wanted: str = lock["packages"]["node_modules/uplot"]["version"]
     places = [folder] if folder else [HERE / "node_modules/uplot", Path("node_modules/uplot")]

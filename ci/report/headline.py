@@ -85,8 +85,7 @@ def _faster(cases: Iterable[JudgedCase]) -> list[JudgedCase]:
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
-    """The one that the first line is about: where the first blocker was found, or what holds the merge; else where the
-    news is worst."""
+    """Where the first blocker was found, or what holds the merge; else where the news is worst."""
     doubted = {one.gpu for one in decision.held if one.cause == "head"}
     deciding = {decision.blockers[0].gpu} if decision.blockers else doubted
     return min([gpu for gpu in gpus if gpu.label in deciding] or gpus, key=_rank)
@@ -110,15 +109,13 @@ def named(label: str, line: Line) -> Line:
 
 
 def with_consequence(mark: Mark, text: Line, decision: Decision) -> Line:
-    """The first line of this text, also where no GPU is behind it. A check's title is cut after some 60 characters: the
-    consequence comes first."""
+    """The first line of this text. A check's title is cut after some 60 characters: the consequence comes first."""
     words = {"failure": "Blocks", "action_required": "Held"}.get(decision.conclusion, "Does not block")
     return (mark, f" {words}: ", *uncapped(text))
 
 
 def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
-    """The words with the mark that the decision allows. They differ where a card that decides nothing was judged, too:
-    one that the pull request itself brought."""
+    """The words with the mark that the decision allows: the pull request's own card, judged too, decides nothing."""
     bad, good = words.mark.tone == "bad", words.mark.tone in ("good", "same")
     if decision.conclusion == "failure":
         return (words.mark if bad else Mark.BLOCKED), words.text
@@ -329,8 +326,7 @@ def _without_gate(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Li
 
 
 def _changed(verdict: RecordVerdict, cases: Sequence[JudgedCase], status: Status, where: Line) -> Words:
-    """ "2 of 7 cases up to 7.25% slower on the L4, 2 up to 15.0% faster": the cases with this status, or the mean where
-    none has; then what stands beside them."""
+    """The cases with this status, or the mean where none has; then what stands beside them."""
     group, mark = _group(cases, status), sentences.mark(status)
     if group:
         size = _upto(group, len(cases))

@@ -84,8 +84,8 @@ MAX_ALIKE = 3
 
 
 def how_measured(record: RunRecord) -> tuple[Line, ...]:
-    """A line for each thing that was not as usual: what stands in several notes, or in the timings, in one line of its
-    own words; every other note as it is, of many with one code the first, and how many there are."""
+    """A line for each thing that was not as usual: what several notes or the timings say in words of its own; every
+    other note as it is, of many with one code the first, and how many there are."""
     own = {FEWER_INPUTS: _repeated(record), VERIFIED_IN_PROCESS: _in_process(record), PAUSED: _paused(record)}
     spoken = remarks.said(record)
     rest = [note for note in record.notes if note not in spoken and not own.get(note.code)]

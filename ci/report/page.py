@@ -246,8 +246,7 @@ def _definitions(gates: Gates, axis: Scale) -> Markup:
 
 
 def _axis_above(gates: Gates, axis: Scale) -> Markup:
-    """The numbers over the lanes, and the words of one limit: two meet where the axis is short; the one that blocks
-    stays."""
+    """The numbers over the lanes, and the words of the limit that blocks: two would meet where the axis is short."""
     ticks = [
         tag("text", f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%",
             x=_share(axis.at(value)), y="26", class_="tick")

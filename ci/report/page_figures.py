@@ -128,8 +128,7 @@ def _samples(timed: TimedCase) -> dict[str, Samples]:
 
 
 def _time_axis(samples: Mapping[str, Samples], start: float, end: float) -> tuple[Scale, str, str]:
-    """An axis in microseconds that a few far samples do not decide; the unit that its numbers are written in; and in
-    words, how many samples lie beyond it."""
+    """An axis in microseconds that a few far samples do not decide, the unit of its numbers, and what lies beyond."""
     every = np.concatenate(list(samples.values()))
     unit = next((unit for unit, us in UNITS.items() if np.median(every) >= us), "ns")
     low, high = (float(value) for value in np.quantile(every, (BEYOND, 1 - BEYOND)))

@@ -45,8 +45,7 @@ def _bars(bars: Sequence[Bar], right: float) -> tuple[Markup, float]:
 
 
 def waterfall(budget: Budget) -> Markup | None:
-    """Step by step from the base's time to the head's; None where the profiles show another change than was measured,
-    or nothing that explains it."""
+    """Step by step from the base's time to the head's; None where the profiles do not show what was measured."""
     if not budget.is_shown or not budget.contributions:
         return None
     steps = [

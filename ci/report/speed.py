@@ -74,7 +74,7 @@ MAX_ROWS = 30
 
 def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
     """The statistics in short, for a pull request's description: a table for each GPU, or that it has none; nothing
-    where none has. From the judged record alone, so that the same measurement always gives the same words."""
+    where none has. From the judged record alone, so that one measurement always gives the same words."""
     base = (" against ", formatting.commit(run.base_sha, "")) if run.base_sha else ()
     note = ", written by kernelgate, whose comment holds the verdict. Changes are of time: positive is slower."
     blocks: list[Block] = [Paragraph(("Of ", formatting.commit(run.head_sha, "the head"), *base, note))]

@@ -88,10 +88,7 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
 
 def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
-    Where none has one and a gate is passed, why it was not profiled.
-
-    `label`: of the GPU, where several are reported.
-    """
+    Where none has one and a gate is passed, why it was not profiled. `label`: of the GPU, of several."""
     profiles = {one.key: one for one in both_sides(record)}
     news = sorted((one for one in cases if one.status.is_news), key=lambda one: not one.status.is_slower)
     past = any(status in PAST for status in (*(one.status for one in news), *(mean.status for mean in verdict.means)))
@@ -118,8 +115,7 @@ PAST = (Status.REGRESSED, Status.LIKELY_SLOWER, Status.LIKELY_FASTER, Status.IMP
 
 
 def _moved_alike(one: JudgedCase, worst: JudgedCase) -> bool:
-    """Whether this case of the same kernel, undecided itself, went the way that the worst went: its profile says more
-    of why than none."""
+    """Whether this case of the same kernel, undecided itself, went the way that the worst went."""
     case, interval = one.case, one.case.interval_pct
     if one.status is not Status.UNDECIDED or case.card != worst.case.card or not case.believed or interval is None:
         return False
