@@ -28,9 +28,6 @@ NARROW = 5.0
 """The largest value over the smallest: below that, a logarithmic axis has round numbers like any other."""
 
 
-# Scales ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Scale:
     """Maps values to drawing units; what lies beyond the axis stands at its end."""

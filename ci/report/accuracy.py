@@ -134,9 +134,6 @@ def _ulp(value: float) -> str:
     return f"{value:.2f}".replace("-", "−") if abs(value) < 10 else formatting.significant(value, 3).replace("-", "−")
 
 
-# Peak memory ----------------------------------------------------------------------------------------------------------
-
-
 def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
     """That the head takes more than the policy's share of the reference, and that it takes more than the base."""
     names = formatting.names(record.cases, record.cards)
@@ -186,9 +183,6 @@ def _range(side: MemoryRange | None) -> str:
 
 def _times(one: CaseMemory) -> str:
     return formatting.MISSING if one.times is None else f"{formatting.significant(one.times, 3)}×"
-
-
-# The reference --------------------------------------------------------------------------------------------------------
 
 
 def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:

@@ -283,9 +283,6 @@ def _head(row: JudgedCase) -> tuple[Piece | Line, ...]:
     return (sentences.mark(row.status), head, ratio, _name(row))
 
 
-# Under the table ------------------------------------------------------------------------------------------------------
-
-
 def _legend(shown: Sequence[JudgedCase]) -> Line:
     """What the marks mean that nothing else explains, with the numbers of their cases."""
     words: list[Piece] = []

@@ -339,8 +339,6 @@ def _share(ratio: float) -> str:
     return f"{math.ceil(100 * ratio)}%" if ratio > 1 else f"{formatting.significant(100 * ratio, 2)}%"
 
 
-# compute-sanitizer ----------------------------------------------------------------------------------------------------
-
 MAX_FINDINGS = 5
 """Lines of one card; the record holds more."""
 MAX_KERNELS = 3

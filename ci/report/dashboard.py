@@ -108,9 +108,6 @@ def _inverted(change_pct: float) -> float:
     return 100 * (100 / (100 + max(change_pct, -99.99)) - 1)
 
 
-# Series ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SitePoint:
     """What one record measured of a case's head."""
@@ -297,9 +294,6 @@ class SiteSeries:
         aloud = f"the last {len(last)} times, from {least} to {most}"
         size = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}"}
         return drawing.tag("svg", *drawn, end, role="img", aria_label=aloud, **size)
-
-
-# The whole ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass

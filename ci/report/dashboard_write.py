@@ -270,8 +270,6 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-# uPlot ----------------------------------------------------------------------------------------------------------------
-
 HERE = Path(__file__).parent
 LIBRARY = {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.css", "LICENSE": "uplot.LICENSE"}
 """The files of the package that a site needs, and what they are called there."""

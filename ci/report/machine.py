@@ -134,9 +134,6 @@ def _timings(record: RunRecord) -> Iterator[Timing]:
     return (timing for process in record.processes if process.role in CHECKED for timing in process.timings)
 
 
-# Machine and build ----------------------------------------------------------------------------------------------------
-
-
 def machine(record: RunRecord, prices: Costs) -> Section | None:
     """The device and the software, one fact a row, what it cost, and how each side was built."""
     environment, device, run = record.environment, record.environment.device, record.run
@@ -192,9 +189,6 @@ def _named(text: str | None) -> Line:
 
 def _with_unit(value: float | None, unit: str) -> str:
     return formatting.MISSING if value is None else f"{formatting.significant(value, 3 if value < 1000 else 4)} {unit}"
-
-
-# Commands -------------------------------------------------------------------------------------------------------------
 
 
 def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:

@@ -101,9 +101,6 @@ def _top(gpus: Sequence[GpuReport], places: Links) -> Line:
     return tuple(piece for part in parts if part for piece in (" · ", *part))[1:]
 
 
-# The cases ------------------------------------------------------------------------------------------------------------
-
-
 def _cases(gpu: GpuReport, label: str, gates: Gates) -> Iterator[PageCase]:
     """Every judged case of a GPU, and every profiled one beside those, such as of a run that only profiles."""
     record = gpu.record

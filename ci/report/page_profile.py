@@ -69,8 +69,6 @@ def waterfall(budget: Budget) -> Markup | None:
     return drawing.figure("What the change is made of", aloud, bottom, drawn, note=note)
 
 
-# The roofline ---------------------------------------------------------------------------------------------------------
-
 LEFT, RIGHT = 44.0, WIDTH - 10
 TOP, BOTTOM = 16.0, 166.0
 TERA = 1e12
@@ -133,8 +131,6 @@ def _arrow(places: Mapping[str, Point]) -> Markup:
     wings = [(tip[0] - 5 * dx + turn * 3 * dy, tip[1] - 5 * dy - turn * 3 * dx) for turn in (1, -1)]
     return drawing.line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + drawing.path([wings[0], tip, wings[1]], "arrow")
 
-
-# The waits ------------------------------------------------------------------------------------------------------------
 
 MAX_BARS = 6
 SMALL_WAIT = 0.005

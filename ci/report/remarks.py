@@ -14,8 +14,6 @@ from kernelgate.ci.judge.case import RecordVerdict, Status
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.report.gpu import GpuReport
 
-# What was accepted ----------------------------------------------------------------------------------------------------
-
 MAX_NAMED = 5
 """Cases that a line names; the table has them all."""
 
@@ -53,9 +51,6 @@ def listed(cases: Iterable[CaseKey], names: Mapping[CaseKey, Piece]) -> Line:
         else:
             line += ["all cases together", *((" of ", Code(case.card)) if case.card else ())]
     return (*line, f" and {len(every) - MAX_NAMED} more") if len(every) > MAX_NAMED else tuple(line)
-
-
-# Cards ----------------------------------------------------------------------------------------------------------------
 
 
 def of_cards(record: RunRecord, verdict: RecordVerdict | None) -> Iterator[Line]:
@@ -139,9 +134,6 @@ def _of(record: RunRecord, card: str, words: str) -> str:
     """The sentence behind the card's name, or by itself where no card has one."""
     named = _name(record, card)
     return f" {named}: {words}" if named else f" {words[0].upper()}{words[1:]}"
-
-
-# Precision ------------------------------------------------------------------------------------------------------------
 
 
 def precision(record: RunRecord) -> tuple[Line, ...]:

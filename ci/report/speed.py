@@ -20,8 +20,6 @@ from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import docs
 
-# Statistics -----------------------------------------------------------------------------------------------------------
-
 
 def statistics(
     cases: Sequence[JudgedCase], cards: Sequence[Card] = (), means: Sequence[MeanVerdict] = ()
@@ -92,9 +90,6 @@ def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
         if len(found.rows) > MAX_ROWS:
             blocks.append(Paragraph((f"{len(found.rows) - MAX_ROWS} more cases are in the comment.",)))
     return tuple(blocks) if known else ()
-
-
-# Percentiles ----------------------------------------------------------------------------------------------------------
 
 
 def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:

@@ -83,9 +83,6 @@ def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     return ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
 
 
-# The sentence -------------------------------------------------------------------------------------------------------
-
-
 def why(record: RunRecord, verdict: RecordVerdict, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
     Where none has one and a gate is passed, why it was not profiled. `label`: of the GPU, of several."""
