@@ -21,7 +21,7 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.prior import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import accuracy, correctness, headline, links, machine, now, remarks, speed, summary, why
+from kernelgate.ci.report import accuracy, correctness, headline, links, machine, now, remarks, speed, why
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Baseline, GpuReport, JudgedCase, judged, of_record
 from kernelgate.ci.report.headline import named
@@ -64,7 +64,7 @@ def build(
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     made = Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=summary.line(gpus, decision, policy, places, drawn),
+        summary=headline.summary(gpus, decision, policy, places, drawn),
         remarks=(
             *remarks.accepted(gpus, decision),
             *everywhere(lambda gpu: _remarks(gpu, policy, merge)),
