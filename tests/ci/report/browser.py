@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html.parser import HTMLParser
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -57,3 +58,32 @@ def serious(tab: Page) -> list[str]:
     tab.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[str] = tab.evaluate(SERIOUS)
     return found
+
+
+class Elements(HTMLParser):
+    """The elements of a page in their order, each with its attributes' names; its text; what could fetch or run."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.values: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(f"{tag} {' '.join(name for name, _ in attrs)}")
+        runs = (one for one in attrs if one[0] in ("href", "src", "style", "srcset") or one[0].startswith("on"))
+        self.values += [f"{name}={value}" for name, value in runs]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append(f"/{tag}")
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(f"comment {data}")
+
+    def handle_decl(self, decl: str) -> None:
+        self.elements.append(f"decl {decl}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

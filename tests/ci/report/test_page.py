@@ -9,7 +9,6 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,6 +25,7 @@ from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
 from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported, nothing_is_hidden
+from tests.ci.report.browser import Elements
 from tests.ci.report.situations import many, situation
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all_reported
 
@@ -33,37 +33,9 @@ DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
 
 
-class Skeleton(HTMLParser):
-    """The elements of a page with their attributes' names, and what could fetch or run something."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[str] = []
-        self.values: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(f"{tag} {' '.join(name for name, _ in attrs)}")
-        self.values += [
-            f"{name}={value}"
-            for name, value in attrs
-            if name in ("href", "src", "style", "srcset") or name.startswith("on")
-        ]
-
-    def handle_endtag(self, tag: str) -> None:
-        self.elements.append(f"/{tag}")
-
-    def handle_comment(self, data: str) -> None:
-        self.elements.append(f"comment {data}")
-
-    def handle_decl(self, decl: str) -> None:
-        self.elements.append(f"decl {decl}")
-
-
 @cache
 def harmless_elements(kind: str) -> list[str]:
-    return Skeleton(write(hostile_reported("harmless")[kind], Gates())).elements
+    return Elements(write(hostile_reported("harmless")[kind], Gates())).elements
 
 
 def without_code(elements: list[str]) -> list[str]:
@@ -78,7 +50,7 @@ def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
         if kind in (Fault.RUNNER, Fault.OURS, Fault.DISPUTED):  # of the same form as "build"
             continue
         written = write(made, Gates())
-        page = Skeleton(written)
+        page = Elements(written)
         assert without_code(page.elements) == without_code(harmless_elements(kind))
         assert {value for value in page.values if not value.startswith(("href=#", f"href={DOCS}"))} == set()
         nothing_is_hidden(written)
@@ -106,15 +78,11 @@ def test_the_page_needs_nothing_but_itself(name: str) -> None:
     """It opens with the words of the comment, and every drawing stays in its frame and says what it shows."""
     made = all_reported()[name]
     page = write(made, Gates())
-    digests = {}
+    policy = "default-src 'none'; "
     for element in ("style", "script"):
         [text] = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
-        digests[element] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digests['style']}'; script-src 'sha256-{digests['script']}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
+        policy += f"{element}-src 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'; "
+    assert f"\"Content-Security-Policy\" content=\"{policy}base-uri 'none'; form-action 'none'\"" in page
     assert not re.search(r"<(link|img|iframe|object|embed|base)\b|\burl\(|@import|\bfetch\(|import\(", page)
     # The documentation is the one place outside that a page may lead to, by a click.
     assert "http" not in page.replace("http-equiv", "").replace(f'<a href="{DOCS}', "")
@@ -145,29 +113,20 @@ def test_the_ways_to_pull_request_and_commits() -> None:
     made = of_verdict(example.record.model_copy(update={"run": run}), example.verdict, POLICY)
     address = "https://github.com/octo-org/kernels"
     places = Links(address, f"{address}/pull/12", None, f"{address}/actions/runs/7")
-    page = Skeleton(write(made, Gates(), places))
+    page = Elements(write(made, Gates(), places))
     ways = {value.removeprefix("href=") for value in page.values if "https" in value and DOCS not in value}
-    assert ways == {
-        address,
-        f"{address}/pull/12",
-        f"{address}/commit/{BASE_SHA}",
-        f"{address}/commit/{HEAD_SHA}",
-        f"{address}/compare/{BASE_SHA}..{HEAD_SHA}",
-        f"{address}/actions/runs/7#artifacts",
-    }
+    commits = (f"commit/{BASE_SHA}", f"commit/{HEAD_SHA}", f"compare/{BASE_SHA}..{HEAD_SHA}")
+    assert ways == {address, *(f"{address}/{way}" for way in ("pull/12", *commits, "actions/runs/7#artifacts"))}
     assert "octo-org/kernels/" not in write(made, Gates())
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("https://x.test/a#b", '<p class="why"><a href="https://x.test/a#b">the run</a></p>'),
-        ('https://x.test/"><script>', '<p class="why">the run</p>'),
-    ],
-)
-def test_a_link_is_one_where_its_address_is_plainly_one(address: str, shown: str) -> None:
-    said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
-    assert shown in write(BuiltReport(said, ()), Gates())
+def test_a_link_is_one_where_its_address_is_plainly_one() -> None:
+    for address, shown in {
+        "https://x.test/a#b": '<p class="why"><a href="https://x.test/a#b">the run</a></p>',
+        'https://x.test/"><script>': '<p class="why">the run</p>',
+    }.items():
+        said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
+        assert shown in write(BuiltReport(said, ()), Gates())
 
 
 def drawings(page: str) -> list[ElementTree.Element]:
