@@ -275,11 +275,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "faster than its arithmetic allows", bot(made(-50.0)), impossible
     yield "nothing changed", bot(made(0.0, 0.1, -0.1)), truth(SAME)
     yield "slower after two processes", bot(few(2, 30.0), known=False), doubted(slower(30))
-    yield (
-        "faster after two processes",
-        bot(few(2, -30.0), known=False),
-        truth(faster(30), sure=("likely", "certain"), now=f"{AGAIN}|nothing"),
-    )
+    either = truth(faster(30), sure=("likely", "certain"), now=f"{AGAIN}|nothing")
+    yield "faster after two processes", bot(few(2, -30.0), known=False), either
     yield "nothing changed on a CPU", bot(EXAMPLES["cpu"]().record), truth(SAME)
     slow_cpu = report_examples.record(timed(9.0), environment=EXAMPLES["cpu"]().record.environment)
     yield "slower on a CPU", bot(slow_cpu), past(slower(9), why="sees no CPU kernel")
@@ -311,12 +308,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "one kernel of two wrong", bot(own["one_card_wrong"]), wrong(r"RMSNorm")
     shown = {"verb": "build", "message": 'a.cu:212: error: identifier "tile" is undefined', "target": "sm_89"}
     stopped = Job(name="build", conclusion="failure", step="build head")
-    on_gpu = stopped.model_copy(update={"name": "measure (l4)"})
-    yield (
-        "does not compile",
-        bot(note={"fault": "build", **shown}, failed=(on_gpu,), gpus=("l4",)),
-        wrong(r"identifier", "fix that error"),
-    )
+    on_gpu = {"failed": (stopped.model_copy(update={"name": "measure (l4)"}),), "gpus": ("l4",)}
+    yield "does not compile", bot(note={"fault": "build", **shown}, **on_gpu), wrong(r"identifier", "fix that error")
     yield "does not compile, no note", bot(failed=(stopped,)), wrong(r"error", "shows the error")
     # By the gates beside speed.
     strict = POLICY.model_copy(update={"gates": Gates(above_memory_max="fail")})
@@ -332,16 +325,10 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "more memory", *_blocked(strict, heavy, r"memory", "workspace|memory")
     yield "less accurate", *_blocked(precise, imprecise(), r"accuracy|accurate", "kernelgate accuracy")
     claim = pull(WHOLE.format(claim="- S=512 B=8: 10% faster"))
-    yield (
-        "claim contradicted",
-        bot(made(0.0), pull=claim),
-        truth(SAME, why="claim", blocks="blocks", now="correct|claim"),
-    )
-    yield (
-        "description incomplete",
-        bot(made(0.0), pull=pull("Faster.")),
-        truth(SAME, why="description|hypothesis", blocks="blocks", now="add|description"),
-    )
+    contradicts = truth(SAME, why="claim", blocks="blocks", now="correct|claim")
+    yield "claim contradicted", bot(made(0.0), pull=claim), contradicts
+    lacks = truth(SAME, why="description|hypothesis", blocks="blocks", now="add|description")
+    yield "description incomplete", bot(made(0.0), pull=pull("Faster.")), lacks
     # Cards and libraries.
     bring = truth(UNKNOWN, sure="unknown", why="base|compare", now="nothing|merge", refuses=frozenset({"bench"}))
     yield "first card", bot(own["first_card"]), bring
@@ -357,9 +344,7 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     two = {"failed": (gone,), "gpus": ("l4", "h100")}
     lost = gone.model_copy(update={"name": "measure (b200)"})
     three = {"failed": (lost,), "gpus": ("l4", "h100", "b200"), "policy": THREE}
-    missing = truth(
-        Amount("faster", 12, 16), sure=("unknown", "certain"), why="h100", blocks=("held", "passes"), now=AGAIN
-    )
+    missing = truth(faster(15), sure=("unknown", "certain"), why="h100", blocks=("held", "passes"), now=AGAIN)
     yield "faster, and a GPU lost", bot(made(-15.0), **two), missing
     yield "slower, and a GPU lost", bot(made(6.0), **two), past(slower(6))
     # Runs that did not end well.
@@ -383,11 +368,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "no fuzz", bot(cut.model_copy(update={"checks": ()}), plan=plan), replace(half, why="fuzz")
     yield "a case missing", bot(made(0.0), plan=plan), replace(half, why="not timed")
     # Several things at once.
-    yield (
-        "slower, a GPU faster, a GPU lost",
-        bot(made(6.0, 0.0), made(-15.0, 0.0), **three),
-        past(slower(6), faster(15)),
-    )
+    apart = bot(made(6.0, 0.0), made(-15.0, 0.0), **three)
+    yield "slower, a GPU faster, a GPU lost", apart, past(slower(6), faster(15))
     all_same = truth(SAME, sure=("unknown", "certain"), why="b200", blocks="held", now=AGAIN)
     yield "nothing changed, one of three GPUs lost", bot(made(0.0), made(0.0), **three), all_same
     of_three = plan.model_copy(update={"cases": made(0.0, 0.0, 0.0).cases})
@@ -423,9 +405,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "not measured, by its paths", bot(measured=False, pull=pull("", ("README.md",))), none
     yield "its own workflow", bot(changes_judges=True), unknown("workflow", "held")
     slow = made(4.9)
-    taken = KeptAcceptance(
-        comment=1, digest="0", by="ada", reason="needed", base_sha=BASE_SHA, cases=(timed_cases(slow)[0].key,)
-    )
+    cases = (timed_cases(slow)[0].key,)
+    taken = KeptAcceptance(comment=1, digest="0", by="ada", reason="needed", base_sha=BASE_SHA, cases=cases)
     yield "accepted", bot(slow, accepted=(taken,)), truth(slower(4.9), why="accepted")
 
 

@@ -37,6 +37,7 @@ from tests.ci.document.test_render import hostile_reported
 from tests.ci.report.browser import PLACES
 from tests.ci.report_examples import EXAMPLES, NINE, all_reported, case, judge, same, slower
 from tests.ci.report_examples import record as example_record
+from tests.gallery.situations import at_two_speeds
 
 DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
@@ -60,10 +61,6 @@ def profiled(name: str) -> RunRecord:
 
     both = (read("base", "attention_before"), read("head", name))
     return EXAMPLES["slower"]().record.model_copy(update={"profile": both})
-
-
-def _explained(name: str) -> BuiltReport:
-    return of_verdict(profiled(name), EXAMPLES["slower"]().verdict, POLICY)
 
 
 def sampled(*sides: Side, change: Callable[[HotSpots], HotSpots] = lambda spots: spots) -> BuiltReport:
@@ -153,15 +150,6 @@ def lost(label: str) -> Part:
     return GpuEvidence(label, fault=Fault.RUNNER), GpuReport(label, failure=Failure(Fault.RUNNER, "the GPU is gone"))
 
 
-def _bimodal() -> BuiltReport:
-    """The head has two speeds, in shares that differ from process to process."""
-    rng = np.random.default_rng(1)
-    base, head = records.noise(rng, spread=0.002)
-    for index, samples in enumerate(head):
-        samples[rng.random(len(samples)) < 0.2 + 0.15 * index] *= 1.09
-    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
-
-
 def _named(words: str) -> BuiltReport:
     """Every case, and the repository, is called something else than was thought of."""
     example = EXAMPLES["mixed"]()
@@ -195,10 +183,10 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "one case": lambda: many(1),
     "a ladder of sizes": ladder,
     "a ladder beside a stranger's name": lambda: ladder(HOSTILE + LONG),
-    "two speeds": _bimodal,
+    "two speeds": lambda: reported(at_two_speeds(), POLICY),
     "one case far from the rest": _far,
     "40 processes": _many_processes,
-    "less occupancy": lambda: _explained("attention_occupancy"),
+    "less occupancy": lambda: of_verdict(profiled("attention_occupancy"), EXAMPLES["slower"]().verdict, POLICY),
     "samples by line": lambda: sampled("base", "head"),
     "samples of the head alone": lambda: sampled("head"),
     "profiled alone": lambda: untimed("base", "head"),
