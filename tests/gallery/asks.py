@@ -4,15 +4,14 @@ side, consequence, cause or command does not."""
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import click
 
-from kernelgate.ci.commands.cli import cli
 from kernelgate.ci.github import command
+from tests import docs_code
 
 Sure = Literal["certain", "likely", "unknown"]
 Blocks = Literal["blocks", "held", "passes"]
@@ -188,20 +187,11 @@ def fault(written: str, refuses: Collection[str] = ()) -> str:
         if parsed is None or parsed.fault:
             return f"`{written}` is no command: {parsed.fault if parsed else ''}"
         return f"`{written}` is refused here" if parsed.verb in refuses else ""
-    group: click.Command = cli
-    words = shlex.split(written)[1:]
-    context = click.Context(cli, info_name="kernelgate")
     try:
-        while isinstance(group, click.Group):
-            name, found, words = group.resolve_command(context, words)
-            if found is None:
-                return f"`{written}`: no command {name}"
-            group, context = found, click.Context(found, parent=context, info_name=name)
-        values, _, _ = group.make_parser(context).parse_args(list(words))
-    except click.UsageError as error:
-        return f"`{written}`: {error.message}"
-    lacking = [one.name for one in group.params if one.required and not values.get(one.name or "")]
-    return f"`{written}` lacks {lacking}" if lacking else ""
+        docs_code.parsed(written)
+    except (click.UsageError, AssertionError) as error:
+        return f"`{written}`: {error}"
+    return ""
 
 
 def now(text: str, truth: Answers) -> str:
