@@ -5,7 +5,7 @@ One GPU and several go the same way; where there are several, each line, section
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -212,7 +212,13 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
     `stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject: else
     no row may look as if it did, such as of a card that the pull request brought.
     """
-    rows = _rows(gpus)
+    found: defaultdict[CaseKey, list[JudgedCase]] = defaultdict(list)
+    for gpu in gpus:
+        for one in gpu.cases:
+            found[one.case.key].append(replace(one, gpu=gpu.label if len(gpus) > 1 else ""))
+    # Case by case, the worst on any GPU first, and of each case all GPUs.
+    every = [sorted(each, key=lambda row: severity(row.case)) for each in found.values()]
+    rows = list(chain(*sorted(every, key=lambda each: severity(each[0].case))))
     # A case that changed on one GPU is shown on each.
     news = {row.case.key for row in rows if row.status is not Status.UNCHANGED}
     shown = [row for row in rows if row.case.key in news][:MAX_ROWS]
@@ -235,16 +241,6 @@ def _cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None, block
         for group in (named, rest)
     )
     return {"cases": cases, "under": under, "folded": folded, "folded_title": _folded(rest)}
-
-
-def _rows(gpus: Sequence[GpuReport]) -> list[JudgedCase]:
-    """Case by case, the worst on any GPU first, and of each case all GPUs."""
-    found: dict[CaseKey, list[JudgedCase]] = {}
-    for gpu in gpus:
-        for one in gpu.cases:
-            found.setdefault(one.case.key, []).append(replace(one, gpu=gpu.label if len(gpus) > 1 else ""))
-    worst = sorted(found.values(), key=lambda rows: min(severity(row.case) for row in rows))
-    return [row for rows in worst for row in sorted(rows, key=lambda row: severity(row.case))]
 
 
 def _factored(rows: Sequence[JudgedCase], gpus: Sequence[GpuReport]) -> tuple[str, list[JudgedCase]]:
@@ -298,17 +294,13 @@ def _folded(rest: Sequence[JudgedCase], gates: Gates | None = None) -> str:
     """How the cases are that are folded away: under the table with `gates`, else as the title of their part."""
     if not rest:
         return ""
-    if any(row.status is not Status.UNCHANGED for row in rest):
-        return f"{f'{len(rest)} more below' if gates else counted(len(rest), 'more case')}: {_kinds(rest)}"
+    kinds = Counter(row.status for row in rest)
+    if kinds.keys() != {Status.UNCHANGED}:
+        words = [f"{kinds[kind]} {words}" for kind, (_, words) in sentences.STATUS.items() if kinds[kind]]
+        if len(kinds) == 1:
+            words = [f"{'all ' if len(rest) > 1 else ''}{sentences.STATUS[rest[0].status][1]}"]
+        return f"{f'{len(rest)} more below' if gates else counted(len(rest), 'more case')}: {', '.join(words)}"
     count, where = (len({row.case.key for row in rest}), " wherever measured") if rest[0].gpu else (len(rest), "")
     if gates:
         return f"{counted(count, 'other')} within {sentences.margin(gates)}{where}"
     return f"{counted(count, 'case')} unchanged{where}" if where else counted(count, "unchanged case")
-
-
-def _kinds(rows: Sequence[JudgedCase]) -> str:
-    found = Counter(row.status for row in rows)
-    if len(found) == 1:
-        words = sentences.STATUS[rows[0].status][1]
-        return words if len(rows) == 1 else f"all {words}"
-    return ", ".join(f"{found[status]} {words}" for status, (_, words) in sentences.STATUS.items() if found[status])

@@ -450,6 +450,12 @@ def _series(
                 finding=head.finding or "",
             )
         )
+    order = "" if placed else "Where these commits stand on the default branch is not known: they are in order of time."
+    left_out = ""
+    if count := len(every) - len(heads):
+        why = [f"older than the last {SHOWN:,}"] if len(heads) == SHOWN else []
+        why += ["of commits that are not on the default branch"] if placed else []
+        left_out = f"{count:,} measurement{'' if count == 1 else 's'} left out: {' or '.join(why)}. "
     return SiteSeries(
         **{name: rows[0][name] for name in NAMES},
         environments=tuple(group[number].environment for number in numbers),
@@ -462,17 +468,8 @@ def _series(
             if one.status is not None
         ),
         changes=tuple(changes),
-        note=_note(len(every) - len(heads), len(heads) == SHOWN, placed),
+        note=f"{left_out}{order}".strip(),
     )
-
-
-def _note(count: int, cut: bool, placed: bool) -> str:
-    order = "" if placed else "Where these commits stand on the default branch is not known: they are in order of time."
-    if not count:
-        return order
-    why = [f"older than the last {SHOWN:,}"] if cut else []
-    why += ["of commits that are not on the default branch"] if placed else []
-    return f"{count:,} measurement{'' if count == 1 else 's'} left out: {' or '.join(why)}. {order}".strip()
 
 
 def _reach(error: float | None, processes: int) -> float | None:

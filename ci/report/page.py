@@ -78,7 +78,12 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         picture=_picture([judged for _, judged in rows], axis) if len(rows) > MANY else None,
         margin=formatting.threshold(gates.margin_pct),
         profiles=[case for case in every if case.judged is None],
-        sizes=[drawing for gpu, label in labelled for drawing in _sizes(gpu, label)],
+        sizes=[
+            drawing
+            for gpu, label in labelled
+            if (found := speed.ladder_of(gpu)) is not None
+            for drawing in page_figures.ladder(found[0], found[2], f"{label}: {found[1]}" if label else found[1])
+        ],
         data=_embedded(rows),
     )
 
@@ -141,14 +146,6 @@ def _change(one: JudgedCase) -> Line:
 def _times(one: JudgedCase) -> str:
     both = formatting.durations(*(us for us in (one.case.base_us, one.case.head_us) if us is not None))
     return " → ".join(both) if one.case.head_us is not None else ""
-
-
-def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
-    """The ladder of a GPU that has one."""
-    if (found := speed.ladder_of(gpu)) is None:
-        return ()
-    ladder, title, reference = found
-    return page_figures.ladder(ladder, reference, f"{label}: {title}" if label else title)
 
 
 def _embedded(rows: Sequence[tuple[PageCase, JudgedCase]]) -> Markup:
