@@ -26,7 +26,6 @@ from kernelgate.bench.record import (
     Note,
     OutputErrors,
     RunRecord,
-    Telemetry,
     TimedCase,
     timed_cases,
 )
@@ -152,11 +151,6 @@ def failing(count: int = 31, of: int = 38, **result: Any) -> RunRecord:
     return report_examples.record((), checks=(check,))
 
 
-def wrong_timed(side: str = "head") -> RunRecord:
-    bad = {"calls": {side: Calls(failed=1)}, "errors": {side: OutputErrors(maximum=0.9)}}
-    return report_examples.record((*timed(-60.0, process=bad), case(640, 8, 96.1, 0.0)))
-
-
 def raced() -> RunRecord:
     found = CheckFinding(text="race between write and read", kernel="attention_forward", tool="racecheck")
     return made(0.0, 0.0, checks=(fuzz(), Check(kind="sanitizer", status="failed", findings=(found,))))
@@ -165,12 +159,6 @@ def raced() -> RunRecord:
 def imprecise(change: float = 0.0) -> RunRecord:
     one = accuracies.output(accuracies.side(0.25, 0.5), accuracies.side(1.5, 6.0), case="s512_b8_h8_d64_fp16")
     return made(change, checks=(fuzz(), Check(kind="accuracy", status="passed", accuracies=(one,))))
-
-
-def hot() -> RunRecord:
-    reasons = ("sw_power_cap", "sw_thermal_slowdown")
-    telemetry = Telemetry(sm_mhz=1200.0, memory_mhz=6251.0, temperature_c=84.0, power_w=72.0, throttle_reasons=reasons)
-    return report_examples.record(timed(1.3, 1.3, role="alternating", process={"telemetry": telemetry}))
 
 
 def kept(path: str) -> RunRecord:
@@ -295,7 +283,8 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     # By noise and machine.
     yield "noisy", bot(noisy(0.0, 0.15), known=False), unknown(r"noisy|could not be seen")
     yield "noisy, one process", bot(noisy(0.0, 0.01, 1), known=False), unknown(r"too few|process", ("held", "passes"))
-    yield "throttled", bot(hot(), known=False), unknown(r"throttled", ("held", "passes"))
+    hot = EXAMPLES["cannot_tell_throttled"]().record
+    yield "throttled", bot(hot, known=False), unknown(r"throttled", ("held", "passes"))
     yield "two speeds", bot(at_two_speeds(), known=False), unknown(r"two speeds", ("held", "blocks"))
     yield "head drifts", bot(drifting(), known=False), unknown(r"drift|moved|wander", ("held", "passes"))
     yield "contradicted by the witness", bot(contradicted()), replace(unknown("something", "held"), much=(faster(30),))
@@ -303,8 +292,11 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "odd N wrong", bot(failing()), wrong(r"odd N|all .* have|N=1\b")
     nan = {"max_abs_error": None, "error_ratio": None, "message": "The output holds NaN."}
     yield "NaN", bot(failing(3, **nan)), wrong(r"NaN|not finite")
-    yield "timed output wrong", bot(wrong_timed()), wrong(r"timed", r"^(?!.*compares every output)")
-    yield "base's timed output wrong", bot(wrong_timed("base")), unknown(r"base", "held")
+    bad = {"calls": {"base": Calls(failed=1)}, "errors": {"base": OutputErrors(maximum=0.9)}}
+    base_wrong = report_examples.record((*timed(-60.0, process=bad), case(640, 8, 96.1, 0.0)))
+    head_wrong = EXAMPLES["wrong_timed_output"]().record
+    yield "timed output wrong", bot(head_wrong), wrong(r"timed", r"^(?!.*compares every output)")
+    yield "base's timed output wrong", bot(base_wrong), unknown(r"base", "held")
     yield "one kernel of two wrong", bot(own["one_card_wrong"]), wrong(r"RMSNorm")
     shown = {"verb": "build", "message": 'a.cu:212: error: identifier "tile" is undefined', "target": "sm_89"}
     stopped = Job(name="build", conclusion="failure", step="build head")
@@ -385,7 +377,7 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     third = {"run": MEASURED.model_copy(update={"run_attempt": 3})}
     doubtful = replace(doubted(slower(30)), now=f"{AGAIN} .*diff")
     yield "slower after two processes, the third time", bot(few(2, 30.0), known=False, **third), doubtful
-    yield "throttled, the third time", bot(hot(), known=False, **third), unknown(r"throttled")
+    yield "throttled, the third time", bot(hot, known=False, **third), unknown(r"throttled")
     yield "nothing changed, without a history", bot(few(2, 0.0, 0.0), known=False), truth(SAME)
     busy = Note(code="load", text="load 30.1 on 2 cores")
     loud = noisy(0.0, 0.15).model_copy(update={"environments": slow_cpu.environments, "notes": (busy,)})
