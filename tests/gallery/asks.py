@@ -80,10 +80,8 @@ _NOTHING = re.compile(
 def amounts(text: str) -> list[Amount]:
     """Every size with its side that the text states, in whatever form."""
     found = [_amount(one["side"], one["low"], one["high"]) for one in _BETWEEN.finditer(text)]
-    for pattern in _SIZES:
-        for one in pattern.finditer(_BETWEEN.sub("", text)):
-            found.append(_amount(one["side"], one["n"], one["n"], one["unit"] != "%"))
-    return found
+    sizes = (one for pattern in _SIZES for one in pattern.finditer(_BETWEEN.sub("", text)))
+    return [*found, *(_amount(one["side"], one["n"], one["n"], one["unit"] != "%") for one in sizes)]
 
 
 def _amount(side: str, low: str, high: str, ratio: bool = False) -> Amount:
@@ -132,14 +130,11 @@ _BOUNDS = re.compile(r"\d%? (to|and|–) -?\d|±\s?\d|below \d|change of \d|\[[-
 
 def how_sure(text: str, truth: Answers) -> str:
     first = text.partition("\n")[0]
-    said: Sure | None = None
-    for level, words, where in (
-        ("unknown", _UNSURE, first), ("likely", _LIKELY, first), ("certain", _CERTAIN, text),
-        ("likely", _LIKELY, text), ("unknown", _UNSURE, text),
-    ):  # fmt: skip
-        if words.search(where):
-            said = level  # type: ignore[assignment]
-            break
+    asked = (
+        *(("unknown", _UNSURE, first), ("likely", _LIKELY, first), ("certain", _CERTAIN, text)),
+        *(("likely", _LIKELY, text), ("unknown", _UNSURE, text)),
+    )
+    said = next((level for level, words, where in asked if words.search(where)), None)
     if said not in truth.sure:
         return f"{said}, where {' or '.join(truth.sure)} is true"
     sized = said != "unknown" and any(one.side in ("slower", "faster") for one in truth.much)
@@ -161,16 +156,16 @@ def why(text: str, truth: Answers) -> str:
 
 # Does it block, and what now -----------------------------------------------------------------------------------------
 
+_CONSEQUENCES: Mapping[Blocks, str] = {
+    "held": r"\bheld\b|until it is measured|until (somebody|measured)|waits for",
+    "passes": r"(does not|nothing) block|can merge",
+    "blocks": r"\bblock(s|ed)\b",
+}
+
 
 def blocks(text: str, truth: Answers) -> str:
     first = text.partition("\n")[0].lower()
-    said: Blocks | None = None
-    if re.search(r"\bheld\b|until it is measured|until (somebody|measured)|waits for", first):
-        said = "held"
-    elif re.search(r"(does not|nothing) block|can merge", first):
-        said = "passes"
-    elif re.search(r"\bblock(s|ed)\b", first):
-        said = "blocks"
+    said = next((consequence for consequence, words in _CONSEQUENCES.items() if re.search(words, first)), None)
     return "" if said in truth.blocks else f"{said}, where {' or '.join(truth.blocks)} is true"
 
 

@@ -37,7 +37,7 @@ def html() -> str:
     asked = [(one, text, ask(text, one.truth)) for one, text in shown]
     answered = Counter(question for *_, wrong in asked for question in ASKED if question not in wrong)
     five = sum(not wrong for *_, wrong in asked)
-    counts = ", ".join([*(f"{question}: {answered[question]} of {len(asked)}" for question in ASKED)])
+    counts = ", ".join(f"{question}: {answered[question]} of {len(asked)}" for question in ASKED)
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Comments of kernelgate</title><style>{GITHUB}{STYLE}</style><body>"
