@@ -249,14 +249,9 @@ def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str
     words = {case.key: str(named[case.key]).split(" ") for case in known if isinstance(named[case.key], str)}
     if len(known) < 2 or len(words) < len(known):
         return "", dict(named)
-    common = [
-        word
-        for word in words[known[0].key]
-        if all(
-            word in words[case.key] and any(_axis(axis, value) == word for axis, value in case.axes.items())
-            for case in known
-        )
-    ]
+    axes = [{_axis(axis, value) for axis, value in case.axes.items()} & set(words[case.key]) for case in known]
+    shared = set.intersection(*axes)
+    common = [word for word in words[known[0].key] if word in shared]
     while common and any(set(own) <= set(common) for own in words.values()):
         common.pop()
     # The title of a card stands before its case, with a comma that nothing may be left to follow.

@@ -35,6 +35,11 @@ TRY = "try"
 """The event of a record of `kernelgate try`."""
 
 
+def base_option(run: Run) -> tuple[str, ...]:
+    """What names the base in a command; nothing where it is no commit."""
+    return ("--base", run.base_sha[:12]) if run.base_sha and formatting.is_commit(run.base_sha) else ()
+
+
 def same_here(run: Run, head: str) -> tuple[str, ...]:
     """What a command needs besides, to see the same on this machine; `head`: its option that names the head."""
     sha = run.head_sha if run.event == TRY and run.head_sha and formatting.is_commit(run.head_sha) else None
@@ -44,13 +49,13 @@ def same_here(run: Run, head: str) -> tuple[str, ...]:
 
 def whole_again(run: Run) -> str:
     """The command that does all of it again, on this machine."""
-    base = [run.base_sha[:12]] if run.base_sha and formatting.is_commit(run.base_sha) else []
+    base = base_option(run)
     names = ("--env-a", "--env-b") if len(run.pythons) > 1 else ("--python",)
     pythons = [word for pair in zip(names, run.pythons, strict=False) for word in pair]
     more = (*(("--cards", run.cards) if run.cards else ()), *pythons)
     if run.event == TRY and run.head_sha and base:
-        return shell("kernelgate", TRY, *base, run.head_sha[:12], *more)
-    return shell("kernelgate", "pr", *(word for sha in base for word in ("--base", sha)), *more)
+        return shell("kernelgate", TRY, *base[1:], run.head_sha[:12], *more)
+    return shell("kernelgate", "pr", *base, *more)
 
 
 def docs(text: str, place: str) -> Link:

@@ -28,7 +28,7 @@ from kernelgate.ci.policy.policy import Costs
 from kernelgate.ci.report import costs, remarks
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
-from kernelgate.ci.report.links import same_here, whole_again
+from kernelgate.ci.report.links import base_option, same_here, whole_again
 
 # The device, and what was not as usual --------------------------------------------------------------------------------
 
@@ -193,15 +193,12 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
     """How to see the same on one's own machine; the case is the worst one."""
-    base = record.run.base_sha
-    known = [base[:12]] if base and formatting.is_commit(base) else []
     if record.profile and not record.cases:
         return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases and len(record.run.pythons) < 2:
-        sides = [*(word for sha in known for word in ("--base", sha)), *same_here(record.run, "--head")]
         worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
-        bench = _on_case(["kernelgate", "bench", *sides], worst)
+        bench = _on_case(["bench", *base_option(record.run), *same_here(record.run, "--head")], worst)
         lines += [f"{bench} -o run.json", "kernelgate compare run.json"]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed), *same_here(record.run, "--ref")))
@@ -211,14 +208,13 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
 
 def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
     """Profiles one case on both sides again."""
-    base = record.run.base_sha
     alone = all(one.side == "head" for one in record.profile)
-    sides = ["--base", base[:12]] if base and formatting.is_commit(base) else ["--alone"] if alone else []
-    sides += same_here(record.run, "--head")
-    return _on_case(["kernelgate", "profile", *more, *sides], argument(record, key.card, key.id))
+    base = base_option(record.run) or (("--alone",) if alone else ())
+    words = ["profile", *more, *base, *same_here(record.run, "--head")]
+    return _on_case(words, argument(record, key.card, key.id))
 
 
-def _on_case(words_: Sequence[str], case: str) -> str:
+def _on_case(words: Sequence[str], case: str) -> str:
     """The command for one case; for all of them where its id is too long to be read."""
-    one = shell(*words_, "--case", case) if case else ""
-    return one if 0 < len(one) <= MAX_COMMAND else shell(*words_)
+    one = shell("kernelgate", *words, "--case", case) if case else ""
+    return one if 0 < len(one) <= MAX_COMMAND else shell("kernelgate", *words)
