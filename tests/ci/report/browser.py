@@ -42,13 +42,19 @@ def opened() -> Iterator[Page]:
 
 def shown(tab: Page, folder: Path, html: str) -> list[str]:
     """Opens the page from a file; what the browser complained of."""
-    said: list[str] = []
     file = folder / "page.html"
     file.write_text(html, encoding="utf-8")
+    return visited(tab, file.as_uri())
+
+
+def visited(tab: Page, address: str) -> list[str]:
+    """What the browser complained of."""
+    said: list[str] = []
+    tab.goto("about:blank")  # another fragment alone would load nothing
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
     tab.emulate_media(media="screen")  # whatever a test that failed has left
-    tab.goto(file.as_uri())
+    tab.goto(address)
     return said
 
 

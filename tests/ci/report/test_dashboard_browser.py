@@ -51,13 +51,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("attacked")
-    write.write(made.hostile(), write.chart_library(), folder)
-    return folder
-
-
 SERIES = made.series(200, "S=512, B=32, fp16", us=40.0 * 1.9**2)
 """As the dashboard has it."""
 
@@ -67,12 +60,7 @@ def pages(folder: Path) -> list[Path]:
 
 
 def opened(tab: Page, page: Path, fragment: str = "") -> list[str]:
-    """What the browser complained of."""
-    said: list[str] = []
-    tab.goto("about:blank")  # another fragment alone would load nothing
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.goto(page.as_uri() + fragment)
+    said = browser.visited(tab, page.as_uri() + fragment)
     tab.wait_for_timeout(50)
     return said
 
@@ -94,13 +82,14 @@ def test_every_page_fits_and_says_nothing_to_the_console(tab: Page, site: Path) 
                 assert tab.evaluate(INK) > 8, "the chart is drawn"
 
 
-def test_what_strangers_wrote_runs_nowhere(tab: Page, attacked: Path) -> None:
+def test_what_strangers_wrote_runs_nowhere(tab: Page, tmp_path: Path) -> None:
+    write.write(made.hostile(), write.chart_library(), tmp_path)
     tab.on("dialog", lambda dialog: pytest.fail(dialog.message))
-    for page in pages(attacked):
+    for page in pages(tmp_path):
         assert opened(tab, page) == [], page.name
         assert tab.evaluate("document.images.length") == 0
         assert "onerror" in tab.inner_text("main") or page.name == "compare.html"
-    opened(tab, attacked / "compare.html", f"#{made.sha(20)[:12]}..{made.sha(21)[:12]}")
+    opened(tab, tmp_path / "compare.html", f"#{made.sha(20)[:12]}..{made.sha(21)[:12]}")
     assert "onerror" in tab.inner_text("#compared")
 
 
