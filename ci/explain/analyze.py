@@ -16,6 +16,9 @@ from kernelgate.ci.explain.bottleneck import TENSOR_UNUSED_PCT, Bottleneck, Diag
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.recommend import Recommendation
 
+Roof = Literal["dram", "compute", "tensor"]
+ROOFS: Mapping[Roof, str] = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}
+
 
 @dataclass(frozen=True)
 class Roofline:
@@ -27,7 +30,7 @@ class Roofline:
     peak_bytes_per_second: float | None
     ridge: float | None
     """The intensity from which on arithmetic, not DRAM, is the roof."""
-    roof: Literal["dram", "compute", "tensor"] | None
+    roof: Roof | None
     percent_of_roof: float | None
 
 
@@ -58,12 +61,12 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
         bandwidth = moved / (busy / 100)
     if moved is None and bandwidth and busy is not None:
         moved = bandwidth * busy / 100
-    of_compute = 100 * flops / peak if flops and peak else None
-    of_dram = 100 * moved / bandwidth if moved is not None and bandwidth else None
-    roof: Literal["dram", "compute", "tensor"] | None = None if of_dram is None else "dram"
-    if of_compute is not None and (of_dram is None or of_compute >= of_dram):
-        roof = "tensor" if on_tensor else "compute"
-    percent = of_dram if roof == "dram" else of_compute
+    shares: dict[Roof, float] = {}
+    if flops and peak:
+        shares["tensor" if on_tensor else "compute"] = 100 * flops / peak
+    if moved is not None and bandwidth:
+        shares["dram"] = 100 * moved / bandwidth
+    roof = max(shares, key=lambda one: shares[one], default=None)
     return Roofline(
         arithmetic_intensity=flops / moved if flops is not None and moved else None,
         achieved_flops=flops,
@@ -71,7 +74,7 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline:
         peak_bytes_per_second=bandwidth,
         ridge=peak / bandwidth if peak and bandwidth else None,
         roof=roof,
-        percent_of_roof=None if percent is None or roof is None else min(100.0, percent),
+        percent_of_roof=None if roof is None else min(100.0, shares[roof]),
     )
 
 
@@ -260,9 +263,8 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
     yield f"  bottleneck: {finding.bottleneck.words} ({finding.sureness}, {finding.strength:.2f})"
     yield f"    {'; '.join(finding.evidence)}"
     if place.percent_of_roof is not None and place.roof is not None:
-        roof = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}[place.roof]
         intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
-        yield f"  roofline: {place.percent_of_roof:.0f}% of the {roof} roof{intensity}"
+        yield f"  roofline: {place.percent_of_roof:.0f}% of the {ROOFS[place.roof]} roof{intensity}"
     if against is not None:
         renamed = f", as {ncu_reader.plain(against.kernel.name)}" if against.kernel.name != kernel.name else ""
         yield f"  before{renamed}: {against.bottleneck.bottleneck.words}"
@@ -273,11 +275,10 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
             pct = "" if change["change_pct"] is None else f"  {change['change_pct']:+.1f}%"
             yield f"    {metrics.label(key)}: {metrics.show(key, old[key])} → {metrics.show(key, figures[key])}{pct}"
     else:
-        shown = [f"{metrics.label(key)} {metrics.show(key, figures[key])}" for key in _shown(figures) if key in figures]
-        if shown:
+        known = (key for key in _shown(figures) if key in figures)
+        if shown := [f"{metrics.label(key)} {metrics.show(key, figures[key])}" for key in known]:
             yield f"  {', '.join(shown)}"
-        stalls = [f"{metrics.label(key)} {value:.1f}" for key, value in top_stalls(figures)]
-        if stalls:
+        if stalls := [f"{metrics.label(key)} {value:.1f}" for key, value in top_stalls(figures)]:
             yield f"  waiting, in cycles per issue: {', '.join(stalls)}"
     for number, one in enumerate(analysis.recommendations, 1):
         gain = "" if one.expected_gain_pct is None else f" (up to {one.expected_gain_pct:.0f}% of the time)"
