@@ -38,6 +38,7 @@ from kernelgate.ci.policy.policy import Gates, Measure, Policy, RunnerGpu
 from tests import accuracies
 from tests.ci import records, report_examples
 from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.github.test_description import FILLED
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA, case, fuzz, with_kernels
 from tests.gallery.asks import SAME, UNKNOWN, Amount, Answers, Blocks, Sure, faster, slower
 from tests.runs import process
@@ -176,24 +177,6 @@ def pull(body: str = "", names: tuple[str, ...] = ("csrc/attention/a.cu",), *lab
     return SeenPull(body=body, by_bot=False, labels=labels, names=names, patches=())
 
 
-WHOLE = """## Intent and hypothesis
-A smaller tile leaves room for a second block.
-## What was changed
-The tile.
-## Claimed effect
-{claim}
-## Statistical results
-below
-## Profiler evidence
-before and after
-## Correctness
-fuzz passes
-## Benchmark
-as measured
-## Testing
-make test
-"""
-
 # What is true ---------------------------------------------------------------------------------------------------------
 
 PR, AGAIN = r"kernelgate pr --base", r"/kernelgate bench"
@@ -316,9 +299,9 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "race", *_blocked(POLICY, raced(), r"\brace\b", "kernelgate sanitize")
     yield "more memory", *_blocked(strict, heavy, r"memory", "workspace|memory")
     yield "less accurate", *_blocked(precise, imprecise(), r"accuracy|accurate", "kernelgate accuracy")
-    claim = pull(WHOLE.format(claim="- S=512 B=8: 10% faster"))
+    claims = FILLED.replace("s512_b32_h8_d64_fp16", "S=512 B=8")
     contradicts = truth(SAME, why="claim", blocks="blocks", now="correct|claim")
-    yield "claim contradicted", bot(made(0.0), pull=claim), contradicts
+    yield "claim contradicted", bot(made(0.0), pull=pull(claims)), contradicts
     lacks = truth(SAME, why="description|hypothesis", blocks="blocks", now="add|description")
     yield "description incomplete", bot(made(0.0), pull=pull("Faster.")), lacks
     # Cards and libraries.
@@ -371,7 +354,7 @@ def _listed() -> Iterator[tuple[str, Callable[[], Posting], Answers]]:
     yield "faster, less accurate", bot(imprecise(-20.0), policy=precise), loss
     doubled = report_examples.record(timed(0.0, process={"memory_bytes": {"base": 1 << 20, "head": 2 << 20}}))
     yield "memory doubled", bot(doubled), truth(SAME, now="read")
-    both = pull(WHOLE.format(claim="- S=512 B=8: 10% faster").partition("## Testing")[0])
+    both = pull(claims.partition("## Testing")[0])
     yield "slower, and its description", bot(made(6.0), pull=both), past(slower(6))
     # Again and again, or for the first time.
     third = {"run": MEASURED.model_copy(update={"run_attempt": 3})}
