@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from kernelgate.bench.explain import metrics
-from kernelgate.bench.record import HotSpots
+from kernelgate.bench.record import HotLine, HotSpots
 from kernelgate.ci.document import drawing, formatting, render
 from kernelgate.ci.document.drawing import AXIS, END, WIDTH, Logarithmic, Point, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.moved_samples import MovedLine, SampleShare, moved_lines
 from kernelgate.ci.report.why import Both
 
 # What the change is made of -------------------------------------------------------------------------------------------
@@ -158,16 +159,19 @@ def waits(profiled: Both) -> Markup | None:
         label = metrics.label(key).partition(" (")[0]
         bars.append((label, "", 0.0, change[key], "grew" if change[key] > 0 else "shrank", both))
     drawn, bottom = _bars(bars, 282.0)
-    title, note = (
-        "Waits: head against base" if profiled.base else "Waits",
-        "cycles for each instruction; to the right is longer",
-    )
+    title, note = f"Waits{': head against base' if profiled.base else ''}", "cycles for each instruction"
     told = "; ".join(f"{label} {both}" for label, *_, both in bars)
     aloud = f"Cycles that a warp waits for each instruction: {told}."
-    return drawing.figure(title, aloud, bottom, drawn, note=note)
+    return drawing.figure(title, aloud, bottom, drawn, note=f"{note}; to the right is longer")
 
 
 # Samples by source line and instruction -------------------------------------------------------------------------------
+
+# How many samples a launch gives depends on how long it ran, so shares of them are compared. A line is the same on
+# both sides where file and text are the same, whatever its number: what stands above it may have grown. No line is
+# called the cause: a share grows also where others shrink, and warps wait at one line for what another one asked for.
+# Where the padding of a tile in shared memory was removed, on an H200, the line that gained most read the thread's
+# index: its queue was full of another line's bank conflicts.
 
 MAX_ROWS = 12
 """Lines that are shown: those that moved most, and of the rest the hottest."""
@@ -175,6 +179,83 @@ MAX_INSTRUCTIONS = 8
 """Of each side."""
 SMALL_PCT = 0.5
 """Of the samples; what has less on both sides is not shown."""
+SURE_ERRORS = 3.0
+"""Standard errors of a difference of shares; less may be chance."""
+
+
+@dataclass(frozen=True)
+class SampleShare:
+    """Of one side's samples, in percent: the least and the most, where the record does not list all lines."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MovedLine:
+    """One line on both sides; several where a file has the same text more than once."""
+
+    file: str
+    text: str | None
+    base_lines: tuple[int, ...]
+    head_lines: tuple[int, ...]
+    base: SampleShare
+    head: SampleShare
+    base_stall: str | None
+    head_stall: str | None
+    error_pct: float
+    """Standard error of the difference of both shares, in points."""
+
+    @property
+    def gain_pct(self) -> float:
+        """By how many points of the samples the line gained at least; negative where it lost."""
+        return max(self.head.low - self.base.high, 0.0) - max(self.base.low - self.head.high, 0.0)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is more than the chance of sampling."""
+        return abs(self.gain_pct) > SURE_ERRORS * self.error_pct
+
+
+def moved_lines(base: HotSpots, head: HotSpots) -> tuple[MovedLine, ...]:
+    """Every line that either side lists: what gained most first, what lost most last."""
+    # By a file, and a line's text; its number where it has no text, as in compilers' headers: the same on both sides.
+    sides: dict[tuple[str, str | int], tuple[list[HotLine], list[HotLine]]] = defaultdict(lambda: ([], []))
+    for side, spots in ((1, head), (0, base)):
+        for one in spots.lines:
+            sides[one.file, one.line if one.text is None else one.text.strip()][side].append(one)
+    found = [_moved_line(*lines, base, head) for lines in sides.values()]
+    return tuple(sorted(found, key=lambda one: (-one.gain_pct, -one.head.low, one.file, one.head_lines)))
+
+
+def _moved_line(before: Sequence[HotLine], after: Sequence[HotLine], base: HotSpots, head: HotSpots) -> MovedLine:
+    most = max(len(before), len(after))
+    shares = _share_of(before, base, most), _share_of(after, head, most)
+    return MovedLine(
+        file=(*after, *before)[0].file,
+        text=next((one.text for one in (*after, *before)), None),
+        base_lines=tuple(sorted(one.line for one in before)),
+        head_lines=tuple(sorted(one.line for one in after)),
+        base=shares[0],
+        head=shares[1],
+        base_stall=before[0].stall if before else None,
+        head_stall=after[0].stall if after else None,
+        error_pct=math.hypot(_error(shares[0], base.samples), _error(shares[1], head.samples)),
+    )
+
+
+def _share_of(lines: Sequence[HotLine], spots: HotSpots, most: int) -> SampleShare:
+    """`most`: how many lines of this text the other side lists, of which this one may have left some out."""
+    low = 100 * sum(one.samples for one in lines) / spots.samples
+    left = spots.samples - sum(one.samples for one in spots.lines)
+    unlisted = 100 * min([left, *(one.samples for one in spots.lines)]) / spots.samples  # the most that such a line has
+    return SampleShare(low, min(low + (most - len(lines)) * unlisted, 100.0))
+
+
+def _error(share: SampleShare, samples: int) -> float:
+    """Of a share, by the binomial distribution, in points; as if one sample more were there, so that none is sure."""
+    part = (share.low / 100 * samples + 1) / (samples + 2)
+    return 100 * math.sqrt(part * (1 - part) / (samples + 2))
 
 
 def samples(sides_: Mapping[str, HotSpots | None], command: str) -> Markup:
