@@ -27,7 +27,7 @@ from kernelgate.bench.core.errors import CompileError, KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.policy.bounds import MOST_PROCESSES
+from kernelgate.ci.policy.policy import MOST_PROCESSES
 
 RECORD, FAILURE = "run.json", "failure.json"
 MAX_ARCHIVE = 16 * 1024 * 1024

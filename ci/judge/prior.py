@@ -20,8 +20,7 @@ from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
 from kernelgate.ci.judge.stats import MISS, Array, Pooled
-from kernelgate.ci.policy import bounds
-from kernelgate.ci.policy.bounds import PolicySection
+from kernelgate.ci.policy.policy import PolicySection, between
 
 CHANGE_PCT: Final = 0.045
 """Standard deviation, between processes, of the change between two libraries in one process. What is known of it
@@ -74,16 +73,19 @@ KEPT_DAYS: Final = 20
 """Of each case; older ones say less of today's machine."""
 
 
+PercentOrNone = Annotated[float, between(0.0, 1e3)]
+
+
 class KnownSpread(PolicySection):
     """What a case's past comparisons show of its processes, percent."""
 
-    spread_pct: bounds.PercentOrNone
+    spread_pct: PercentOrNone
     """Standard deviation of the processes' changes, the noise of their rounds in it."""
-    noise_pct: bounds.PercentOrNone
+    noise_pct: PercentOrNone
     """How much of it their rounds explain."""
-    df: bounds.DegreesOfFreedom
+    df: Annotated[float, between(1e-3, 1e6)]
     """Degrees of freedom that it rests on."""
-    comparisons: Annotated[int, bounds.between(1, 10**9)]
+    comparisons: Annotated[int, between(1, 10**9)]
     last_seen: str | None = None
 
 
@@ -224,13 +226,11 @@ def joined(old: KnownSpread, new: KnownSpread) -> KnownSpread:
     """Mean squares, weighted by degrees of freedom. Of the past no more than HISTORY_MEMORY_DF in all stays."""
     kept = max(0.0, min(old.df, HISTORY_MEMORY_DF - new.df))
     df = kept + new.df
-
-    def together(before: float, now: float) -> float:
-        return _rounded(math.sqrt((kept * before**2 + new.df * now**2) / df))
-
+    pairs = ((old.spread_pct, new.spread_pct), (old.noise_pct, new.noise_pct))
+    spread, noise = (_rounded(math.sqrt((kept * was**2 + new.df * now**2) / df)) for was, now in pairs)
     return KnownSpread(
-        spread_pct=together(old.spread_pct, new.spread_pct),
-        noise_pct=together(old.noise_pct, new.noise_pct),
+        spread_pct=spread,
+        noise_pct=noise,
         df=df,
         comparisons=old.comparisons + new.comparisons,
         last_seen=new.last_seen or old.last_seen,

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[2]
 DECIDING = (
@@ -22,10 +22,8 @@ DECIDING = (
 """The packages whose numbers decide something."""
 
 
-class DecidingNumber(BaseModel):
+class DecidingNumber(BaseModel, frozen=True):
     """A constant, or a key of the policy."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     value: Any

@@ -8,23 +8,12 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
 from kernelgate.ci.policy import constants
-from kernelgate.ci.policy.bounds import (
-    MOST_PROCESSES,
-    Improbable,
-    Percent,
-    PolicySection,
-    ProcessCount,
-    Speedup,
-    Times,
-    between,
-    ordered,
-)
 from kernelgate.ci.policy.constants import DecidingNumber
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
@@ -43,6 +32,40 @@ MOST_FAULTS = 3
 """That one message names."""
 MOST_SHOWN = 60
 """Characters of a value that does not fit."""
+MOST_PROCESSES = 32
+"""Of one case in a record: no policy may ask for more, and no artifact may hold more."""
+
+
+def between(low: float, high: float) -> BeforeValidator:
+    """A number in this range, both ends in it; whole where both ends are. No text, no truth value and no NaN is one."""
+    whole = isinstance(low, int) and isinstance(high, int)
+    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
+            raise ValueError(said)
+        return value
+
+    return BeforeValidator(check)
+
+
+Percent = Annotated[float, between(1e-3, 1e3)]
+Speedup = Annotated[float, between(1e-3, 99.9)]
+"""Percent that a time can shrink by."""
+ProcessCount = Annotated[int, between(2, MOST_PROCESSES)]
+Action = Literal["fail", "warn", "ignore"]
+SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
+
+
+class PolicySection(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def ordered(section: PolicySection, lower: str, upper: str) -> None:
+    """Raises ValueError where two numbers of a section contradict each other."""
+    least, most = getattr(section, lower), getattr(section, upper)
+    if least > most:
+        raise ValueError(f"{lower} ({least:g}) must not be above {upper} ({most:g})")
 
 
 class Gates(PolicySection):
@@ -54,10 +77,10 @@ class Gates(PolicySection):
     mean_regression_pct: Percent = 1.0
     mean_improvement_pct: Speedup = 3.0
     reference_min: Annotated[float, between(1e-6, 1.0)] = 0.5
-    below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
-    memory_max: Times = 2.0
-    above_memory_max: Literal["fail", "warn", "ignore"] = "ignore"
-    sanitizer: Literal["fail", "warn", "ignore"] = "fail"
+    below_reference_min: Action = "warn"
+    memory_max: Annotated[float, between(1e-6, 1e6)] = 2.0
+    above_memory_max: Action = "ignore"
+    sanitizer: Action = "fail"
     doubt: Literal["hold", "pass"] = "hold"
 
     @model_validator(mode="after")
@@ -72,7 +95,7 @@ class Gates(PolicySection):
 class Certainty(PolicySection):
     """How sure the judge must be before it says something."""
 
-    alpha: Improbable = 0.001
+    alpha: Annotated[float, between(1e-12, 0.5)] = 0.001
 
 
 class Processes(PolicySection):
@@ -84,8 +107,8 @@ class Processes(PolicySection):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for lower, upper in (("minimum", "to_block"), ("to_block", "limit")):
-            ordered(self, lower, upper)
+        ordered(self, "minimum", "to_block")
+        ordered(self, "to_block", "limit")
         return self
 
 
@@ -104,17 +127,14 @@ class FuzzRules(PolicySection):
 class Static(PolicySection):
     """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is ignored."""
 
-    new_spills: Literal["fail", "warn", "ignore"] = "fail"
-    occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
+    new_spills: Action = "fail"
+    occupancy_loss: Action = "warn"
 
 
 class SanitizerRules(PolicySection):
     """What compute-sanitizer looks for in a pull request, and for how long."""
 
-    tools: Annotated[tuple[Literal["memcheck", "racecheck", "initcheck", "synccheck"], ...], Field(min_length=1)] = (
-        "memcheck",
-        "racecheck",
-    )
+    tools: Annotated[tuple[SanitizerTool, ...], Field(min_length=1)] = ("memcheck", "racecheck")
     seconds: Annotated[float, between(1.0, 3600.0)] = 20.0
 
 
@@ -162,18 +182,13 @@ class RunnerGpu(PolicySection):
 
 
 L4 = RunnerGpu(label="l4", target="8.9", baseline=".ci/baseline_s512.json")
+MEASURED_PATHS = ("csrc/", "bench/", "setup.py", ".ci/", ".github/workflows/")
 
 
 class Measure(PolicySection):
     """What is measured, where, and when not."""
 
-    paths: Annotated[tuple[str, ...], Field(min_length=1)] = (
-        "csrc/",
-        "bench/",
-        "setup.py",
-        ".ci/",
-        ".github/workflows/",
-    )
+    paths: Annotated[tuple[str, ...], Field(min_length=1)] = MEASURED_PATHS
     skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
     drafts: Literal["on_ready", "always"] = "on_ready"
     pinned: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
@@ -256,11 +271,9 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
         raise KernelgateError(f"{chosen}: the policy cannot be read: it is a pipe")
     try:
         text = chosen.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        if path is None and not chosen.is_symlink():
-            return parse("", "the built-in policy", preset)
-        raise KernelgateError(f"{chosen}: the policy cannot be read: {error.strerror}") from None
     except (OSError, UnicodeDecodeError) as error:
+        if path is None and isinstance(error, FileNotFoundError) and not chosen.is_symlink():
+            return parse("", "the built-in policy", preset)
         raise KernelgateError(f"{chosen}: the policy cannot be read: {getattr(error, 'strerror', error)}") from None
     return parse(text, str(chosen), preset)
 
@@ -268,13 +281,12 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
 def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in TOML `text`: sections of `Policy`, and `presets.<name>` with the sections that it changes."""
     content, presets = _read(text, name)
-    plain = _validated(content, name, text)
-    complete = {known: _validated(_merged(content, changes), name, text, known) for known, changes in presets.items()}
-    if preset == DEFAULT_PRESET:
-        return complete.get(preset, plain)
-    if preset not in complete:
-        raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *sorted(complete)])}")
-    return complete[preset]
+    known = {DEFAULT_PRESET: _validated(content, name, text)}
+    known |= {one: _validated(_merged(content, changes), name, text, one) for one, changes in presets.items()}
+    if preset not in known:
+        others = sorted(known.keys() - {DEFAULT_PRESET})
+        raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *others])}")
+    return known[preset]
 
 
 def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[DecidingNumber, ...]:
@@ -286,12 +298,10 @@ def numbers(path: Path | None = None, preset: str = DEFAULT_PRESET) -> tuple[Dec
     found = []
     for section, values in rules.model_dump(mode="json").items():
         for key, value in values.items():
-            field = type(getattr(rules, section)).model_fields[key]
-            source = "default" if key not in content.get(section, {}) else str(chosen)
+            reason = type(getattr(rules, section)).model_fields[key].description or ""
+            source = str(chosen) if key in content.get(section, {}) else "default"
             source = f"preset {preset}" if (section, key) in changed else source
-            found.append(
-                DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=field.description or "")
-            )
+            found.append(DecidingNumber(name=f"{section}.{key}", value=value, source=source, reason=reason))
     return (*found, *constants.every())
 
 
