@@ -20,7 +20,6 @@ Percent = Annotated[float, Field(ge=-100, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
 Shas = Annotated[tuple[Sha, ...], Field(max_length=10_000)]
 ByCommit = Annotated[dict[Sha, Said], Field(max_length=10_000)]
-MOST_CHANGES = 8
 
 
 class NotSearched(Model):
@@ -69,7 +68,7 @@ class TimedAnswer(_Searched):
 
     change_pct: Percent
     interval_pct: tuple[Percent, Percent]
-    several: Annotated[tuple[ChangeOf, ...], Field(max_length=MOST_CHANGES)]
+    several: Annotated[tuple[ChangeOf, ...], Field(max_length=8)]
     processes: Count
     inside: TimedAnswer | NotSearched | None = None
     """Of the submodule that the culprit moves."""
@@ -156,20 +155,17 @@ def change(pct: float, interval: tuple[float, float]) -> str:
     return f"{abs(pct):.{digits}f}% {'slower' if pct > 0 else 'faster'} ({low:.{digits}f} to {high:.{digits}f}%)"
 
 
-def _percent(pct: float) -> str:
-    return formatting.percent(pct, 2, sign=True)
-
-
 def _timed(found: TimedAnswer) -> list[str]:
     if found.found == "none":
-        low, high = map(_percent, found.interval_pct)
+        low, high = (formatting.percent(pct, 2, sign=True) for pct in found.interval_pct)
         measured = f" ({low} to {high})" if found.processes else ": what is built is the same at both"
         good, bad = (sha[:SHORT] for sha in found.ends)
         lines = [f"{found.case}: {good} and {bad} take the same time{measured}"]
     elif found.found == "several" and found.several:
         lines = [f"{found.case}: more than one commit changed the time ({formatting.chance(found.chance)})"]
         for one in found.several:
-            lines.append(f"  {_percent(one.change_pct)} between {one.after[:SHORT]} and {one.commit[:SHORT]}")
+            size = formatting.percent(one.change_pct, 2, sign=True)
+            lines.append(f"  {size} between {one.after[:SHORT]} and {one.commit[:SHORT]}")
         lines.append("Search each part by itself.")
     elif found.found == "open":
         lines = [f"{found.case}: not found; {progress(found)}"]
@@ -199,8 +195,7 @@ def _failing(found: FailingAnswer) -> list[str]:
 def _culprits(found: TimedAnswer | FailingAnswer, done: str) -> list[str]:
     lines = []
     for sha in found.culprits:
-        why = found.stepped_over.get(sha)
-        note = f" (stepped over: {why})" if why else ""
+        note = f" (stepped over: {found.stepped_over[sha]})" if sha in found.stepped_over else ""
         lines.append(f"  {sha[:SHORT]} {found.subjects.get(sha, '')}{note}")
     if len(lines) > 1:
         lines.append(f"These cannot be told apart: nothing between them can be {done}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -123,7 +124,9 @@ def of(search: Search) -> Posterior:
     if not search.processes:
         nothing = np.zeros(search.last + 1)
         return Posterior(float(before[0]), np.append(0.0, before[1:]), 0.0, (), nothing, nothing)
-    pairs = _pairs(search)
+    # Every two measured commits of which each may be the first one with a new time.
+    places = sorted({place for process in search.processes for place in process if place > 0})
+    pairs = np.array(list(combinations(places, 2)), dtype=int).reshape(-1, 2)
     scales = _scales(search)
     fits = zip(*(_fit(search, pairs, spread, size) for spread, size, _ in scales), strict=True)
     singles, means, errors, doubles, pair_effects = map(np.array, fits)
@@ -133,9 +136,9 @@ def of(search: Search) -> Posterior:
     doubles = doubles + usual + math.log(SEVERAL / max(1, len(pairs)))
     most = max(singles.max(), doubles.max(initial=-math.inf))
     joint, joint_pairs = np.exp(singles - most), np.exp(doubles - most)
-    total = joint.sum() + joint_pairs.sum()
-    chances, pair_chances = joint.sum(axis=0) / total, joint_pairs.sum(axis=0) / total
-    given = joint / np.maximum(joint.sum(axis=0), 1e-300)
+    by_culprit, total = joint.sum(axis=0), joint.sum() + joint_pairs.sum()
+    chances, pair_chances = by_culprit / total, joint_pairs.sum(axis=0) / total
+    given = joint / np.maximum(by_culprit, 1e-300)
     effects = (given * means).sum(axis=0)
     deviations = np.sqrt((given * (errors**2 + (means - effects) ** 2)).sum(axis=0))
     two: tuple[ChangedAt, ...] = ()
@@ -148,25 +151,15 @@ def of(search: Search) -> Posterior:
     )
 
 
-def _pairs(search: Search) -> Array:
-    """Every two measured commits of which each may be the first one with a new time."""
-    places = sorted({place for process in search.processes for place in process if place > 0})
-    found = [(first, second) for at, first in enumerate(places) for second in places[at + 1 :]]
-    return np.array(found, dtype=int).reshape(-1, 2)
-
-
 def _before(search: Search) -> Array:
     """None, and each commit: all are as likely, but those between two commits with the same library."""
     chances = np.ones(search.last + 1)
     chances[0] = 0.0
     for first, second in search.same:
         chances[first + 1 : second + 1] = 0.0
-    total = chances.sum()
-    if total == 0:
-        chances[0] = 1.0
-        return chances
-    chances *= (1 - NONE) / total
-    chances[0] = NONE
+    if total := chances.sum():
+        chances *= (1 - NONE) / total
+    chances[0] = NONE if total else 1.0
     return chances
 
 

@@ -116,11 +116,10 @@ class Rounds:
 
     def _build(self, places: Iterable[int]) -> None:
         for place in places:
-            why = self.bench.build(place)
-            if why is None:
-                self.built.add(place)
-            else:
+            if why := self.bench.build(place):
                 self._step_over(place, why)
+            else:
+                self.built.add(place)
         same = frozenset(pair for pair in pairwise(sorted(self.built)) if self.bench.same(*pair))
         self.search = replace(self.search, same=self.search.same | same)
 
@@ -159,9 +158,6 @@ def times(measured: Timing, places: Mapping[str, int]) -> ProcessRead:
     # What meets a whole round, such as the clock, is no commit's.
     found = location.levels(list(rows - np.median(rows, axis=0)), step)
     return {places[side]: CommitTime(one.value, one.variance) for side, one in zip(sides, found, strict=True)}
-
-
-# ---- where a search stands, and what is next -------------------------------------------------------------------------
 
 
 def standing(search: Search) -> SearchStanding:
