@@ -90,8 +90,13 @@ def _judged(card: str, one: OutputAccuracy, alpha: float) -> AccuracyVerdict:
     key = CaseKey(card, one.case)
     if one.identical >= one.base.draws:
         return AccuracyVerdict(key, one, Standing.IDENTICAL)
-    worse = tuple(_worse(one, alpha))
-    return AccuracyVerdict(key, one, Standing.LESS if worse else _not_worse(one, alpha), worse)
+    if worse := tuple(_worse(one, alpha)):
+        return AccuracyVerdict(key, one, Standing.LESS, worse)
+    ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(ACCURACY_MARGIN_PCT / 100)
+    low, high = _low(ratios, alpha), -_low(-ratios, alpha)
+    if high < -margin:
+        return AccuracyVerdict(key, one, Standing.MORE)
+    return AccuracyVerdict(key, one, Standing.ALIKE if -margin <= low and high <= margin else Standing.UNCLEAR)
 
 
 def less_accurate(record: RunRecord) -> tuple[CaseKey, ...]:
@@ -125,22 +130,12 @@ def _worse(one: OutputAccuracy, alpha: float) -> Iterator[ErrorMeasure]:
     if _low(_ratios(base.mean, head.mean), alpha) > math.log1p(ACCURACY_MARGIN_PCT / 100):
         yield ErrorMeasure.MEAN
     limit = max(BIAS_ULP, BIAS_SHARE * float(np.mean(head.mean)))
-    for measure, before, after in (
-        (ErrorMeasure.OUTWARD, base.outward, head.outward),
-        (ErrorMeasure.BIAS, base.bias, head.bias),
-    ):
-        if _low(_size(after) - _size(before), alpha) > limit:
-            yield measure
+    if _low(_size(head.outward) - _size(base.outward), alpha) > limit:
+        yield ErrorMeasure.OUTWARD
+    if _low(_size(head.bias) - _size(base.bias), alpha) > limit:
+        yield ErrorMeasure.BIAS
     if _low(_ratios(base.maximum, head.maximum), alpha) > math.log1p(MAXIMUM_PCT / 100):
         yield ErrorMeasure.MAXIMUM
-
-
-def _not_worse(one: OutputAccuracy, alpha: float) -> Standing:
-    ratios, margin = _ratios(one.base.mean, one.head.mean), math.log1p(ACCURACY_MARGIN_PCT / 100)
-    low, high = _low(ratios, alpha), -_low(-ratios, alpha)
-    if high < -margin:
-        return Standing.MORE
-    return Standing.ALIKE if -margin <= low and high <= margin else Standing.UNCLEAR
 
 
 def _ratios(base: Sequence[float], head: Sequence[float]) -> Array:

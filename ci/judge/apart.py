@@ -21,14 +21,11 @@ YEAR_DAYS: Final = 365
 
 def changed(now: Environment, then: Environment) -> tuple[Differs, ...]:
     """What times depend on beside the code. What one of them does not say is not known to differ."""
-    pairs = (
-        ("GPU", then.device.name, now.device.name),
-        ("driver", then.device.driver, now.device.driver),
-        ("torch", then.torch, now.torch),
-        ("CUDA", then.cuda, now.cuda),
-        ("clocks", then.clock_policy, now.clock_policy),
+    names = ("GPU", "driver", "torch", "CUDA", "clocks")
+    sides = ((one.device.name, one.device.driver, one.torch, one.cuda, one.clock_policy) for one in (then, now))
+    return tuple(
+        Differs(name, was, is_) for name, was, is_ in zip(names, *sides, strict=True) if was and is_ and was != is_
     )
-    return tuple(Differs(name, was, is_) for name, was, is_ in pairs if was and is_ and was != is_)
 
 
 def oldest(stored: RunRecord) -> str | None:
@@ -53,9 +50,10 @@ def day(text: str | None) -> date | None:
 
 def between(record: RunRecord, stored: RunRecord) -> tuple[Differs, ...]:
     """Why their times differ by more than from day to day, even of the same code."""
-    old, made = (age_days(stored, record.run.created_at) or 0) > YEAR_DAYS, day(record.run.created_at)
-    year = (Differs("year", str(day(oldest(stored))), str(made)),) if old else ()
-    return (*changed(record.environment, stored.environment), *year)
+    found, made = changed(record.environment, stored.environment), record.run.created_at
+    if (age_days(stored, made) or 0) > YEAR_DAYS:
+        found += (Differs("year", str(day(oldest(stored))), str(day(made))),)
+    return found
 
 
 def named(differs: Iterable[Differs]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kernelgate.bench.record import Build, CaseKey, Environment, Note, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Build, CaseKey, Environment, Note, Process, RunRecord, TimedCase, timed_cases
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
@@ -23,7 +23,14 @@ def same_library(record: RunRecord) -> frozenset[str]:
     One library is of the same sources, or of others, such as with another comment, that compile to the same bytes, or
     but for what no call depends on.
     """
-    return frozenset(card for card, (base, head) in _both(record).items() if _are_one(base, head))
+
+    def are_one(base: Build, head: Build) -> bool:
+        if head.call_hash is None or base.call_hash != head.call_hash or base.python != head.python:
+            return False
+        pairs = ((base.key, head.key), (base.library_sha256, head.library_sha256))
+        return head.same_call(base) or any(was is not None and was == now for was, now in pairs)
+
+    return frozenset(card for card, (base, head) in _both(record).items() if are_one(base, head))
 
 
 def same_code(record: RunRecord) -> frozenset[CaseKey]:
@@ -37,20 +44,8 @@ def same_code(record: RunRecord) -> frozenset[CaseKey]:
 
 def _both(record: RunRecord) -> dict[str, tuple[Build, Build]]:
     """Base and head of each card that has both."""
-    sides = {(build.card, build.side): build for build in record.builds}
-    pairs = {card: (sides.get((card, "base")), head) for (card, side), head in sides.items() if side == "head"}
-    return {card: (base, head) for card, (base, head) in pairs.items() if base is not None}
-
-
-def _are_one(base: Build, head: Build) -> bool:
-    if head.call_hash is None or base.call_hash != head.call_hash:
-        return False
-    if base.python != head.python:
-        return False
-    if head.same_call(base):
-        return True
-    pairs = ((base.key, head.key), (base.library_sha256, head.library_sha256))
-    return any(was is not None and was == now for was, now in pairs)
+    bases, heads = ({one.card: one for one in record.builds if one.side == side} for side in ("base", "head"))
+    return {card: (bases[card], head) for card, head in heads.items() if card in bases}
 
 
 def pythons(record: RunRecord) -> tuple[Environment, Environment] | None:
@@ -104,16 +99,10 @@ def without(record: RunRecord, left_out: Collection[str]) -> RunRecord:
     """The record as if these cards were not in it, as far as correctness and the compiler's facts go."""
     if not left_out:
         return record
-    return record.model_copy(
-        update={
-            "builds": tuple(build for build in record.builds if build.card not in left_out),
-            "checks": tuple(check for check in record.checks if check.card not in left_out),
-            "cases": tuple(case for case in record.cases if case.card not in left_out),
-            "processes": tuple(
-                process.model_copy(
-                    update={"timings": tuple(one for one in process.timings if one.card not in left_out)}
-                )
-                for process in record.processes
-            ),
-        }
-    )
+
+    def kept(of: RunRecord | Process, part: str) -> dict[str, object]:
+        return {part: tuple(one for one in getattr(of, part) if one.card not in left_out)}
+
+    processes = tuple(one.model_copy(update=kept(one, "timings")) for one in record.processes)
+    lists = kept(record, "builds") | kept(record, "checks") | kept(record, "cases")
+    return record.model_copy(update={**lists, "processes": processes})

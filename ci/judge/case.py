@@ -62,7 +62,8 @@ class Status(IntEnum):
     @property
     def outcome(self) -> Outcome:
         """What may be said to a script: two statuses leave it open what holds."""
-        return _OUTCOMES.get(self, Outcome.INCONCLUSIVE)
+        name = "EQUIVALENT" if self is Status.UNCHANGED else self.name
+        return Outcome.__members__.get(name, Outcome.INCONCLUSIVE)
 
     @property
     def is_slower(self) -> bool:
@@ -81,17 +82,6 @@ class Status(IntEnum):
     def is_news(self) -> bool:
         """Whether there is a difference that matters, certain or likely."""
         return self.is_slower or self.is_faster or self.is_likely
-
-
-_OUTCOMES = {
-    Status.REGRESSED: Outcome.REGRESSED,
-    Status.LIKELY_SLOWER: Outcome.LIKELY_SLOWER,
-    Status.LIKELY_FASTER: Outcome.LIKELY_FASTER,
-    Status.SLOWER: Outcome.SLOWER,
-    Status.IMPROVED: Outcome.IMPROVED,
-    Status.FASTER: Outcome.FASTER,
-    Status.UNCHANGED: Outcome.EQUIVALENT,
-}
 
 
 ShownStatus = Annotated[
@@ -245,8 +235,7 @@ _ACTS = {Status.REGRESSED, Status.LIKELY_SLOWER, Status.IMPROVED}
 def overall(cases: Iterable[CaseVerdict], means: Iterable[MeanVerdict] = ()) -> Outcome:
     """A regression anywhere decides, then a likely one, then what could not be told. An improvement needs that no case
     is slower, and that each is certain."""
-    single = {case.status for case in cases}
-    statuses = single | {mean.status for mean in means if mean.status in _ACTS}
+    statuses = {case.status for case in cases} | {mean.status for mean in means if mean.status in _ACTS}
     return next((status.outcome for status in _DECIDES if status in statuses), Outcome.EQUIVALENT)
 
 

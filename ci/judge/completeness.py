@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from kernelgate.bench.record import (
+    COMPARED,
     Calls,
     Case,
     CaseKey,
@@ -78,13 +80,8 @@ def supplied(record: RunRecord, as_planned: bool) -> frozenset[str]:
     same, expected = cards.same_library(record), record.expected or Expected()
     planned = expected.cases if expected.cases and as_planned else record.cases
     about = Expected(cards=record.cards, cases=planned, processes=expected.processes)
-    timed = {
-        (case.case.card, side)
-        for case in timed_cases(record)
-        for process in case.processes
-        for side in SIDES
-        if process.samples_us.get(side)
-    }
+    timings = (timing for process in record.processes if process.role in COMPARED for timing in process.timings)
+    timed = {(timing.card, side) for timing in timings for side in SIDES if timing.samples_us.get(side)}
     benchmark = not any(_untimed(record, about, same)) and (bool(timed) or cards.nothing_differs(record))
     fuzz = not any(_unchecked(record, about, "fuzz", same)) and not correctness.is_wrong(record)
     profiled = {(one.card, one.side) for one in record.profile if one.metrics}
@@ -101,23 +98,24 @@ def replanned(record: RunRecord, expected: Expected) -> bool:
 
 def too_large(record: RunRecord, expected: Expected, rules: Processes) -> Line:
     """Why judging the record would take longer than any measurement of this plan warrants; empty where it would not."""
-    cases, limit = len(expected.cases) + SPARE_CASES, rules.limit
-    if len(record.cases) > cases:
+    if len(record.cases) > len(expected.cases) + SPARE_CASES:
         planned = counted(len(expected.cases), "case")
         return (f"it has {len(record.cases)} cases; the plan has {planned}, and at most {SPARE_CASES} may be added",)
-    crowded = next((case for case in timed_cases(record) if len(case.processes) > limit), None)
-    if crowded is None:
-        return ()
-    return ("it has ", Code(crowded.id), f" in {len(crowded.processes)} processes; the policy has no more than {limit}")
+    for case in timed_cases(record):
+        if (made := len(case.processes)) > rules.limit:
+            return ("it has ", Code(case.id), f" in {made} processes; the policy has no more than {rules.limit}")
+    return ()
 
 
 def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    if expected.target is not None and None in _capabilities(record):
+    # Of the devices that timed something, or of the first where nothing was timed.
+    known_devices = {one.id: one.device.compute_capability for one in record.environments}
+    used = {known_devices.get(process.environment) for process in record.processes if process.timings}
+    if expected.target is not None and None in (used or {record.environment.device.compute_capability}):
         asked = Code(expected.target)
         yield ("it is not known on which compute capability it was measured; the plan asked for ", asked)
     # Cards of the plan that were judged by the head's own all the same.
-    own = _judged_by_own(record, expected)
-    if own:
+    if own := _judged_by_own(record, expected):
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     timed = timed_cases(record)
     known = cards.known(record)
@@ -138,7 +136,7 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
 
 
 def _lacked_by_machine(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    exempt = cards.same_library(record) | set(_judged_by_own(record, expected))
+    exempt = cards.same_library(record).union(_judged_by_own(record, expected))
     if "sanitizer" in expected.checks:
         yield from _unchecked(record, expected, "sanitizer", exempt, by_machine=True)
     yield from _without_reference(record, expected, exempt, noted=True)
@@ -183,9 +181,7 @@ def _unchecked(
 def _ran(check: Check) -> bool:
     if check.kind == "sanitizer":
         return correctness.sanitized(check)
-    if check.status != "passed":
-        return check.status == "failed"
-    return len(check.results) >= max(check.asked or 0, 1)
+    return check.status == "failed" or (check.status == "passed" and len(check.results) >= max(check.asked or 0, 1))
 
 
 def _why_not(check: Check | None) -> str:
@@ -203,11 +199,9 @@ def _unverified(record: RunRecord, timed: Sequence[TimedCase]) -> Iterator[Line]
     def with_share(below: float) -> list[Case]:
         return [case.case for case in timed if any(_share(one.timing) <= below for one in case.processes)]
 
-    silent = with_share(0.0)
-    if silent:
+    if silent := with_share(0.0):
         yield ("the outputs of ", *_named(record, silent), " were not compared in every process")
-    few = [case for case in with_share(LEAST_COMPARED) if case not in silent]
-    if few:
+    if few := [case for case in with_share(LEAST_COMPARED) if case not in silent]:
         share = f"{100 * LEAST_COMPARED:g}%"
         yield ("of the calls of ", *_named(record, few), f" less than {share} were compared: they are not verified")
 
@@ -221,23 +215,23 @@ def _share(timing: Timing) -> float:
 def _contradictions(record: RunRecord) -> Iterator[Line]:
     """Numbers of calls that exclude each other: no measurement gives them. The first is enough."""
     for case in timed_cases(record, correctness.CHECKED):
-        for process in case.processes:
-            if said := next(_impossible(process.timing), None):
-                yield ("it contradicts itself: of ", Code(case.id), f" {said}")
-                return
+        for said in chain.from_iterable(_impossible(process.timing) for process in case.processes):
+            yield ("it contradicts itself: of ", Code(case.id), f" {said}")
+            return
 
 
 def _impossible(timing: Timing) -> Iterator[str]:
-    known = {side: calls for side, calls in timing.calls.items() if calls.made is not None}
-    for side, calls in known.items():
-        made, timed = calls.made or 0, len(timing.samples_us.get(side, ())) * (timing.inner_repeats or 1)
+    every_made = every_repeated = 0
+    for side, calls in timing.calls.items():
+        if (made := calls.made) is None:
+            continue
+        timed, compared = len(timing.samples_us.get(side, ())) * (timing.inner_repeats or 1), calls.compared or 0
         if made < timed:
             yield f"{timed} calls of the {side} were timed, and {made} were made"
-        if made < (calls.compared or 0):
-            yield f"{calls.compared} calls of the {side} were compared, and {made} were made"
-    if known and sum(one.repeated or 0 for one in known.values()) >= max(
-        1, sum(one.made or 0 for one in known.values())
-    ):
+        if made < compared:
+            yield f"{compared} calls of the {side} were compared, and {made} were made"
+        every_made, every_repeated = every_made + made, every_repeated + (calls.repeated or 0)
+    if every_repeated >= max(1, every_made):
         yield "every call read inputs that an earlier one had read"
 
 
@@ -255,18 +249,17 @@ def _without_reference(record: RunRecord, expected: Expected, exempt: Collection
             if why is noted and not (why and validity.floors_us(case.case, record.environment.device)):
                 lacking.append(case.case)
     if lacking:
-        unknown = " was not timed, so how plausible the times are is not known"
-        yield ("the reference of ", *_named(record, lacking), unknown)
+        yield (
+            "the reference of ",
+            *_named(record, lacking),
+            " was not timed, so how plausible the times are is not known",
+        )
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
     """The compared cases that base and head were not timed apart for. A head alone has nothing to be compared with."""
-    seen = witness.log_ratios(record)
-    both = {
-        case.key
-        for case in timed_cases(record)
-        if any(all(process.samples_us.get(side) for side in SIDES) for process in case.processes)
-    }
+    seen, timed = witness.log_ratios(record), timed_cases(record)
+    both = {one.key for one in timed if any(all(map(process.samples_us.get, SIDES)) for process in one.processes)}
     lacking: dict[str, list[Case]] = {}
     for case in expected.cases:
         if case.card not in exempt and not both.isdisjoint(_keys(case)) and seen.keys().isdisjoint(_keys(case)):
@@ -292,13 +285,6 @@ def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
     extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
         yield ("it holds ", *_named(record, extra), ", which the plan did not ask for")
-
-
-def _capabilities(record: RunRecord) -> set[str | None]:
-    """Of the devices that timed something, or of the first where nothing was timed; None for one that is not told."""
-    known = {one.id: one.device.compute_capability for one in record.environments}
-    used = {process.environment for process in record.processes if process.timings}
-    return {known.get(id_) for id_ in used} or {record.environment.device.compute_capability}
 
 
 def _keys(case: Case) -> tuple[CaseKey, CaseKey]:

@@ -46,17 +46,10 @@ def excused(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
     )
 
 
-def wrong_outputs(record: RunRecord) -> dict[CaseKey, Finding]:
-    """The cases where timed calls of the head gave wrong answers, with how many of them in the first such process."""
-    return _wrong(record, "head", "wrong_output", "")
-
-
-def wrong_bases(record: RunRecord) -> dict[CaseKey, Finding]:
-    """The same of the base, which is no fault of the head."""
-    return _wrong(record, "base", BASE_WRONG, ": nothing can be compared with it")
-
-
-def _wrong(record: RunRecord, side: Literal["base", "head"], code: str, so: str) -> dict[CaseKey, Finding]:
+def wrong_outputs(record: RunRecord, side: Literal["base", "head"] = "head") -> dict[CaseKey, Finding]:
+    """The cases where timed calls of this side gave wrong answers, with how many of them in the first such process. A
+    base's are no fault of the head."""
+    code, so = ("wrong_output", "") if side == "head" else (BASE_WRONG, ": nothing can be compared with it")
     return {
         case.key: Finding(code, f"the {side}'s timed output is wrong in {calls}{so}", True)
         for case in timed_cases(record, CHECKED)
@@ -73,13 +66,12 @@ def _wrong_calls(case: TimedCase, side: Literal["base", "head"]) -> Iterator[str
         if calls and calls.failed:
             of = f"{calls.failed} of {counted(calls.compared, 'compared call')}" if calls.compared else ""
             where = f"process {number}" if process.role != "witness" else f"the process that holds the {side} alone"
-            error = "" if errors is None or errors.maximum is None else f" (largest error {_size(errors.maximum)})"
+            error = ""
+            if errors is not None and errors.maximum is not None:
+                # Errors are cut off at the largest number that a record has.
+                size = f"over {LARGEST:.0e}" if errors.maximum >= LARGEST else f"{errors.maximum:.3g}"
+                error = f" (largest error {size})"
             yield f"{of or counted(calls.failed, 'call')} of {where}{error}"
-
-
-def _size(error: float) -> str:
-    """Errors are cut off at the largest number that a record has."""
-    return f"over {LARGEST:.0e}" if error >= LARGEST else f"{error:.3g}"
 
 
 def is_wrong(record: RunRecord) -> bool:
