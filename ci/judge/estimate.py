@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
@@ -61,23 +62,18 @@ class Group:
     """The number of each process's GPU; empty where all ran on one."""
 
     @property
-    def kept(self) -> tuple[Array, Array]:
-        """Values and variances of the processes that count."""
-        return self._counted[:2]
-
-    @property
     def between(self) -> Between | None:
-        values, variances, numbers = self._counted
+        values, variances, numbers = self.kept
         return gpus.between(values, variances, self.prior, numbers) if numbers else None
 
     @property
     def within(self) -> Array:
         """The values of the processes that count, without what lies between their GPUs."""
-        values, variances, numbers = self._counted
-        return gpus.centred(values, variances, self.prior, numbers) if numbers else values
+        return self.between.centred if self.between else self.kept[0]
 
     @property
-    def _counted(self) -> tuple[Array, Array, tuple[int, ...]]:
+    def kept(self) -> tuple[Array, Array, tuple[int, ...]]:
+        """Values, variances and GPUs of the processes that count."""
         out = self.left_out
         if out is None:
             return self.values, self.variances, self.gpus
@@ -95,14 +91,16 @@ class Group:
 
     def fit(self) -> Fit | None:
         """Of changes: what each spread makes of them."""
-        return prior.fit(*self.kept, self.spread) if self.spread else None
+        values, variances, _ = self.kept
+        return prior.fit(values, variances, self.spread) if self.spread else None
 
     def pooled(self, usual: float | None = None) -> Pooled:
         """Its processes together; `usual`: the share of such cases that are usual, where the record shows another."""
         if found := self.fit():
             pooled = found.pooled(found.share if usual is None else usual, self.prior_df)
         else:
-            pooled = stats.pool(*self.kept, self.prior, self.prior_df)
+            values, variances, _ = self.kept
+            pooled = stats.pool(values, variances, self.prior, self.prior_df)
         return self.between.widened(pooled) if self.between else pooled
 
 
@@ -162,10 +160,9 @@ class Evidence:
 
     def by_process(self) -> list[tuple[float, float]]:
         """Each head process's own log change, with its standard error."""
-        *base, head = self.groups
-        zero, noise = 0.0, 0.0
-        if base and self.drift:
-            before = base[0].pooled()
+        head, zero, noise = self.groups[-1], 0.0, 0.0
+        if self.against_baseline and self.drift:
+            before = self.groups[0].pooled()
             zero, noise = before.change, before.error**2 + head.prior**2 + self.drift.error**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
@@ -178,45 +175,39 @@ def typical_times(case: Evidence, change: float) -> tuple[float, float]:
     sides; against a baseline, which is of another day, the head's stands and the baseline's gives way.
     """
     out = case.groups[-1].left_out
-
-    def level(side: Sequence[Array]) -> float:
-        return math.log(rates.typical_us(one for index, one in enumerate(side) if index != out) or math.nan)
-
-    head = level(case.head)
-    middle = head - change / 2 if case.against_baseline else (level(case.base) + head) / 2
+    kept = ([one for index, one in enumerate(side) if index != out] for side in (case.base, case.head))
+    base, head = (math.log(rates.typical_us(side) or math.nan) for side in kept)
+    middle = head - change / 2 if case.against_baseline else (base + head) / 2
     return math.exp(middle - change / 2), math.exp(middle + change / 2)
 
 
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
-    wrong, seen = correctness.wrong_bases(record), witness.log_ratios(record)
+    wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
     tolerated, where = witness.tolerance(device), gpus.by_environment(record)
     cases = [of_paired(case, device, policy, history.spread(device, case.key), where) for case in compared(record)]
     family, same = sum(bool(case.groups) and case.key in seen for case in cases), same_library(record)
+    margin = math.log1p(policy.gates.margin_pct / 100)
     found = []
     for case in cases:
         against = [wrong[case.key]] if case.key in wrong else []
         against += witness.wrong_clocks(record, case.key.card)
-        if case.groups and case.key in seen:
-            alone, pooled = witness.apart(seen[case.key], case.base, case.head, tolerated), case.pooled()
+        pooled = case.pooled() if case.groups else None
+        if pooled and case.key in seen:
+            alone = witness.apart(seen[case.key], case.base, case.head, tolerated)
             odd = witness.contradiction(pooled, case.paired, alone, policy.certainty.alpha / family, tolerated)
             odd = odd or witness.unconfirmed(pooled, alone, policy.gates)
             against += [odd] if odd else []
-        if case.groups:
-            against += witness.reachable(record, case.pooled().change)
-        if case.groups and case.key.card in same:
-            against += _of_one_library(case.pooled(), policy.gates)
+        if pooled:
+            against += witness.reachable(record, pooled.change)
+        if pooled and case.key.card in same and abs(pooled.change) > max(margin, SURE_ERRORS * pooled.error):
+            # Beyond the margin, and far beyond its error: whoever made the record knows more than it says.
+            change = formatting.percent(as_percent(pooled.change), sign=True)
+            text = f"base and head are one library, which is not {change} from itself"
+            against.append(Finding(SAME_LIBRARY, text, True))
         found.append(replace(case, findings=(*against, *case.findings)))
     return found
-
-
-def _of_one_library(seen: Pooled, gates: Gates) -> list[Finding]:
-    """A change beyond the margin that is far beyond its error: whoever made the record knows more than it says."""
-    if abs(seen.change) <= max(math.log1p(gates.margin_pct / 100), SURE_ERRORS * seen.error):
-        return []
-    change = formatting.percent(as_percent(seen.change), sign=True)
-    return [Finding(SAME_LIBRARY, f"base and head are one library, which is not {change} from itself", True)]
 
 
 def of_paired(
@@ -239,12 +230,11 @@ def of_paired(
     timed = [process for process in of_head if process.samples_us.get("base")]
     roles = {process.role for process in timed}
     paired = roles <= {"paired"}
-    found = [*validity.of_telemetry(timed, paired, validity.SHARED if paired else validity.LEFT_OUT)]
     used, few = _usable(timed, minimum, "of base and head", shared_clock=paired)
     depends = dependence.judged(used, minimum) if paired else dependence.Dependence()
     used = [process for index, process in enumerate(used) if index not in depends.left_out]
     base, head, reference = (_times(used, side) for side in ("base", "head", "reference"))
-    found += few
+    found = [*validity.of_telemetry(timed, paired, validity.SHARED if paired else validity.LEFT_OUT), *few]
     plain = Evidence(case.key, base, head, reference, paired, (), 0.0, tuple(found))
     if len(used) < minimum:
         return plain
@@ -286,8 +276,8 @@ def of_changes(
     """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case; `numbers`: of
     the processes' GPUs."""
     expected_pct = max(quiet_pct, known.spread_pct) if known else quiet_pct
-    group = _group(changes, expected_pct, sum(one.rounds for one in changes), prior.prior(quiet_pct, known))
-    group = replace(group, gpus=numbers)
+    rounds = sum(one.rounds for one in changes)
+    group = replace(_group(changes, expected_pct, rounds, prior.prior(quiet_pct, known)), gpus=numbers)
     # The log changes at which what is said of a case changes.
     gates = policy.gates
     percents = (-gates.improvement_pct, -gates.margin_pct, 0.0, gates.margin_pct, gates.regression_pct)
@@ -359,7 +349,7 @@ def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
 
 def _rounding(*sides: Sequence[Array]) -> float:
     """The clock's part in the bias, as a log ratio; infinite where all times are equal, so that its step is unknown."""
-    together = location.clock_step(np.concatenate([samples for side in sides for samples in side]))
+    together = location.clock_step(np.concatenate([*chain(*sides)]))
     if together == 0.0:
         return math.inf
     steps = [location.clock_step(np.concatenate(side)) or together for side in sides]
@@ -374,9 +364,9 @@ def _coarse(rounding: float, gates: Gates) -> bool:
     return rounding > math.log1p(gates.margin_pct / 100)
 
 
-def _group(locations: Sequence[Location], prior_pct: float, prior_df: float, spread: Prior | None = None) -> Group:
-    columns = np.array([(found.value, found.variance) for found in locations]).T
-    return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df, spread)
+def _group(found: Sequence[Location], prior_pct: float, prior_df: float, spread: Prior | None = None) -> Group:
+    values, variances = np.array([(one.value, one.variance) for one in found]).T
+    return Group(values, variances, math.log1p(prior_pct / 100), prior_df, spread)
 
 
 def _settle(group: Group, to_block: int, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:

@@ -7,7 +7,7 @@ so the correlation between cases of a process is estimated from the data and wid
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -27,8 +27,6 @@ CORRELATIONS = (np.arange(20) + 0.5) / 20
 """Between cases of one process; beforehand, each is as likely."""
 DRAWINGS: Final = 1024
 """Of the cases' errors, so that one in a thousand is among them."""
-
-
 Member: TypeAlias = tuple[Evidence, Pooled]
 """A case of a mean, and its change."""
 
@@ -39,8 +37,9 @@ def verdicts(
     """Of each card with several cases that can be judged. The cards share the level (Holm)."""
     compared = Counter(case.key.card for case in evidences if not case.alone)
     by_card: dict[str, list[Member]] = {case.key.card: [] for case in evidences}
-    for case, claim in _sound(evidences, claims):
-        by_card[case.key.card].append((case, claim.pooled))
+    for case, claim in zip(evidences, claims, strict=True):
+        if claim and not case.disqualified:
+            by_card[case.key.card].append((case, claim.pooled))
     several = {card: members for card, members in by_card.items() if len(members) > 1}
     looks = [inference.look([case for case, _ in one], joint(one), policy) for one in several.values()]
     return tuple(
@@ -54,14 +53,8 @@ def unconfirmed(
 ) -> frozenset[CaseKey]:
     """The cases that lack processes for their mean to block."""
     cards = {mean.card for mean in verdicts(evidences, claims, policy) if mean.status is Status.LIKELY_SLOWER}
-    lacking = (case.key for case, _ in _sound(evidences, claims) if case.processes < policy.processes.to_block)
-    return frozenset(key for key in lacking if key.card in cards)
-
-
-def _sound(evidences: Sequence[Evidence], claims: Sequence[Inference | None]) -> Iterator[tuple[Evidence, Inference]]:
-    for case, claim in zip(evidences, claims, strict=True):
-        if claim and not case.disqualified:
-            yield case, claim
+    few = (case for case in evidences if 0 < case.processes < policy.processes.to_block and not case.disqualified)
+    return frozenset(case.key for case in few if case.key.card in cards)
 
 
 def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inference, policy: Policy) -> MeanVerdict:
@@ -132,14 +125,13 @@ def _drawn(errors: Sequence[Pooled]) -> Array:
     if all(len(one.factors) == 1 for one in errors):
         return np.ones((1, len(errors)))
     rng = np.random.default_rng(DRAWINGS)
-    columns = []
-    for one in errors:
+    drawn = np.ones((DRAWINGS, len(errors)))
+    for column, one in zip(drawn.T, errors, strict=True):
         order = np.argsort(one.factors)
         reached = np.cumsum(one.weights[order])
         places = np.searchsorted(reached, (np.arange(DRAWINGS) + 0.5) / DRAWINGS * reached[-1])
-        rising = one.factors[order][np.minimum(places, len(order) - 1)]
-        columns.append(rising[rng.permutation(DRAWINGS)])
-    return np.stack(columns, axis=1)
+        column[:] = one.factors[order][np.minimum(places, len(order) - 1)][rng.permutation(DRAWINGS)]
+    return drawn
 
 
 def _errors(members: Sequence[Member], factors: Array) -> Array:
@@ -166,7 +158,7 @@ def _block(case: Evidence, pooled: Pooled) -> tuple[Array, Array, Array]:
     """A case's processes in units of their own spread: each one's pull on the case's change, its value, and a basis of
     the contrasts between processes, which do not depend on the change."""
     group = case.groups[0]
-    values, variances = group.kept
+    values, variances, _ = group.kept
     weights = 1 / (group.prior**2 + variances)
     spreads = pooled.error * np.sqrt(weights.sum() / weights)
     _, _, rows = np.linalg.svd((1 / spreads)[None, :] * spreads.min())

@@ -39,6 +39,8 @@ class Between:
 
     means: Array
     variances: Array
+    centred: Array
+    """The processes' values, moved by whole GPUs so that all GPUs have the mean of all."""
 
     @property
     def scatter(self) -> float:
@@ -67,22 +69,12 @@ class Between:
 
 
 def between(values: Array, variances: Array, prior: float, gpus: Sequence[int]) -> Between:
-    weights, numbers = 1 / (prior**2 + variances), np.array(gpus)
-    masks = [numbers == number for number in np.unique(numbers)]
+    weights = 1 / (prior**2 + variances)
+    known, numbers = np.unique(gpus, return_inverse=True)
+    masks = [numbers == number for number in range(len(known))]
     sums = np.array([weights[mask].sum() for mask in masks])
     means = np.array([weights[mask] @ values[mask] for mask in masks]) / sums
-    df = len(values) - len(masks)
-    squares = float(weights @ (values - _of_each(means, numbers)) ** 2)
-    return Between(means, max(1.0, squares / df if df else 1.0) / sums)
-
-
-def centred(values: Array, variances: Array, prior: float, gpus: Sequence[int]) -> Array:
-    """The values moved by whole GPUs, so that all GPUs have the mean of all."""
-    weights, numbers = 1 / (prior**2 + variances), np.array(gpus)
-    means = between(values, variances, prior, gpus).means
-    return values - _of_each(means, numbers) + float(weights @ values / weights.sum())
-
-
-def _of_each(means: Array, numbers: Array) -> Array:
-    """The mean of its GPU for each process."""
-    return np.asarray(means[np.unique(numbers, return_inverse=True)[1]])
+    own, df = values - means[numbers], len(values) - len(masks)
+    squares = float(weights @ own**2)
+    together = own + float(weights @ values / weights.sum())
+    return Between(means, max(1.0, squares / df if df else 1.0) / sums, together)
