@@ -76,9 +76,8 @@ class CarryOver:
         side, other, slower = "base", "head", self.base.change
         if self.head.p() < self.base.p():
             side, other, slower = "head", "base", -self.head.change
-        word = "slower" if slower > 0 else "faster"
-        size = formatting.percent(as_percent(abs(slower)))
-        return f"after the {other}, the {side} is {size} {word} than after itself"
+        size = f"{formatting.percent(as_percent(abs(slower)))} {'slower' if slower > 0 else 'faster'}"
+        return f"after the {other}, the {side} is {size} than after itself"
 
 
 def _shown(effect: Pooled, p: float) -> bool:
@@ -98,21 +97,15 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
     far = math.log1p(CARRY_OVER_PCT / 100)
     # A case has several processes, which together get as much of the chance of an error as the case's own tests.
     share = DEPENDENCE_P / PROCESSES
-    out = {
-        index: Finding(CARRY_OVER, f"process {index + 1} is left out: there, {found.sentence()}", False)
-        for index, found in own.items()
-        if abs(found.moved) > far and found.shown(share)
-    }
-    if len(processes) - len(out) < minimum:
-        out = {}  # it is no process's own, but the two kernels'
-    if not out:
-        out = {
-            index: Finding("throttled", f"process {index + 1} is left out: {why}", False)
-            for index, why in _throttled_apart(processes, minimum)
-        }
-    rest = [process for index, process in enumerate(processes) if index not in out]
-    moved = [Moved(0.0, (*out.values(), *clock_by_side(rest)))]
-    if left := [found for index, found in own.items() if index not in out]:
+    out = {at: one for at, one in own.items() if abs(one.moved) > far and one.shown(share)}
+    code, why = CARRY_OVER, {at: f"there, {found.sentence()}" for at, found in out.items()}
+    # Where it is in nearly all, it is no process's own, but the two kernels'.
+    if not why or len(processes) - len(why) < minimum:
+        code, why = "throttled", dict(_throttled_apart(processes, minimum))
+    left_out = [Finding(code, f"process {at + 1} is left out: {text}", False) for at, text in why.items()]
+    rest = [process for index, process in enumerate(processes) if index not in why]
+    moved = [Moved(0.0, (*left_out, *clock_by_side(rest)))]
+    if left := [found for index, found in own.items() if index not in why]:
         parts = ([one.base for one in left], [one.head for one in left], [one.both for one in left])
         shared = CarryOver(*map(_weighted, parts))
         width = MOVED * shared.both.error * stats.normal_half_width(LEVEL)
@@ -123,7 +116,7 @@ def judged(processes: Sequence[TimedProcess], minimum: int) -> Dependence:
             moved.append(Moved(max(0.0, abs(shared.moved) - width)))
     if dependent := on_clock(rest):
         moved.append(dependent)
-    return Dependence(frozenset(out), tuple(moved))
+    return Dependence(frozenset(why), tuple(moved))
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
@@ -160,20 +153,17 @@ def carry_over(process: TimedProcess) -> CarryOver | None:
     A crossover design's test of carry-over (Grizzle 1965; Senn 2002). The contrasts are between rounds whose order was
     drawn, and of ratios, in which what changes slowly cancels. None where the record does not say, or says too little.
     """
-    before = process.timing.previous
-    ratios = _log_ratios(process)
+    before, ratios = process.timing.previous, _log_ratios(process)
     if not len(ratios) or not {"base", "head"} <= set(before):
         return None
     of_base, of_head = (np.array(before[side], dtype=object) for side in ("base", "head"))
-    cells = [
-        ratios[(of_base == was) & (of_head == now)] for was, now in (("base", "base"), ("head", "base"), ("head",) * 2)
-    ]
+    orders = (("base", "base"), ("head", "base"), ("head", "head"))
+    cells = [ratios[(of_base == was) & (of_head == now)] for was, now in orders]
     if min(map(len, cells)) < CELL:
         return None
     step = _log_step(process)
     calm, usual, hot = location.levels(cells, step)
     df = sum(map(len, cells)) - len(cells)
-
     # Half a step on either side is not seen, however often it is looked for.
     base, head = (
         Pooled(one.value - usual.value, math.sqrt(one.variance + usual.variance), df, step / 2) for one in (calm, hot)
@@ -189,9 +179,7 @@ def _log_ratios(process: TimedProcess) -> Array:
 
 
 def _log_step(process: TimedProcess) -> float:
-    return location.log_step(
-        np.concatenate([np.array(process.samples_us[side], dtype=float) for side in ("base", "head")])
-    )
+    return location.log_step(np.array([*process.samples_us["base"], *process.samples_us["head"]], dtype=float))
 
 
 def _weighted(effects: Sequence[Pooled]) -> Pooled:
@@ -211,7 +199,7 @@ def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
     A round's clock is taken from the rounds before and after it: what disturbs a sample disturbs the reading of its own
     clock as well. Only differences within processes count.
     """
-    known = [process for process in processes if len(_clock_ratios(process)) >= max(CELL, 3)]
+    known = [process for process in processes if len(_clock_ratios(process)) >= CELL]
     if not known:
         return None
     clocks, ratios = [], []
@@ -219,7 +207,7 @@ def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:
         base, head = (np.log(np.array(process.timing.sm_mhz[side], dtype=float)) for side in ("base", "head"))
         clocks.append((base + head) / 2)
         inner = _log_ratios(process)[1:-1]
-        middle, reach = float(np.median(inner)), CLIP * location.half_width([inner])
+        middle, reach = float(np.median(inner)), CLIP * location.half_width(np.sort(inner))
         ratios.append(np.clip(inner, middle - reach, middle + reach))
     beside = [(each[:-2] + each[2:]) / 2 for each in clocks]
     x, y = ([values - values.mean() for values in each] for each in (beside, ratios))
@@ -252,13 +240,10 @@ def clock_by_side(processes: Sequence[TimedProcess]) -> Iterator[Finding]:
     if not apart:
         return
     levels = [location.levels([ratios], 0.0)[0] for ratios in apart]
-    found = _weighted(
-        [Pooled(one.value, max(math.sqrt(one.variance), 1e-9), max(1.0, one.rounds - 1)) for one in levels]
-    )
+    found = _weighted([Pooled(one.value, math.sqrt(one.variance), max(1.0, one.rounds - 1)) for one in levels])
     if found.p() < DEPENDENCE_P and abs(found.change) > math.log1p(SIDE_CLOCK_PCT / 100):
-        word = "lower" if found.change < 0 else "higher"
-        much = formatting.percent(as_percent(abs(found.change)))
-        text = f"the SM clock is {much} {word} during the head's samples than during the base's in the same rounds"
+        much = f"{formatting.percent(as_percent(abs(found.change)))} {'lower' if found.change < 0 else 'higher'}"
+        text = f"the SM clock is {much} during the head's samples than during the base's in the same rounds"
         yield Finding(CLOCK_BY_SIDE, f"{text}, which is part of the change", False)
 
 

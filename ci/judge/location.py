@@ -111,7 +111,7 @@ def _huber(values: Array, step: float) -> _Estimate:
     """
     ordered, n = np.sort(values), len(values)
     centre = stats.middle(ordered)
-    scale = max(_half_width(ordered), step / 2)
+    scale = max(half_width(ordered), step / 2)
     if scale == 0.0:
         return _Estimate(centre, np.zeros(n))
     bound = HUBER_K * scale
@@ -160,7 +160,8 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]
     noise = _centred(sides, centres)
-    before, after, spread = (half_width(part) for part in (noise[: len(base)], noise[len(base) :], noise))
+    parts = (noise[: len(base)], noise[len(base) :], noise)
+    before, after, spread = (half_width(np.sort(np.concatenate(part))) for part in parts)
     if min(before, after) * SHAPE_UNEVEN < max(before, after) or spread == 0.0:
         return None
     middle = float(np.median(np.concatenate(noise)))
@@ -188,12 +189,8 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     return [replace(one, variance=one.variance * factor) for one, factor in zip(found, cost, strict=True)]
 
 
-def half_width(noise: Sequence[Array]) -> float:
-    """Half of the way that holds the middle 68% of all values: a normal distribution's standard deviation."""
-    return _half_width(np.sort(np.concatenate(noise)))
-
-
-def _half_width(ordered: Array) -> float:
+def half_width(ordered: Array) -> float:
+    """Half of the way that holds the middle 68% of sorted values: a normal distribution's standard deviation."""
     return (stats.quantile(ordered, 0.8413) - stats.quantile(ordered, 0.1587)) / 2
 
 
@@ -298,16 +295,13 @@ def _models(rounds: int, longest: int) -> _Models:
     octaves = np.exp2(np.arange(0, math.log2(longest) + MEMORY_OCTAVES))
     one_length = [_of_length(length, frequencies, rounds) for length in np.geomspace(MEMORY_SHORTEST, longest, lengths)]
     no_length = [_of_length(length, frequencies, rounds) for length in octaves]
-    scale_free = (
-        np.mean([variances for variances, _ in no_length], axis=0),
-        float(np.mean([inflation for _, inflation in no_length])),
-    )
+    scale_free = tuple(np.mean(part, axis=0) for part in zip(*no_length, strict=True))
     # A straight line from 0 to a random end: half of the end is what it adds to the mean.
     line = np.linspace(0, 1, rounds)
     scatter = float(line.var())
     ramp = fft.dct(line / math.sqrt(scatter), norm="ortho")[1:] ** 2, rounds / 4 / scatter
     kinds = [*one_length, scale_free, ramp]
-    mixed = [(1 - share + share * kind[0], 1 - share + share * kind[1]) for kind in kinds for share in MEMORY_SHARES]
+    mixed = [[1 - share + share * part for part in kind] for kind in kinds for share in MEMORY_SHARES]
     # No line is so straight that its other coefficients are nothing at all.
     variances = np.maximum(np.stack([np.ones(rounds - 1), *(each for each, _ in mixed)]), MEMORY_LEAST_VARIANCE)
     inflation = np.array([1.0, *(float(inflation) for _, inflation in mixed)])
@@ -316,8 +310,7 @@ def _models(rounds: int, longest: int) -> _Models:
 
 def _of_length(length: float, frequencies: Array, rounds: int) -> tuple[Array, float]:
     """A first-order autoregression: the cosine coefficients' variances, and the mean's inflation."""
-    rho = math.exp(-1 / length)
-    lags = np.arange(1, rounds)
+    rho, lags = math.exp(-1 / length), np.arange(1, rounds)
     inflation = 1 + 2 * float(((1 - lags / rounds) * rho**lags).sum())
     return (1 - rho**2) / (1 - 2 * rho * np.cos(frequencies) + rho**2), inflation
 
@@ -338,8 +331,7 @@ def clock_step(samples: Array) -> float:
     gaps = np.sort(np.diff(values[start : start + held]))
     if span := float(gaps.sum()):
         return float(gaps[np.searchsorted(np.cumsum(gaps), span / 2)])
-    gaps = np.diff(np.unique(values))
-    return float(gaps.min()) if len(gaps) else 0.0
+    return float(np.diff(np.unique(values)).min()) if values[0] < values[-1] else 0.0
 
 
 def log_step(samples: Array) -> float:
@@ -356,8 +348,7 @@ def rounding_bias(samples: Array, step: float) -> float:
     if step == 0.0:
         return 0.0
     ordered = np.sort(samples)
-    narrow_low, low, high, narrow_high = (stats.quantile(ordered, share) for share in (0.02, 0.1587, 0.8413, 0.98))
-    if narrow_high - narrow_low < 1.5 * step:
+    if stats.quantile(ordered, 0.98) - stats.quantile(ordered, 0.02) < 1.5 * step:
         return step / 2
-    variance = max(0.0, ((high - low) / 2) ** 2 - step**2 / 12)
+    variance = max(0.0, half_width(ordered) ** 2 - step**2 / 12)
     return step / math.pi * math.exp(-2 * math.pi**2 * variance / step**2)

@@ -41,10 +41,6 @@ SEED: Final = 20260801
 # ---- processes together ----------------------------------------------------------------------------------------------
 
 
-def _one() -> Array:
-    return np.ones(1)
-
-
 @dataclass(frozen=True, eq=False)
 class Pooled:
     """Processes combined: change, its standard error, degrees of freedom, and a bound on errors that do not average.
@@ -56,8 +52,8 @@ class Pooled:
     error: float
     df: float
     bias: float = 0.0
-    factors: Array = field(default_factory=_one)
-    weights: Array = field(default_factory=_one)
+    factors: Array = field(default_factory=lambda: np.ones(1))
+    weights: Array = field(default_factory=lambda: np.ones(1))
 
     def p(self) -> float:
         """Two-sided p of no difference beyond the bias."""
@@ -108,7 +104,7 @@ def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None =
 
     Variances add up, degrees of freedom are Welch's and Satterthwaite's.
     """
-    parts = [base, head] + ([between] if between else [])
+    parts = [base, head, *([between] if between else [])]
     error = math.hypot(*(part.error for part in parts))
     df = error**4 / sum(part.error**4 / part.df for part in parts)
     # Every combination of the parts' errors, with its probability.
@@ -142,12 +138,10 @@ def pool(estimates: Array, variances: Array, prior: float, prior_df: float) -> P
     moderated to (prior_df + (L - 1) φ) / (prior_df + L - 1), with as many degrees of freedom (Smyth 2004; Hartung and
     Knapp 2001). With `prior_df` 0 the processes speak for themselves.
     """
-    weights = 1 / (prior**2 + variances)
+    weights, df = 1 / (prior**2 + variances), len(estimates) - 1
     total = float(weights.sum())
-    change = float(weights @ estimates) / total
-    df = len(estimates) - 1
     ratio = (prior_df + df * scatter_ratio(estimates, variances, prior)) / (prior_df + df)
-    return Pooled(change, math.sqrt(ratio / total), prior_df + df)
+    return Pooled(float(weights @ estimates) / total, math.sqrt(ratio / total), prior_df + df)
 
 
 def scatter_ratio(estimates: Array, variances: Array, prior: float) -> float:
@@ -185,8 +179,7 @@ def holm(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
     """
     strictest = min(levels, default=1.0)
     scaled = [p * (strictest / level) for p, level in zip(p_values, levels, strict=True)]
-    adjusted = [1.0] * len(scaled)
-    largest = 0.0
+    adjusted, largest = [1.0] * len(scaled), 0.0
     for rank, index in enumerate(np.argsort(scaled, kind="stable")):
         largest = max(largest, min(1.0, (len(scaled) - rank) * scaled[index]))
         adjusted[index] = min(1.0, largest * (levels[index] / strictest))
@@ -214,12 +207,6 @@ def look_alpha(alpha: float, processes: int, minimum: int, limit: int, shape: fl
     return float(spent[min(max(processes, minimum) - minimum, len(spent) - 1)])
 
 
-# ---- what a run could have shown -------------------------------------------------------------------------------------
-
-UPPER_TAILS = (np.arange(4000) + 0.5) / 4000
-"""Where the distribution of the estimated error is looked at."""
-
-
 @lru_cache(maxsize=1024)
 def noncentrality(df: float, alpha: float, power: float) -> float:
     """The smallest true change, in standard errors, that a two-sided t-test at `alpha` shows, in its direction, with
@@ -228,7 +215,9 @@ def noncentrality(df: float, alpha: float, power: float) -> float:
     The estimate over its standard error has a noncentral t distribution, since the error is itself estimated. scipy's
     inverse of it does not end where t is large, as it is for few degrees of freedom.
     """
-    limits = -float(special.stdtrit(df, alpha / 2)) * np.sqrt(special.chdtri(df, UPPER_TAILS) / df)
+    # Where the distribution of the estimated error is looked at.
+    upper_tails = (np.arange(4000) + 0.5) / 4000
+    limits = -float(special.stdtrit(df, alpha / 2)) * np.sqrt(special.chdtri(df, upper_tails) / df)
     low, high = 0.0, float(limits.max()) + 40.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -294,9 +283,10 @@ def bootstrap(
     correlation = 0.0
     if paired:
         pairs = sorted(zip(base, head, strict=True), key=lambda pair: float(pair[0].sum() + pair[1].sum()))
-        base, head = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        # 1 where both sides lie on the same side of their medians, -1 where they do not.
-        correlation = float(np.mean(np.concatenate([_above(b) * _above(h) for b, h in pairs])))
+        base, head = zip(*pairs, strict=True)
+        # 1 above a side's median, -1 below it.
+        above = ([np.sign(one - middle(np.sort(one))) for one in side] for side in (base, head))
+        correlation = float(np.mean(np.concatenate([b * h for b, h in zip(*above, strict=True)])))
     else:
         base, head = (sorted(side, key=lambda samples: float(samples.sum())) for side in (base, head))
     one, other = _draws(resamples)
@@ -305,19 +295,13 @@ def bootstrap(
     head_draws = ((more - less) * one + (more + less) * other) / 2
     medians_base = _resampled_medians(base, _process_counts(len(base), resamples, SEED), base_draws)
     medians_head = _resampled_medians(head, _process_counts(len(head), resamples, SEED + (not paired)), head_draws)
-    tails = ((1 - level) / 2, (1 + level) / 2)
 
     def interval(values: Array) -> tuple[float, float]:
-        low, high = np.quantile(values, tails)
+        low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
         return float(low), float(high)
 
     change = np.log(medians_head) - np.log(medians_base)
     return BootstrapIntervals(interval(medians_base), interval(medians_head), interval(change))
-
-
-def _above(samples: Array) -> Array:
-    """1 above their median, -1 below it."""
-    return np.asarray(np.sign(samples - middle(np.sort(samples))))
 
 
 @lru_cache(maxsize=4)
@@ -340,17 +324,14 @@ def _resampled_medians(processes: Sequence[Array], counts: NDArray[np.int64], dr
 
     `processes` holds the samples of each process, `counts` how often a resample holds each, `draws` standard normals.
     """
-    sizes = np.array([len(samples) for samples in processes])
     pooled = np.sort(np.concatenate(processes))
     ranks = np.stack([np.searchsorted(np.sort(samples), pooled, side="right") for samples in processes], axis=1)
-    totals = sizes @ counts
+    totals = np.array([len(samples) for samples in processes]) @ counts
     targets = totals * np.clip(0.5 + draws / (2 * np.sqrt(totals)), 0.0, 1.0)
-    drawn = counts.T
-    low = np.zeros(len(targets), dtype=np.int64)
-    high = np.full(len(targets), len(pooled) - 1)
+    low, high = np.zeros(len(targets), dtype=np.int64), np.full(len(targets), len(pooled) - 1)
     for _ in range(int(np.ceil(np.log2(len(pooled)))) + 1):
         middle = (low + high) // 2
-        enough = np.einsum("rl,rl->r", ranks[middle], drawn) >= targets
+        enough = np.einsum("rl,rl->r", ranks[middle], counts.T) >= targets
         high = np.where(enough, middle, high)
         low = np.where(enough, low, np.minimum(middle + 1, high))
     return np.asarray(pooled[high])

@@ -115,9 +115,10 @@ def throttled(process: TimedProcess) -> tuple[str, ...]:
 
 def _slowed(process: TimedProcess) -> dict[str, float]:
     """Each reason that is no harmless one, and for which share of the process it held."""
-    read = process.telemetry
-    reasons = [one for one in read.throttle_reasons if one not in HARMLESS_THROTTLE_REASONS] if read else []
-    return {reason: read.throttle_shares.get(reason, 1.0) for reason in reasons} if read else {}
+    if not (read := process.telemetry):
+        return {}
+    reasons = (one for one in read.throttle_reasons if one not in HARMLESS_THROTTLE_REASONS)
+    return {reason: read.throttle_shares.get(reason, 1.0) for reason in reasons}
 
 
 def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
@@ -134,13 +135,12 @@ def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_ar
     if briefly:
         where = f"for a moment or by a step of the clock in {len(briefly)} of {len(processes)} processes"
         yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
-    readings = [process.telemetry for process in processes if process.telemetry]
     clocks = _known_clocks(processes)
-    if clocks and _apart(clocks[0], clocks[-1]):
+    if clocks and clocks[-1] > clocks[0] * (1 + CLOCK_CHANGE_PCT / 100):
         apart = "" if interleaved else ", and base and head were not timed in the same rounds"
         between = f"the SM clock was between {clocks[0]:.0f} and {clocks[-1]:.0f} MHz from process to process"
         yield Finding("clock_change", f"{between}{apart}", disqualifies=not interleaved)
-    hottest = max((one.temperature_c for one in readings if one.temperature_c is not None), default=-math.inf)
+    hottest = max((one.telemetry.temperature_c or 0.0 for one in processes if one.telemetry), default=0.0)
     if hottest > WARN_TEMPERATURE_C:
         yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {WARN_TEMPERATURE_C:g} °C)", False)
 
@@ -149,16 +149,11 @@ def _known_clocks(processes: Iterable[TimedProcess]) -> list[float]:
     return sorted(one.telemetry.sm_mhz for one in processes if one.telemetry and one.telemetry.sm_mhz)
 
 
-def _apart(low: float, high: float) -> bool:
-    return high > low * (1 + CLOCK_CHANGE_PCT / 100)
-
-
 def _clocks(processes: Sequence[TimedProcess]) -> str:
     """The clocks of these processes in words; empty where they are not known."""
-    clocks = _known_clocks(processes)
-    most = max((one.telemetry.max_sm_mhz or 0 for one in processes if one.telemetry), default=0)
-    if not clocks:
+    if not (clocks := _known_clocks(processes)):
         return ""
+    most = max(one.telemetry.max_sm_mhz or 0 for one in processes if one.telemetry)
     between = " to ".join(dict.fromkeys(f"{clock:.0f}" for clock in (clocks[0], clocks[-1])))
     return f", {between}{f' of {most:.0f}' if most else ''} MHz"
 
@@ -172,10 +167,9 @@ def clocks_apart(base: Sequence[TimedProcess], head: Sequence[TimedProcess]) -> 
     sides = [_known_clocks(side) for side in (base, head)]
     if all(sides):
         was, now = (float(np.median(side)) for side in sides)
-        if _apart(min(was, now), max(was, now)):
-            yield Finding(
-                "clock_change", f"the SM clock was {was:.0f} MHz for the baseline and {now:.0f} MHz now", True
-            )
+        if max(was, now) > min(was, now) * (1 + CLOCK_CHANGE_PCT / 100):
+            clocks = f"{was:.0f} MHz for the baseline and {now:.0f} MHz now"
+            yield Finding("clock_change", f"the SM clock was {clocks}", True)
 
 
 Sides = Mapping[str, Sequence[Array]]
@@ -196,16 +190,12 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
             only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
     if not paired:
-        yield from _drift(sides)
+        for side, processes in sides.items():
+            if drifts := _drifts(processes):
+                yield Finding(DRIFT, f"the {side} drifted by {_first(drifts)}", _trend(drifts, processes) > 0, side)
     worst = max(100 * float(samples.std() / samples.mean()) for processes in sides.values() for samples in processes)
     if worst > WARN_CV_PCT:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {WARN_CV_PCT:g}%)", False)
-
-
-def _drift(sides: Sides) -> Iterator[Finding]:
-    for side, processes in sides.items():
-        if drifts := _drifts(processes):
-            yield Finding(DRIFT, f"the {side} drifted by {_first(drifts)}", _trend(drifts, processes) > 0, side)
 
 
 def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
@@ -220,15 +210,12 @@ def drift_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
         most = f", as do most processes: up to {formatting.percent(as_percent(trend))} of change" if trend else ""
         found = Finding(DRIFT, f"head moved by {_first(drifts, ' against base')}{most}", False)
         return Moved(trend, (found,))
-    sides = (("base", _drifts(base)), ("head", _drifts(head)))
-    return Moved(
-        0.0,
-        tuple(
-            Finding(DRIFT, f"the {side} drifted by {_first(drifts)}, base and head together", False, side)
-            for side, drifts in sides
-            if drifts
-        ),
+    together = (
+        Finding(DRIFT, f"the {side} drifted by {_first(drifts)}, base and head together", False, side)
+        for side, processes in (("base", base), ("head", head))
+        if (drifts := _drifts(processes))
     )
+    return Moved(0.0, tuple(together))
 
 
 def _first(drifts: Mapping[int, float], against: str = "") -> str:
@@ -246,9 +233,8 @@ def _drifts(processes: Sequence[Array]) -> dict[int, float]:
     """How far the last third of a process lies off the first third by their medians, of each one that drifts."""
     found = {}
     for index, samples in enumerate(processes, 1):
-        times = np.log(samples)
-        third = len(times) // 3
-        first, last = times[:third], times[-third:]
+        third = len(samples) // 3
+        first, last = np.log(samples[:third]), np.log(samples[-third:])
         change = stats.middle(np.sort(last)) - stats.middle(np.sort(first))
         if abs(change) > math.log1p(DRIFT_PCT / 100) and stats.mann_whitney_p(first, last) < DRIFT_P:
             found[index] = change
@@ -311,6 +297,11 @@ class TwoModes:
     slow: tuple[Array, ...]
     """By process, of each sample whether it is in the slow mode: 0 or 1."""
 
+    @classmethod
+    def of(cls, low: float, high: float, processes: Sequence[Array]) -> TwoModes:
+        middle = (low + high) / 2
+        return cls(low, high, tuple((samples > middle).astype(float) for samples in processes))
+
     @property
     def shares(self) -> list[float]:
         """By process, of samples in the slow mode."""
@@ -343,8 +334,8 @@ def modes_of_sides(base: Sequence[Array], head: Sequence[Array]) -> Moved:
         return Moved(0.0, kept)
     more = _more_often_slow(logs, jumping)
     if more.p() >= MODE_SHARE_P:
-        often = ", as often as the other side"
-        return Moved(0.0, (*kept, *(two.finding(side, often) for side, two in jumping.items())))
+        alike = (two.finding(side, ", as often as the other side") for side, two in jumping.items())
+        return Moved(0.0, (*kept, *alike))
     distance = max(two.high - two.low for two in jumping.values())
     bound = distance * min(1.0, abs(more.change) + more.half_width(0.05))
     side, two = next(iter(jumping.items()))
@@ -372,8 +363,7 @@ def two_modes(processes: Sequence[Array]) -> TwoModes | None:
     near, far = (low + part * (high - low) for part in MODE_MIDDLE)
     if float(np.mean((ordered > near) & (ordered < far))) > MODE_OVERLAP:
         return None
-    middle = (low + high) / 2
-    return TwoModes(low, high, tuple((samples > middle).astype(float) for samples in processes))
+    return TwoModes.of(low, high, processes)
 
 
 def speeds_us(processes: Sequence[Array]) -> tuple[float, ...]:
@@ -392,7 +382,7 @@ def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
     bulk = float(np.median(together))
     above, below = (float(np.mean(sign * (together - bulk) > distance / 2)) for sign in (1, -1))
     low = bulk if above >= below else bulk - distance
-    return TwoModes(low, low + distance, tuple((samples > low + distance / 2).astype(float) for samples in processes))
+    return TwoModes.of(low, low + distance, processes)
 
 
 def _more_often_slow(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, TwoModes]) -> Pooled:
