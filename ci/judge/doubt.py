@@ -31,19 +31,10 @@ SCATTER: Final = frozenset({"processes_disagree", "lone_process"})
 """Findings of processes that are not alike."""
 WIDER_P: Final = 1e-3
 """The head's processes scatter more than the base's, which ran beside them, where chance explains it less often (F)."""
-
-
-LASTING: Final = frozenset(
-    {
-        correctness.BASE_WRONG,
-        CONTRADICTS,
-        UNCONFIRMED,
-        VERIFIED_IN_PROCESS,
-        "below_floor",
-        "beyond_reference",
-        "few_values",
-    }
-)
+LASTING: Final = {
+    *(correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED, VERIFIED_IN_PROCESS),
+    *("below_floor", "beyond_reference", "few_values"),
+}
 """Findings that come again whenever it is measured."""
 
 
@@ -78,7 +69,8 @@ def of_verdict(label: str, record: RunRecord, verdict: RecordVerdict | None, gat
     yield from (Doubt(LIKELY_SLOWER, label, one.card) for one in verdict.means if one.status is Status.LIKELY_SLOWER)
     timed = {case.key: case for case in timed_cases(record)}
     alone_by_note = {note.card for note in cards.notes(record, cards.HEAD_ALONE)}
-    alone = {case.key for case in timed_cases(record, WITNESS) if _is_wrong(case)}
+    calls = ((case, one.timing.calls.get("base")) for case in timed_cases(record, WITNESS) for one in case.processes)
+    alone = {case.key for case, of_base in calls if of_base is not None and of_base.failed}
     for case in worst_first(verdict.cases):
         if case.status is Status.LIKELY_SLOWER:
             yield Doubt(LIKELY_SLOWER, label, case.id)
@@ -129,14 +121,7 @@ def _slowest(timed: TimedCase) -> tuple[float, float]:
 
 
 def _scatters_more(timed: TimedCase) -> bool:
-    base, head = (
-        [float(np.median(np.log(times))) for one in timed.processes if (times := one.samples_us.get(side))]
-        for side in ("base", "head")
-    )
+    sides = ([one.samples_us.get(side) for one in timed.processes] for side in ("base", "head"))
+    base, head = ([float(np.median(np.log(times))) for times in side if times] for side in sides)
     ratio = float(np.var(head)) / max(float(np.var(base)), 1e-12)
     return float(special.fdtrc(max(1, len(head) - 1), max(1, len(base) - 1), ratio)) < WIDER_P
-
-
-def _is_wrong(case: TimedCase) -> bool:
-    calls = (process.timing.calls.get("base") for process in case.processes)
-    return any(one is not None and one.failed for one in calls)

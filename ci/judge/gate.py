@@ -238,8 +238,11 @@ def decide(
             found.append(Blocker(_BLOCKING[gpu.fault], gpu.label))
         taken = _taken(gpu, accepted)
         regressed = [Regression(gpu.label, case, case in taken) for case in _regressed(gpu)]
-        left = [one.case for one in regressed if not one.accepted][:1]
-        found += [Blocker(BlockCode.SLOWER, gpu.label, _named(gpu, case)) for case in left]
+        if left := next((one.case for one in regressed if not one.accepted), None):
+            # CARD/ID where the verdict has several cards; nothing of a mean of all cases.
+            several = gpu.verdict is not None and len({one.card for one in gpu.verdict.cases}) > 1
+            name = f"{left.card}/{left.id}" if several and left.id else left.id
+            found.append(Blocker(BlockCode.SLOWER, gpu.label, name))
         found += gpu.blockers
         if claims_block:
             found += [Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for claim in gpu.contradicted]
@@ -249,26 +252,24 @@ def decide(
         open_ += [(*where, *what) for what in gpu.missing]
     blockers = tuple(sorted(found, key=lambda one: list(BlockCode).index(one.code)))
     outcomes = [gpu.verdict.verdict if gpu.verdict else None for gpu in gpus]
-    doubts = [*([Doubt(doubt.REFUSED, None)] if refused else []), *(one for gpu in gpus for one in _doubts(gpu))]
+    doubts = [Doubt(doubt.REFUSED, None)] if refused else []
+    for gpu in gpus:
+        doubts += gpu.doubts
+        if not gpu.doubts and gpu.fault is not None and gpu.fault not in _BLOCKING:
+            # Of a GPU without a record no record speaks.
+            cause: doubt.Cause = "head" if gpu.fault is Fault.DISPUTED else "machine"
+            doubts.append(Doubt(doubt.UNMEASURED, gpu.label, cause=cause))
     again = again and hold and not blockers and not all(one.lasts for one in doubts)
     held = tuple(one for one in doubts if hold and not blockers and (again or one.holds))
     waits = bool(held) or any(gpu.fault is Fault.DISPUTED for gpu in gpus)
     passes = bool(gpus) and not open_ and not waits and _PASSING.issuperset(outcomes)
     conclusion: Conclusion = "success" if passes else "action_required" if waits else "neutral"
     conclusion = "failure" if blockers else conclusion
-    label = None
-    if not any(one.code in (BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER) for one in blockers):
-        label = _label(outcomes, passes)
+    spoilt = any(one.code in (BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER) for one in blockers)
+    label = None if spoilt else _label(outcomes, passes)
     taken_ = tuple(one for one in accepted if any(one.case in _taken(gpu, [one]) for gpu in gpus))
     settled = bool(taken_) and not blockers and not open_ and all(_is_settled(gpu, taken_) for gpu in gpus)
     return Decision(conclusion, label, blockers, tuple(open_), tuple(regressions), taken_, held, again, settled)
-
-
-def _doubts(gpu: GpuEvidence) -> tuple[Doubt, ...]:
-    """Of a GPU without a record that no record speaks of, too; one that blocks leaves none."""
-    if gpu.doubts or gpu.fault in (None, *_BLOCKING):
-        return gpu.doubts
-    return (Doubt(doubt.UNMEASURED, gpu.label, cause="head" if gpu.fault is Fault.DISPUTED else "machine"),)
 
 
 _BLOCKING: Mapping[Fault | None, BlockCode] = {
@@ -278,12 +279,6 @@ _BLOCKING: Mapping[Fault | None, BlockCode] = {
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
 _SETTLED = CERTAIN - {Outcome.REGRESSED}
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
-
-
-def _named(gpu: GpuEvidence, case: CaseKey) -> str:
-    """CARD/ID where the verdict has several cards; nothing of a mean of all cases."""
-    several = gpu.verdict is not None and len({one.card for one in gpu.verdict.cases}) > 1
-    return f"{case.card}/{case.id}" if several and case.id else case.id
 
 
 def _regressed(gpu: GpuEvidence) -> tuple[CaseKey, ...]:

@@ -86,8 +86,8 @@ class Inference:
 
     def detectable(self) -> float:
         """The smallest log change that a run like this one shows with probability POWER."""
-        past_least = self.least + self.pooled.half_width(2 * (1 - POWER)) if self.least else 0.0
-        return max(past_least, self.pooled.detectable(self.alpha / self.family, POWER))
+        seen = self.pooled.detectable(self.alpha / self.family, POWER)
+        return max(seen, self.least + self.pooled.half_width(2 * (1 - POWER))) if self.least else seen
 
     def _around(self, width: float) -> tuple[float, float]:
         return self.pooled.change - width, self.pooled.change + width
@@ -109,9 +109,9 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
     usual = dict(zip(fits, prior.shares(list(fits.values())), strict=True))
     own = {index: look([case], case.pooled(usual.get(index)), policy) for index, case in known.items()}
     sound = [index for index, case in known.items() if not case.disqualified]
-    adjusted = dict(zip(sound, shared([own[index] for index in sound]), strict=True))
-    spoilt = {index: replace(claim, p=None, family=max(1, len(sound))) for index, claim in own.items()}
-    return [(spoilt | adjusted).get(index) for index in range(len(evidences))]
+    found = {index: replace(claim, family=max(1, len(sound))) for index, claim in own.items()}
+    found |= zip(sound, shared([own[index] for index in sound]), strict=True)
+    return [found.get(index) for index in range(len(evidences))]
 
 
 def shared(family: Sequence[Inference]) -> list[Inference]:

@@ -26,8 +26,8 @@ def beside(baseline: str, kind: Literal["best", "release"]) -> str:
 
 def faster(verdict: RecordVerdict, rules: Processes) -> frozenset[CaseKey]:
     """The cases that certainly became faster, in as many processes as a regression takes to block."""
-    enough = rules.to_block
-    return frozenset(case.key for case in verdict.cases if case.status.is_faster and case.processes >= enough)
+    certain = (case for case in verdict.cases if case.status.is_faster)
+    return frozenset(case.key for case in certain if case.processes >= rules.to_block)
 
 
 # ---- a baseline with some cases of a newer one -----------------------------------------------------------------------

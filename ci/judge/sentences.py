@@ -45,29 +45,20 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
         size, side = formatting.amount(case.change_pct, case.interval_pct)[0], case.status.name[-6:].lower()
         return f"very likely {size} {side}, {between}, after {repeats(case, policy)}"
     if case.direction is Direction.NONE:
+        low, high = case.interval_pct
+        side = f" {Direction.SLOWER}" if low > 0 else f" {Direction.FASTER}" if high < 0 else ""
         if case.status is Status.UNCHANGED:
-            low, high = case.interval_pct
-            side = f" {Direction.SLOWER}" if low > 0 else f" {Direction.FASTER}" if high < 0 else ""
             return f"no change: within {margin(policy.gates)}, {between}{side}{would}"
-        return f"cannot tell: {_undecided(case, digits)}"
+        why = "" if seen is None else f"; {unseen(seen, digits)}"
+        likely = f"likely {between}{side}, but not certain in {case.processes} processes" if side else between
+        return f"cannot tell: {likely}{why}"
     size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:
         return f"{size}: certain, and within {margin(policy.gates)}{would}"
     if case.status in (Status.SLOWER, Status.FASTER):
-        overlaps = _is_past(case, policy.gates)
-        why = " (single times of base and head overlap too much)" if overlaps else ""
+        why = " (single times of base and head overlap too much)" if _is_past(case, policy.gates) else ""
         return f"{size}: certain, but {short_of_gate(case, policy.gates)}{why}{would}"
     return f"{size}{would}"
-
-
-def _undecided(case: CaseVerdict, digits: int) -> str:
-    low, high = case.interval_pct or (0.0, 0.0)
-    between, seen = formatting.between((low, high), digits), case.minimum_detectable_pct
-    why = "" if seen is None else f"; {unseen(seen, digits)}"
-    if low <= 0 <= high:
-        return f"{between}{why}"
-    side = Direction.SLOWER if low > 0 else Direction.FASTER
-    return f"likely {between} {side}, but not certain in {case.processes} processes{why}"
 
 
 def margin(gates: Gates) -> str:
@@ -156,9 +147,9 @@ def _smallest_visible(cases: Sequence[CaseVerdict]) -> float | None:
 
 def of_record(outcome: Outcome, cases: Sequence[CaseVerdict], means: Sequence[MeanVerdict]) -> str:
     """What decided, how many cases there are of each kind, and the mean of each card."""
-    together = [f"{mean.card}: {mean.sentence}" if len(means) > 1 else mean.sentence for mean in means]
     if len(cases) == 1:
         return cases[0].sentence
+    together = [f"{mean.card}: {mean.sentence}" if len(means) > 1 else mean.sentence for mean in means]
     kinds = f"of {len(cases)} cases {counts(cases)}"
     deciding = next((case for case in worst_first(cases) if case.verdict is outcome), None)
     parts = (*together, kinds) if deciding is None else (f"{deciding.id}: {deciding.sentence}", kinds, *together)
@@ -187,9 +178,8 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
     if mean.status in (Status.REGRESSED, Status.IMPROVED):
         return f"{size}, past {consequence}"
     if mean.change_pct > gate if slower else -mean.change_pct >= gate:
-        return (
-            f"{size}, certain, but {'not of all cases' if mean.cases < mean.of else 'of too few cases'}: no gate acts"
-        )
+        cases = "not of all cases" if mean.cases < mean.of else "of too few cases"
+        return f"{size}, certain, but {cases}: no gate acts"
     return f"{size}, certain, but below {consequence}"
 
 

@@ -51,13 +51,9 @@ def shared_before(pair: Pair) -> int | None:
 
 def pairs(builds: Iterable[Build]) -> tuple[Pair, ...]:
     """The head's kernels beside the base's of the same card, name and target."""
-    listed = [(build, one) for build in builds for one in build.kernels]
-    bases = {(build.card, one.target, one.name): one for build, one in listed if build.side == "base"}
-    return tuple(
-        Pair(bases.get((build.card, one.target, one.name)), one, build.card)
-        for build, one in listed
-        if build.side == "head"
-    )
+    listed = [(build.side, (build.card, one.target, one.name), one) for build in builds for one in build.kernels]
+    bases = {key: one for side, key, one in listed if side == "base"}
+    return tuple(Pair(bases.get(key), one, key[0]) for side, key, one in listed if side == "head")
 
 
 def judge(builds: Iterable[Build], policy: Static) -> tuple[StaticFinding, ...]:
@@ -79,8 +75,7 @@ def _losses(pair: Pair) -> Iterator[tuple[Code, str]]:
     for gpu, now in head.occupancy_pct.items():
         was = base.occupancy_pct.get(gpu) if base else None
         if was is not None and now < was - 0.01:
-            limit = head.occupancy_limits.get(gpu, "")
-            because = f", limited by {limit}" if limit else ""
+            because = f", limited by {head.occupancy_limits[gpu]}" if head.occupancy_limits.get(gpu) else ""
             yield "occupancy_loss", f"occupancy on the {gpu} falls from {was:g}% to {now:g}%{because}"
 
 

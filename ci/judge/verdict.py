@@ -161,7 +161,7 @@ def unfit(record: RunRecord) -> str | None:
 def _absurd(record: RunRecord) -> str | None:
     """The first time that no kernel and no clock give."""
     for case in timed_cases(record):
-        for samples in (samples for process in case.processes for samples in process.samples_us.values() if samples):
+        for samples in filter(None, (one for process in case.processes for one in process.samples_us.values())):
             odd = min(samples) if min(samples) < SHORTEST_US else max(samples)
             if not SHORTEST_US <= odd <= LONGEST_US:
                 held, shortest, longest = map(plain, (odd, SHORTEST_US, LONGEST_US))
@@ -198,8 +198,8 @@ def _stored(record: RunRecord, baseline: RunRecord) -> dict[CaseKey, tuple[Timed
 
 def _notes(record: RunRecord, baseline: RunRecord, known: Collection[CaseKey]) -> list[str]:
     """What limits a comparison with a baseline, for people."""
-    missing = [case.id for case in cards.compared(record) if case.key not in known]
-    notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
+    missing = ", ".join(case.id for case in cards.compared(record) if case.key not in known)
+    notes = [f"not in the baseline: {missing}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
     return notes
@@ -263,17 +263,12 @@ def _status(
     gates = policy.gates
     change = as_percent(claim.pooled.change)
     if claim.shown and change > gates.regression_pct and delta >= CLIFFS_DELTA:
-        return Status.REGRESSED if confirmed(case, policy) else Status.LIKELY_SLOWER
+        return Status.REGRESSED if case.processes >= policy.processes.to_block else Status.LIKELY_SLOWER
     apart = medians.head[1] < medians.base[0]
     if claim.shown and change <= -gates.improvement_pct and -delta >= CLIFFS_DELTA and apart:
         return Status.IMPROVED
     status = within_gates(claim, gates)
-    undecided = status is Status.UNDECIDED
-    return claim.likely(gates.regression_pct, gates.improvement_pct) if undecided else status
-
-
-def confirmed(case: Evidence, policy: Policy) -> bool:
-    return case.processes >= policy.processes.to_block
+    return claim.likely(gates.regression_pct, gates.improvement_pct) if status is Status.UNDECIDED else status
 
 
 # ---- when to stop ----------------------------------------------------------------------------------------------------
@@ -323,7 +318,9 @@ def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     gates = policy.gates
     low, high = claim.likely_interval()
     blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
-    if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not confirmed(case, policy)):
+    if any(low <= gate <= high for gate in (blocks, improves)):
+        return False
+    if low > blocks and case.processes < policy.processes.to_block:
         return False
     resolution = math.log1p(RESOLUTION_PCT / 100)
     same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))

@@ -50,11 +50,9 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
     changed, a verifier that was stopped. It may have been wrong for every case of the card, whichever it was found in.
     """
     failed = [one for one in checks(record, "witness") if one.status == "failed" and one.card in ("", card)]
-    if not failed:
-        return []
     text = next((found.text for check in failed for found in check.findings), "the record does not say how")
-    said = formatting.sentence(text)
-    return [Finding(CONTRADICTS, f"the times of the comparison cannot be believed: {said}", True)]
+    said = f"the times of the comparison cannot be believed: {formatting.sentence(text)}"
+    return [Finding(CONTRADICTS, said, True)] if failed else []
 
 
 def reachable(record: RunRecord, change: float) -> list[Finding]:
@@ -67,14 +65,12 @@ def reachable(record: RunRecord, change: float) -> list[Finding]:
 
 def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
     """Of each case that a witness timed, the log ratios of head over base in each turn that has enough of them."""
-    found = {}
+    found: dict[CaseKey, tuple[Array, ...]] = {}
     for case in timed_cases(record, WITNESS):
-        sides = [(times.get("base", ()), times.get("head", ())) for times in (one.samples_us for one in case.processes)]
-        turns = tuple(
-            np.log(np.array(head) / np.array(base)) for base, head in sides if len(base) == len(head) >= LEAST_BATCHES
-        )
-        if turns:
-            found[case.key] = turns
+        for times in (process.samples_us for process in case.processes):
+            base, head = times.get("base", ()), times.get("head", ())
+            if len(base) == len(head) >= LEAST_BATCHES:
+                found[case.key] = (*found.get(case.key, ()), np.log(np.array(head) / np.array(base)))
     return found
 
 
@@ -95,10 +91,9 @@ def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], 
         changes, variances = np.array([one.change for one in medians]), np.array([one.error**2 for one in medians])
         spread = math.log1p(CPU_SPREAD_PCT / 100)
         return stats.pool(changes, variances, spread, PRIOR_TURNS)
-    alone, usual = medians[0], tolerated**2
     levels = [[float(np.median(np.log(times))) for times in side] for side in (base, head) if len(side) > 1]
-    scatter = sum(max(0.0, float(np.var(of_side, ddof=1)) - usual) for of_side in levels)
-    return replace(alone, error=math.sqrt(alone.error**2 + scatter))
+    scatter = sum(max(0.0, float(np.var(of_side, ddof=1)) - tolerated**2) for of_side in levels)
+    return replace(medians[0], error=math.sqrt(medians[0].error ** 2 + scatter))
 
 
 def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, tolerated: float) -> Finding | None:
