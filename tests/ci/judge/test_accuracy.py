@@ -25,13 +25,13 @@ def around(value: float) -> list[float]:
     return [value * jitter for jitter in JITTER]
 
 
-def standing(base: UlpErrors, head: UlpErrors) -> Standing:
-    return judged(base, head)[0]
-
-
-def judged(base: UlpErrors, head: UlpErrors) -> tuple[Standing, tuple[ErrorMeasure, ...]]:
+def judged(base: UlpErrors, head: UlpErrors) -> accuracy.AccuracyVerdict:
     (verdict,) = accuracy.judge(accuracy_record(output(base, head)))
-    return verdict.standing, verdict.worse
+    return verdict
+
+
+def standing(base: UlpErrors, head: UlpErrors) -> Standing:
+    return judged(base, head).standing
 
 
 Rounding = Callable[[np.random.Generator, Floats], Floats]
@@ -84,16 +84,9 @@ def computed(
     ],
 )
 def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[ErrorMeasure]) -> None:
-    base, made = computed(np.random.default_rng(1), nearest, head)
-    found, measures = judged(base, made)
-    assert found is Standing.LESS
-    assert set(worse) <= set(measures)
-
-
-@pytest.mark.parametrize("head", [truncated, twice])
-def test_better_is_seen_as_surely_as_worse(head: Rounding) -> None:
-    base, made = computed(np.random.default_rng(1), head, nearest)
-    assert standing(base, made) is Standing.MORE
+    found = judged(*computed(np.random.default_rng(1), nearest, head))
+    assert found.standing is Standing.LESS
+    assert set(worse) <= set(found.worse)
 
 
 def alarms(records: int, elements: int) -> int:
@@ -112,7 +105,7 @@ def test_other_orders_of_summation_raise_no_alarm() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("elements", [4, 64, 1024])
+@pytest.mark.parametrize("elements", [4, 1024])
 def test_in_a_thousand_records_at_most_one_is_alarmed(elements: int) -> None:
     """At the policy's level of 0.001 a thousand records of equal kernels have one alarm on average, or fewer."""
     assert alarms(1000, elements) <= 1
@@ -170,12 +163,9 @@ def test_only_what_is_beyond_a_margin_counts(head: UlpErrors, expected: Standing
     assert standing(side(around(0.25)), head) is expected
 
 
-def test_nearly_exact_kernels_are_alike() -> None:
+def test_nearly_exact_kernels_are_alike_and_the_same_bits_identical_whatever_the_errors() -> None:
     assert standing(side(0.0, 0.0), side(around(0.009), 0.01)) is Standing.ALIKE
     assert standing(side(0.0, 0.0), side(around(0.3))) is Standing.LESS
-
-
-def test_the_same_bits_are_identical_whatever_the_errors() -> None:
     made = accuracy_record(output(side(), side(), identical=DRAWS))
     assert [one.standing for one in accuracy.judge(made)] == [Standing.IDENTICAL]
 
@@ -189,8 +179,7 @@ def test_a_single_draw_shows_nothing(draws: int) -> None:
 
 def test_the_worst_comes_first() -> None:
     cases = {"alike": 0.25, "a little": 0.4, "better": 0.15, "best": 0.1, "much": 0.9}
-    made = accuracy_record(
-        *(output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
-    )
+    outputs = (output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
+    made = accuracy_record(*outputs)
     assert [one.key.id for one in accuracy.judge(made)] == ["much", "a little", "best", "better", "alike"]
     assert accuracy.less_accurate(made) == (CaseKey("", "much"), CaseKey("", "a little"))

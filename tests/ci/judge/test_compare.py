@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import TimedCase, timed_cases
 from kernelgate.ci.commands.cli import run
-from tests.ci.records import heads, noise, paired_record
+from tests.ci.records import case, heads, noise, paired_record
 from tests.runs import run_record
 
 ROOT = Path(__file__).parents[3]
@@ -38,13 +35,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def lines(text: str) -> list[dict[str, Any]]:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
-
-
 @pytest.mark.parametrize(
     ("names", "code"),
     [
@@ -64,33 +54,25 @@ def test_json_is_one_object_a_line_with_everything_in_it(files: Path, capsys: py
     del files
     names = ["slower.json", "broken.json", "same.json"]
     assert run(["compare", "--json", *names]) == 1
-    slower, broken, same = lines(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    slower, broken, same = (json.loads(line, parse_constant=pytest.fail) for line in printed.splitlines())
     assert [one["record"] for one in (slower, broken, same)] == names
     assert (slower["verdict"], same["verdict"]) == ("regressed", "equivalent")
-    (case,) = slower["cases"]
-    assert (case["id"], case["verdict"], case["direction"]) == ("one", "regressed", "slower")
-    low, high = case["interval_pct"]
-    assert low < case["change_pct"] < high
-    assert case["change_pct"] == pytest.approx(5, abs=0.2)
-    assert 0 <= case["p"] < 0.001
-    assert 0.9 < case["cliffs_delta"] <= 1
-    assert 0 < case["minimum_detectable_pct"] < 1
+    (one,) = slower["cases"]
+    assert (one["id"], one["verdict"], one["direction"]) == ("one", "regressed", "slower")
+    low, high = one["interval_pct"]
+    assert low < one["change_pct"] < high
+    assert one["change_pct"] == pytest.approx(5, abs=0.2)
+    assert 0 <= one["p"] < 0.001
+    assert 0.9 < one["cliffs_delta"] <= 1
+    assert 0 < one["minimum_detectable_pct"] < 1
     assert (broken["verdict"], broken["cases"]) == ("inconclusive", [])
     assert broken["reason"].startswith("cannot be judged: broken.json is not a kernelgate.run/2 record")
 
 
-def words(text: str) -> str:
-    return " ".join(text.split())
-
-
-def called(timed: TimedCase, id_: str) -> TimedCase:
-    return replace(timed, case=timed.case.model_copy(update={"id": id_}))
-
-
 def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = "one\n::error::x\x1b[31m\u009b31m\u202e"
-    cases = [timed_cases(record.read(files / f"{name}.json"))[0] for name in ("same", "slower")]
-    both = [called(case, f"{hostile}{index}") for index, case in enumerate(cases)]
+    hostile, rng = "one\n::error::x\x1b[31m\u009b31m\u202e", np.random.default_rng(1)
+    both = [case(*noise(rng, change), id_=f"{hostile}{change}") for change in (0.0, 0.05)]
     record.write(run_record(both), files / "hostile.json")
     run(["compare", "hostile.json"])
     run(["compare", "--json", "hostile.json"])
@@ -133,4 +115,4 @@ def test_the_l4_reference_judges_an_l4_and_refuses_others(
     run_ = heads([factor * rng.choice(steady, 100) for _ in range(5)], L4_CASE, device)
     record.write(run_, files / "run.json")
     assert run(["compare", "run.json", "--details", "--baseline", str(ROOT / ".ci" / "baseline_s512.json")]) == code
-    assert said in words(capsys.readouterr().out)
+    assert said in " ".join(capsys.readouterr().out.split())

@@ -79,4 +79,5 @@ def test_a_witness_with_a_wrong_head_refuses_the_record() -> None:
     timed = case(*noise(np.random.default_rng(3), change=-0.2))
     alone = process({"base": [9.0] * 8, "head": [9.0] * 8}, "witness", calls={"head": Calls(compared=8, failed=8)})
     verdict = judge(run_record((runs.case("one", [*timed.processes, alone]),)), POLICY)
-    assert "8 of 8 compared calls of the process that holds the head alone" in verdict.refused
+    wrong = "8 of 8 compared calls of the process that holds the head alone"
+    assert verdict.refused == f"wrong result: one: the head's timed output is wrong in {wrong}; speed was not judged"

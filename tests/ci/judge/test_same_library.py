@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.record import Build, Case, Expected, Note, RunRecord
-from kernelgate.ci.document import render
-from kernelgate.ci.judge import cards, completeness
+from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import remarks
+from tests.ci.judge.told import missing, plain
 
 BOTH: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "library_sha256": "ab"}
 
@@ -37,9 +37,8 @@ def test_the_same_sources_or_the_same_bytes_called_alike(head: dict[str, str | N
 
 
 def test_nothing_that_is_unknown_is_the_same() -> None:
-    unknown = Build(side="head", card="one", call_hash="c")
-    made = RunRecord(builds=(unknown.model_copy(update={"side": "base"}), unknown))
-    assert cards.same_library(made) == frozenset()
+    sides = tuple(Build(side=side, card="one", call_hash="c") for side in ("base", "head"))
+    assert cards.same_library(RunRecord(builds=sides)) == frozenset()
 
 
 CODE: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "host": "h", "code": {"a": "1", "b": "2"}}
@@ -70,8 +69,7 @@ def test_cases_of_one_machine_code_are_rightly_not_run_and_no_others(head: dict[
     assert {case.id for case in cards.compared(made)} == {"a", "b"} - same
     assert cards.nothing_differs(made) is (same == {"a", "b"})
     untimed = ", ".join(sorted({"a", "b"} - same))
-    lacking = [render.plain_line(line) for line in completeness.against_plan(made, "").missing]
-    assert lacking == ([f"{untimed} {'was' if same else 'were'} not timed"] if untimed else [])
+    assert missing(made, "") == ([f"{untimed} {'was' if same else 'were'} not timed"] if untimed else [])
 
 
 def test_a_case_of_one_machine_code_counts_as_equivalent_and_is_no_row() -> None:
@@ -79,7 +77,6 @@ def test_a_case_of_one_machine_code_counts_as_equivalent_and_is_no_row() -> None
     made = coded().model_copy(update={"notes": (note,)})
     verdict = judge(made, Policy())
     assert (verdict.refused, verdict.cases) == (None, ())
-    said = [render.plain_line(line) for line in remarks.of_cards(made, verdict)]
-    assert said == ["➖ one: same machine code on both sides, not run: every case."]
+    assert plain(remarks.of_cards(made, verdict)) == ["➖ one: same machine code on both sides, not run: every case."]
     assert note in remarks.said(made)
     assert judge(coded(host="changed"), Policy()).verdict is Outcome.INCONCLUSIVE

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from kernelgate.bench.record import Card, Check, CheckFinding, Expected, RunRecord
-from kernelgate.ci.document import render
-from kernelgate.ci.judge import completeness, correctness, gate
+from kernelgate.ci.judge import correctness, gate
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
-from kernelgate.ci.policy.policy import Policy, parse
+from kernelgate.ci.policy.policy import Gates, Policy
 from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.judge.told import missing
 from tests.ci.report_examples import EXAMPLES
 
 RACE = CheckFinding(text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck")
@@ -33,10 +33,6 @@ def decided(made: RunRecord, policy: Policy = POLICY, example: str = "equivalent
     return gate.decide([gate.evidence("l4", made, EXAMPLES[example]().verdict, policy)])
 
 
-def policy(said: str) -> Policy:
-    return parse(f'[gates]\nsanitizer = "{said}"\n')
-
-
 def test_a_finding_of_the_head_blocks_and_names_its_kernel() -> None:
     found = decided(checked(check(RACE)))
     assert (found.conclusion, found.label) == ("failure", None), "what races has no speed worth a label"
@@ -52,9 +48,9 @@ def test_it_comes_before_a_regression_and_after_a_wrong_output() -> None:
 
 @pytest.mark.parametrize(("findings", "said"), [((KNOWN,), "fail"), ((RACE,), "warn"), ((RACE,), "ignore")])
 def test_what_the_base_has_too_and_what_the_policy_lets_pass_blocks_nothing(
-    findings: tuple[CheckFinding, ...], said: str
+    findings: tuple[CheckFinding, ...], said: Literal["fail", "warn", "ignore"]
 ) -> None:
-    found = decided(checked(check(*findings)), policy(said))
+    found = decided(checked(check(*findings)), Policy(gates=Gates(sanitizer=said)))
     assert (found.conclusion, found.label) == ("success", Label.UNCHANGED)
 
 
@@ -68,9 +64,7 @@ def test_what_the_record_does_not_list_is_not_taken_for_the_bases(facts: dict[st
 
 def test_what_is_found_by_the_heads_own_card_blocks_nothing() -> None:
     made = CARD_EXAMPLES["improved_beside_unchanged"]()
-    own = tuple(
-        card.model_copy(update={"source": "head"}) if card.name == "swiglu" else card for card in made.record.cards
-    )
+    own = tuple(one.model_copy(update={"source": "head"} if one.name == "swiglu" else {}) for one in made.record.cards)
     for name, blocks in (("swiglu", False), ("rmsnorm", True)):
         checks = (*made.record.checks, check(RACE, card=name))
         held = made.record.model_copy(update={"cards": own, "checks": checks})
@@ -78,6 +72,7 @@ def test_what_is_found_by_the_heads_own_card_blocks_nothing() -> None:
 
 
 CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
+SKIPPED = {"status": "skipped", "run": None, "asked": None, "reason": "No tool."}
 
 
 @pytest.mark.parametrize(
@@ -90,15 +85,9 @@ CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
             (check(card="rmsnorm"), check(card="swiglu", run=1, reason="Racecheck hung.")),
             ["the sanitizer check ran only 1 of 2 for swiglu: racecheck hung"],
         ),
+        (tuple(check(card=card.name, **SKIPPED) for card in CARDS), ["the sanitizer check did not run: no tool"]),
         (
-            tuple(
-                check(card=name, status="skipped", run=None, asked=None, reason="No tool.")
-                for name in ("rmsnorm", "swiglu")
-            ),
-            ["the sanitizer check did not run: no tool"],
-        ),
-        (
-            (check(card="rmsnorm", status="skipped", run=None, reason="No tool."),),
+            (check(card="rmsnorm", **SKIPPED),),
             ["the sanitizer check did not run for swiglu", "the sanitizer check did not run for rmsnorm: no tool"],
         ),
         (
@@ -112,6 +101,4 @@ CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
     ],
 )
 def test_a_check_that_did_not_come_to_its_end_is_open_for_its_card(checks: tuple[Check, ...], said: list[str]) -> None:
-    made = RunRecord(checks=checks, expected=Expected(cards=CARDS, checks=("sanitizer",)))
-    held = completeness.against_plan(made, "l4")
-    assert [render.plain_line(line) for line in held.missing] == said
+    assert missing(RunRecord(checks=checks, expected=Expected(cards=CARDS, checks=("sanitizer",)))) == said

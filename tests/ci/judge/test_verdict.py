@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,37 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verdict import records
-from kernelgate.bench.record import (
-    Build,
-    Calls,
-    Check,
-    FuzzResult,
-    OutputErrors,
-    RunRecord,
-    Telemetry,
-    timed_cases,
-)
-from kernelgate.ci.judge import estimate
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict, Status
+from kernelgate.bench.record import Build, Check, FuzzResult, RunRecord, Telemetry, timed_cases
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status
 from kernelgate.ci.judge.verdict import exit_code, judge, undecided
 from kernelgate.ci.policy.policy import Policy
 from tests import runs
+from tests.ci.judge.told import only
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
-from tests.runs import changed, run_record, with_telemetry
+from tests.runs import run_record, with_telemetry
 
 POLICY = Policy()
 SETS = ("quiet_fma", "contended_copy")
 """Bound by arithmetic on a quiet GPU, and by bandwidth on one that is shared."""
 
 
-def only(verdict: RecordVerdict) -> CaseVerdict:
-    assert verdict.refused is None, verdict.refused
-    (one,) = verdict.cases
-    return one
-
-
-def judged(base: Samples, head: Samples, policy: Policy = POLICY, **options: Any) -> CaseVerdict:
-    return only(judge(paired_record(base, head, **options), policy))
+def judged(base: Samples, head: Samples) -> CaseVerdict:
+    return only(paired_record(base, head))
 
 
 def codes(verdict: CaseVerdict) -> set[str]:
@@ -90,30 +74,31 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
 
 def test_a_baseline_from_a_device_without_a_name_is_compared_and_that_is_said() -> None:
     base, head = noise(np.random.default_rng(10))
-    unknown = judge(heads(head, device="NVIDIA H200"), POLICY, heads(base))
-    assert unknown.refused is None
-    assert "whether both were measured on one kind of device is not known" in unknown.reason
-    known = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device="NVIDIA L4"))
-    assert "one kind of device" not in known.reason
+    for device, said in ((None, True), ("NVIDIA L4", False)):
+        verdict = judge(heads(head, device="NVIDIA L4"), POLICY, heads(base, device=device))
+        assert verdict.refused is None
+        assert ("whether both were measured on one kind of device is not known" in verdict.reason) is said
 
 
 def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() -> None:
     base, head = noise(np.random.default_rng(11))
-    verdict = judge(heads(head, id_="new"), POLICY, heads(base, id_="old"))
-    assert "old" in verdict.refused
-    assert "new" in verdict.refused
+    stored = heads(base, id_="old")
+    said = "the baseline has other cases: it holds old; this record holds new"
+    assert judge(heads(head, id_="new"), POLICY, stored).refused == said
     both = run_record([one for id_ in ("new", "old") for one in timed_cases(heads(head, id_=id_))])
-    partly = judge(both, POLICY, heads(base, id_="old"))
+    partly = judge(both, POLICY, stored)
     assert [one.id for one in partly.cases] == ["old"]
     assert "not in the baseline: new" in partly.reason
 
 
 def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
-    base, head = noise(np.random.default_rng(12))
-    slow, fast = (Telemetry(sm_mhz=clock) for clock in (1755, 1980))
-    verdict = judge(with_telemetry(heads(head), *5 * [fast]), POLICY, with_telemetry(heads(base), *5 * [slow]))
-    assert only(verdict).sentence == "cannot tell: the SM clock was 1755 MHz for the baseline and 1980 MHz now"
-    assert exit_code(verdict) == 3
+    sides = noise(np.random.default_rng(12))
+    slow, fast = (
+        with_telemetry(heads(side), *5 * [Telemetry(sm_mhz=clock)])
+        for side, clock in zip(sides, (1755, 1980), strict=True)
+    )
+    (one,) = judge(fast, POLICY, slow).cases
+    assert one.sentence == "cannot tell: the SM clock was 1755 MHz for the baseline and 1980 MHz now"
 
 
 def test_where_the_medians_say_the_opposite() -> None:
@@ -127,8 +112,8 @@ def test_where_the_medians_say_the_opposite() -> None:
         less = np.where(rng.random(100) < 0.1, 100 / 130, 1.0)
         head.append(shared * less * 1.01 * np.exp(rng.normal(0, 0.001, 100)))
     assert np.median(np.concatenate(head)) < np.median(np.concatenate(base)), "as a table of medians would say"
-    (case,) = judge(paired_record(base, head), POLICY).cases
-    assert (case.head_us > case.base_us) == (case.change_pct > 0)
+    one = judged(base, head)
+    assert (one.head_us > one.base_us) == (one.change_pct > 0)
 
 
 HARD = {
@@ -168,13 +153,6 @@ def test_what_hits_both_sides_alike_hides_no_regression(spoiler: str, name: str)
         assert spoilt(rng, spoiler, name, 6).verdict is Outcome.REGRESSED
 
 
-def test_times_on_one_coarse_tick_prove_nothing() -> None:
-    one = judged([np.full(100, 148)] * 5, [np.full(100, 155)] * 5)
-    assert one.sentence == (
-        "cannot tell: nine tenths of the base's 500 times take only 1 value: the clock is too coarse"
-    )
-
-
 @pytest.mark.parametrize(
     ("time", "direction", "verdict"),
     [
@@ -199,7 +177,7 @@ def test_a_throttled_process_with_a_change_of_its_own_is_left_out() -> None:
     base, head = noise(np.random.default_rng(18))
     idle = Telemetry(throttle_reasons=("gpu_idle",))
     head[0] = head[0] * 1.4
-    one = only(judge(with_telemetry(paired_record(base, head), CAPPED, idle, idle, idle, idle), POLICY))
+    one = only(with_telemetry(paired_record(base, head), CAPPED, *[idle] * 4))
     assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 4)
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap) in 1 of 5 processes, base and head alike",
@@ -211,7 +189,7 @@ def test_throttling_that_both_sides_share_is_said_and_no_more() -> None:
     base, head = noise(np.random.default_rng(18))
     moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
     most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9}, sm_mhz=1700)
-    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), POLICY))
+    one = only(with_telemetry(paired_record(base, head), moment, moment, most, *[Telemetry()] * 2))
     assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 5)
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap, 1700 MHz) in 1 of 5 processes, base and head alike",
@@ -227,17 +205,11 @@ def refusal(record: RunRecord) -> str:
     return verdict.refused
 
 
-def test_a_record_without_cases_is_refused() -> None:
+@pytest.mark.parametrize(("processes", "rounds", "long"), [(1, 100, "1 process"), (5, 19, "0 processes")])
+def test_too_few_samples_are_refused(processes: int, rounds: int, long: str) -> None:
+    said = f"too few samples: one has {long} of base and head with at least 20 rounds; it takes 2"
+    assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == said
     assert refusal(RunRecord()) == "the record holds no cases"
-
-
-@pytest.mark.parametrize(("processes", "rounds"), [(1, 100), (0, 0), (5, 19)])
-def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
-    long = processes if rounds >= estimate.MINIMUM_ROUNDS else 0
-    assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == (
-        f"too few samples: one has {long} process{'' if long == 1 else 'es'} of base and head with at least 20 rounds; "
-        "it takes 2"
-    )
 
 
 def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
@@ -250,39 +222,25 @@ def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
     assert exit_code(verdict) == 3
 
 
-def test_a_head_without_a_base_is_not_compared_and_keeps_its_times() -> None:
-    times = noise(np.random.default_rng(26))[1]
-    verdict = judge(heads(times), POLICY)
-    one = only(verdict)
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
-    assert (one.status, one.sentence) == (Status.ALONE, "not compared: the head was measured alone")
-    assert (one.base_us, one.change_pct, one.processes) == (None, None, 5)
-    assert one.head_us == pytest.approx(float(np.median([np.median(one) for one in times])))
-
-
-def test_a_case_without_a_base_stops_no_other_and_lets_nothing_pass() -> None:
+def test_a_head_without_a_base_keeps_its_times_stops_no_other_and_lets_nothing_pass() -> None:
     rng = np.random.default_rng(27)
-    good = case(*noise(rng), id_="good")
-    alone = timed_cases(heads(noise(rng)[1], id_="alone"))[0]
-    verdict = judge(run_record((alone, good)), POLICY)
-    assert [one.status for one in verdict.cases] == [Status.ALONE, Status.UNCHANGED]
-    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
-    faster = case(*noise(rng, change=-0.2), id_="faster")
-    assert judge(run_record((alone, faster)), POLICY).verdict is Outcome.INCONCLUSIVE
-    slower = case(*noise(rng, change=0.2), id_="slower")
-    assert judge(run_record((alone, slower)), POLICY).verdict is Outcome.REGRESSED
-
-
-def built(card: str = "norm", **changes: str | None) -> tuple[Build, Build]:
-    """Both sides of a card; `changes` are of the head alone."""
-    known: dict[str, Any] = {"card": card, "key": "k1", "call_hash": "c1"}
-    return Build(side="base", **known), Build(side="head", **{**known, **changes})
+    times = noise(rng)[1]
+    alone = timed_cases(heads(times, id_="alone"))[0]
+    found = judge(run_record((alone, case(*noise(rng), id_="good"))), POLICY)
+    assert [one.status for one in found.cases] == [Status.ALONE, Status.UNCHANGED]
+    assert (found.verdict, exit_code(found)) == (Outcome.INCONCLUSIVE, 3)
+    one = found.cases[0]
+    assert (one.sentence, one.processes) == ("not compared: the head was measured alone", 5)
+    assert (one.base_us, one.change_pct) == (None, None)
+    assert one.head_us == pytest.approx(float(np.median([np.median(one) for one in times])))
+    for change, outcome in ((-0.2, Outcome.INCONCLUSIVE), (0.2, Outcome.REGRESSED)):
+        assert judge(run_record((alone, case(*noise(rng, change), id_="other"))), POLICY).verdict is outcome
 
 
 def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
-    untimed = runs.case("one", card="norm")
-    for cases in ((), (untimed,)):
-        made = run_record(cases, builds=built())
+    sides = tuple(Build(side=side, card="norm", key="k1", call_hash="c1") for side in ("base", "head"))
+    for cases in ((), (runs.case("one", card="norm"),)):
+        made = run_record(cases, builds=sides)
         verdict = judge(made, POLICY)
         assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.EQUIVALENT, (), 2)
         assert verdict.reason == "nothing to compare: base and head compile to the same library"
@@ -292,40 +250,30 @@ def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
     record = paired_record(*noise(np.random.default_rng(27), change=-0.2))
     results = (FuzzResult(id="a", seed=1, passed=False), FuzzResult(id="b", seed=1, passed=True))
-    failed = record.model_copy(update={"checks": (Check(kind="fuzz", status="failed", results=results),)})
-    assert refusal(failed) == "wrong result: 1 of 2 fuzz cases failed; speed was not judged"
-    assert refusal(record.model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})).startswith(
-        "wrong result: fuzzing failed"
-    )
-    second = (Check(kind="fuzz", card="one", status="passed"), Check(kind="fuzz", card="two", status="failed"))
-    assert refusal(record.model_copy(update={"checks": second})).startswith("wrong result: "), "of any card"
+    failed = Check(kind="fuzz", status="failed")
+    second = Check(kind="fuzz", card="two", status="failed")
+    for checks, said in (
+        ((failed.model_copy(update={"results": results}),), "1 of 2 fuzz cases failed"),
+        ((failed,), "fuzzing failed"),
+        ((Check(kind="fuzz", card="one", status="passed"), second), "fuzzing failed"),
+    ):
+        wrong = record.model_copy(update={"checks": checks})
+        assert refusal(wrong) == f"wrong result: {said}; speed was not judged"
     skipped = record.model_copy(update={"checks": (Check(kind="fuzz", status="skipped"),)})
     assert judge(skipped, POLICY).verdict is Outcome.IMPROVED
-    (one,) = timed_cases(record)
-    calls = {"head": Calls(compared=200, failed=12)}
-    wrong = changed(one.processes[3], calls=calls, errors={"head": OutputErrors(maximum=0.5)})
-    spoilt = replace(one, processes=(*one.processes[:3], wrong, *one.processes[4:]))
-    assert refusal(run_record((spoilt,))) == (
-        "wrong result: one: the head's timed output is wrong in 12 of 200 compared calls of process 4 (largest error "
-        "0.5); speed was not judged"
-    )
 
 
 SENTENCES = [
     (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.4% would have been seen"),
     (
-        0.02,
-        0.005,
-        5,
+        *(0.02, 0.005, 5),
         "1.9% slower, between 1.8% and 2.0%: certain, but below the 3% that blocks; "
         "a change of 0.4% would have been seen",
     ),
     (0.0, 0.005, 3, "no change: within ±1%, between 0.1% faster and 0.2% slower"),
     (0.05, 0.03, 2, "very likely 4.9% slower, between 4.1% and 5.8%, after 2 of 4 repeats"),
     (
-        0.03,
-        0.1,
-        5,
+        *(0.03, 0.1, 5),
         "cannot tell: likely between 0.1% and 3.1% slower, but not certain in 5 processes; "
         "a change below 7.4% could not be seen",
     ),
@@ -430,7 +378,7 @@ def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) ->
     for variant, _ in itertools.product(range(1, 8), range(4)):
         base, head = draw(rng, f"{name}_inter", variant, POLICY.processes.limit)
         record = measured(base, head)
-        early, late = only(judge(record, POLICY)), judged(base, head)
+        early, late = only(record), judged(base, head)
         spent.append(len(record.processes))
         assert early.direction is late.direction
         assert (early.verdict is Outcome.REGRESSED) == (late.verdict is Outcome.REGRESSED) or variant == 5
