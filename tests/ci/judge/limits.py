@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
 
 import numpy as np
+import pytest
 
 
 def limit_at(value: float, used: Callable[[float], float], near: float) -> float:
@@ -16,3 +19,12 @@ def limit_at(value: float, used: Callable[[float], float], near: float) -> float
                 return limit
         below, above = float(np.nextafter(below, -np.inf)), float(np.nextafter(above, np.inf))
     raise AssertionError("no such limit")
+
+
+@contextmanager
+def constants(module: ModuleType, **values: float) -> Iterator[None]:
+    """With other constants of the module, named in small letters, than the judge's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(module, name.upper(), value)
+        yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Policy
-
-FAST = Policy()
+from tests.ci.judge.limits import constants
 
 
 def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
@@ -29,20 +27,13 @@ def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) ->
 
 
 def alone(*processes: Array, **limits: float) -> list[Finding]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, limit in limits.items():
-            patch.setattr(validity, name.upper(), limit)
+    with constants(validity, **limits):
         return validity.modes_of_side("head", processes)
-
-
-def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
-    return validity.modes_of_sides(base, head)
 
 
 def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
     samples = jumps(3.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validity, "MODE_DISTANCE_PCT", 1.0)
+    with constants(validity, mode_distance_pct=1.0):
         found = validity.two_modes([np.log(samples)])
     exact = as_percent(found.high - found.low)
     limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
@@ -72,7 +63,7 @@ def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool,
 
 def test_modes_that_both_sides_share_move_nothing() -> None:
     base = np.tile([100.0, 103.1], 50)
-    found = both([base] * 3, [base * 1.02] * 3)
+    found = validity.modes_of_sides([base] * 3, [base * 1.02] * 3)
     assert found.bias == 0
     assert [(one.code, one.disqualifies) for one in found.findings] == [("bimodal", False)] * 2
     assert found.findings[1].message.startswith("the head jumps between 102 and")
@@ -82,15 +73,14 @@ def test_modes_that_both_sides_share_move_nothing() -> None:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) -> None:
     jumping, steady = [np.tile([100.0, 110.0], 50)] * 3, [np.full(100, 100.0)] * 3
-    found = both(steady, jumping) if swapped else both(jumping, steady)
+    found = validity.modes_of_sides(*((steady, jumping) if swapped else (jumping, steady)))
     assert found.bias > 0.4 * math.log(1.1)
     (said,) = found.findings
-    more = "more" if swapped else "less"
-    who = "head" if swapped else "base"
+    who, more = ("head", "more") if swapped else ("base", "less")
     often = f"the head is 50% of the rounds {more} in the slow mode"
     assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
     assert said.message.endswith("% of change")
-    assert [finding.disqualifies for finding in found.against(0.0, FAST.gates)] == [True]
+    assert [finding.disqualifies for finding in found.against(0.0, Policy().gates)] == [True]
 
 
 @pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])

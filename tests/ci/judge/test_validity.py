@@ -15,7 +15,7 @@ from kernelgate.ci.judge import stats, validity
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.policy.policy import Gates
-from tests.ci.judge.limits import limit_at
+from tests.ci.judge.limits import constants, limit_at
 from tests.runs import process
 
 
@@ -53,13 +53,10 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
 def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool) -> None:
     found = slowed(share)
     assert validity.throttled(found) == (("sw_power_cap",) if much else ())
-    ((said, left_out), (shared, alike)) = (
-        next(one.message.partition(" processes")[::2] for one in validity.of_telemetry([found, reading()], True, are))
-        for are in (validity.LEFT_OUT, validity.SHARED)
-    )
     moment = "" if much else " for a moment or by a step of the clock"
-    assert said == shared == f"the GPU was throttled (sw_power_cap){moment} in 1 of 2"
-    assert (left_out, alike) == ((", which are left out", ", base and head alike") if much else ("", ""))
+    for are, told in ((validity.LEFT_OUT, ", which are left out"), (validity.SHARED, ", base and head alike")):
+        (said,) = validity.of_telemetry([found, reading()], True, are)
+        assert said.message == f"the GPU was throttled (sw_power_cap){moment} in 1 of 2 processes{told if much else ''}"
 
 
 @pytest.mark.parametrize("reason", validity.HARMLESS_THROTTLE_REASONS)
@@ -111,9 +108,7 @@ def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: 
 def of_samples(
     sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False, **limits: float
 ) -> list[Finding]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, limit in limits.items():
-            patch.setattr(validity, name.upper(), limit)
+    with constants(validity, **limits):
         return [finding for finding in validity.of_samples(sides, paired, coarse) if finding.code == code]
 
 
@@ -183,10 +178,8 @@ def test_a_drift_exactly_at_the_limit_is_none() -> None:
 def test_a_drift_that_chance_explains_is_none() -> None:
     moving = drifting(5, rounds=60)
     p = stats.mann_whitney_p(moving[:20], moving[-20:])
-    assert [bool(of_samples({"head": [moving]}, "drift", drift_p=limit)) for limit in (p, np.nextafter(p, 1))] == [
-        False,
-        True,
-    ]
+    for limit, drifts in ((p, False), (np.nextafter(p, 1), True)):
+        assert bool(of_samples({"head": [moving]}, "drift", drift_p=limit)) is drifts
 
 
 @pytest.mark.parametrize(("deviation", "noisy"), [(12.0, False), (12.1, True)])
@@ -196,14 +189,13 @@ def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> 
     assert [finding.disqualifies for finding in found] == ([False] if noisy else [])
 
 
-def floor(time_us: float, work: Work | None, device: str | None = "NVIDIA L4", **limits: float) -> list[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, limit in limits.items():
-            patch.setattr(validity, name.upper(), limit)
-        found = validity.implausible(
-            {"head": [np.array([time_us])]}, (), Case(id="one", work=work), Device(name=device)
-        )
-        return [finding.message for finding in found if finding.disqualifies]
+L4 = Device(name="NVIDIA L4")
+
+
+def floor(time_us: float, work: Work | None, device: Device = L4, dtype: str = "fp16", **limits: float) -> list[str]:
+    case, sides = Case(id="one", axes={"dtype": dtype}, work=work), {"head": [np.array([time_us])]}
+    with constants(validity, **limits):
+        return [finding.message for finding in validity.implausible(sides, (), case, device) if finding.disqualifies]
 
 
 ARITHMETIC = Work(flops=1.21e10)
@@ -225,18 +217,14 @@ def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_u
 
 @pytest.mark.parametrize(("dtype", "floor_us"), [("bf16", 100.0), ("fp32", 100.0), ("fp8_e4m3", 50.0), ("odd", 100.0)])
 def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
-    case = Case(id="one", axes={"dtype": dtype}, work=ARITHMETIC)
-
-    def found(time_us: float) -> list[Finding]:
-        return list(validity.implausible({"head": [np.array([time_us])]}, (), case, Device(name="NVIDIA L4")))
-
-    assert (len(found(0.949 * floor_us)), found(0.951 * floor_us)) == (1, [])
+    assert len(floor(0.949 * floor_us, ARITHMETIC, dtype=dtype)) == 1
+    assert floor(0.951 * floor_us, ARITHMETIC, dtype=dtype) == []
 
 
 def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
     case = Case(id="one", work=Work(flops=1.21e10, bytes=6e7))
     sides = {"base": [np.array([150.0])], "head": [np.array([250.0])]}
-    found = validity.implausible(sides, (), case, Device(name="NVIDIA L4"))
+    found = validity.implausible(sides, (), case, L4)
     assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
 
 
@@ -247,17 +235,14 @@ def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -
 
 @pytest.mark.parametrize(("work", "device"), [(None, "NVIDIA L4"), (ARITHMETIC, None), (ARITHMETIC, "Some CPU")])
 def test_without_work_or_a_known_device_there_is_no_floor(work: Work | None, device: str | None) -> None:
-    assert floor(0.001, work, device) == []
+    assert floor(0.001, work, Device(name=device)) == []
 
 
 def test_a_device_that_is_not_in_the_table_may_be_twice_as_fast_as_those_of_its_capability() -> None:
     case, unknown = Case(id="one", work=ARITHMETIC), Device(name="NVIDIA Z9", compute_capability="8.9")
-    least = min(floor for _, floor in validity.floors_us(case, unknown)) / validity.UNKNOWN_DEVICE
-
-    def found(time_us: float) -> list[str]:
-        return codes(validity.implausible({"head": [np.array([time_us])]}, (), case, unknown))
-
-    assert (found(0.951 * least), found(0.949 * least)) == ([], ["below_floor"])
+    least = min(us for _, us in validity.floors_us(case, unknown)) / validity.UNKNOWN_DEVICE
+    found = [len(floor(part * least, ARITHMETIC, unknown)) for part in (0.951, 0.949)]
+    assert found == [0, 1]
 
 
 @pytest.mark.parametrize(("head", "found"), [(1.0, []), (0.99, ["beyond_reference"])])
