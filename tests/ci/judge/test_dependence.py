@@ -116,9 +116,8 @@ def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
     found = dependence.on_clock(processes)
     (finding,) = found.findings
     assert finding.message in said(dependence.judged(processes, 2))
-    told = re.match(
-        r"the change depends on the SM clock: −([\d.]+)% at (\d+) MHz, −([\d.]+)% at (\d+) MHz, which", finding.message
-    )
+    places = r"−([\d.]+)% at (\d+) MHz, −([\d.]+)% at (\d+) MHz, which"
+    told = re.match(rf"the change depends on the SM clock: {places}", finding.message)
     at_low, low, at_high, high = map(float, told.groups())
     assert 1190 < low < high < 2010
     half = np.log(high / low) / 2
@@ -167,8 +166,9 @@ def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
 def test_what_lingers_is_said_of_the_side_that_shows_it_more_surely() -> None:
     sure, unsure = Pooled(0.02, 0.001, 30), Pooled(0.02, 0.1, 30)
     gains = replace(sure, change=-0.02)
-    said = [dependence.CarryOver(base, head, base).sentence() for base, head in ((sure, unsure), (gains, unsure))]
-    assert said == [f"after the head, the base is 2.0% {word} than after itself" for word in ("slower", "faster")]
-    assert dependence.CarryOver(unsure, sure, sure).sentence() == (
-        "after the base, the head is 2.0% faster than after itself"
-    )
+    for base, head, told in (
+        (sure, unsure, "after the head, the base is 2.0% slower"),
+        (gains, unsure, "after the head, the base is 2.0% faster"),
+        (unsure, sure, "after the base, the head is 2.0% faster"),
+    ):
+        assert dependence.CarryOver(base, head, base).sentence() == f"{told} than after itself"

@@ -8,17 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import (
-    Calls,
-    Check,
-    Device,
-    Environment,
-    Expected,
-    Note,
-    RunRecord,
-    Telemetry,
-    Work,
-)
+from kernelgate.bench.record import Calls, Check, Device, Environment, Expected, Note, RunRecord, Telemetry, Work
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Decision, decide
 from kernelgate.ci.judge.verdict import judge

@@ -83,14 +83,10 @@ Again = Callable[[Sequence[Evidence], Sequence[Inference | None]], Collection[in
 
 
 def as_bench(cases: Sequence[Evidence], claimed: Sequence[Inference | None]) -> list[int]:
-    """The undecided ones, as `kernelgate bench` has it."""
-    return [n for n, (one, claim) in enumerate(zip(cases, claimed, strict=True)) if not settled(one, claim)]
-
-
-def settled(one: Evidence, claim: Inference | None) -> bool:
-    # Evidence is drawn here, not the samples that a record would hold.
+    """The undecided ones, as `kernelgate bench` has it; drawn here are not the samples that a record would hold."""
     with patch.object(verdict, "RESOLUTION_PCT", FINE_PCT):
-        return verdict.settled(one, claim, LOOSE)
+        pairs = enumerate(zip(cases, claimed, strict=True))
+        return [n for n, (one, claim) in pairs if not verdict.settled(one, claim, LOOSE)]
 
 
 def until_a_direction(_: Sequence[Evidence], claimed: Sequence[Inference | None]) -> list[int]:

@@ -10,9 +10,10 @@ import pytest
 from kernelgate.bench import record as records
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge import gpus
-from kernelgate.ci.judge.case import CaseVerdict, Outcome
+from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
+from tests.ci.judge.told import only
 from tests.ci.records import noise, paired_record
 
 KEPT = Path(__file__).parents[2] / "data" / "comparisons" / "exact_maxima.json"
@@ -28,12 +29,9 @@ def on_two(made: RunRecord, factor: float, uuid: str = SECOND) -> RunRecord:
         head = tuple(factor * us for us in timing.samples_us["head"])
         return timing.model_copy(update={"samples_us": {**timing.samples_us, "head": head}})
 
-    processes = [
-        process.model_copy(update={"environment": "1", "timings": tuple(map(moved, process.timings))})
-        if number % 2
-        else process
-        for number, process in enumerate(made.processes)
-    ]
+    processes = [*made.processes]
+    for number, one in list(enumerate(processes))[1::2]:
+        processes[number] = one.model_copy(update={"environment": "1", "timings": tuple(map(moved, one.timings))})
     return made.model_copy(update={"environments": (here, there), "processes": tuple(processes)})
 
 
@@ -42,26 +40,18 @@ def made(change: float, seed: int = 5) -> RunRecord:
     return paired_record(base, head, device="NVIDIA H200")
 
 
-def judged(record: RunRecord) -> CaseVerdict:
-    [case] = judge(record, Policy()).cases
-    return case
-
-
 @pytest.mark.parametrize("change", [0.05, -0.12, 0.0])
 def test_equal_gpus_say_what_one_says(change: float) -> None:
-    alone, both = judged(made(change)), judged(on_two(made(change), 1.0))
+    alone, both = only(made(change)), only(on_two(made(change), 1.0))
     assert alone.verdict in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.EQUIVALENT)
     assert both.verdict == alone.verdict
-    assert both.interval_pct is not None
-    assert alone.interval_pct is not None
     assert both.interval_pct[1] - both.interval_pct[0] >= alone.interval_pct[1] - alone.interval_pct[0]
 
 
 @pytest.mark.parametrize("change", [0.05, -0.12, 0.0])
 def test_gpus_that_differ_by_three_percent_are_no_certain_verdict(change: float) -> None:
-    case = judged(on_two(made(change), 1.03))
+    case = only(on_two(made(change), 1.03))
     assert case.verdict == Outcome.INCONCLUSIVE
-    assert case.interval_pct is not None
     assert case.interval_pct[1] - case.interval_pct[0] > 10, "two values, one degree of freedom"
     [finding] = [one for one in case.findings if one.code == gpus.DISAGREE]
     assert "its GPUs disagree about the change (" in finding.message
@@ -70,7 +60,7 @@ def test_gpus_that_differ_by_three_percent_are_no_certain_verdict(change: float)
 def test_the_same_gpu_under_two_names_is_one() -> None:
     """As where base and head run in two Pythons: an environment is no GPU."""
     one = made(0.05)
-    assert judged(on_two(one, 1.0, uuid=one.environment.device.uuid or "")) == judged(one)
+    assert only(on_two(one, 1.0, uuid=one.environment.device.uuid or "")) == only(one)
 
 
 def test_a_kept_record_on_two_equal_gpus_keeps_its_verdicts() -> None:

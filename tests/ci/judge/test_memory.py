@@ -13,6 +13,7 @@ from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.judge.told import plain
 from tests.ci.report_examples import EPYC, EXAMPLES
 
 MADE = EXAMPLES["equivalent"]()
@@ -104,7 +105,7 @@ def test_a_gate_that_blocks_is_open_where_memory_was_not_measured() -> None:
     known = taking(sides(16, 16, 32))
     _, decision = comment(known, "fail")
     left = len(MADE.verdict.cases) - 1
-    assert [render.plain_line(line) for line in decision.open] == [f"the peak memory of {left} cases was not measured"]
+    assert plain(decision.open) == [f"the peak memory of {left} cases was not measured"]
     assert comment(known, "warn")[1].open == ()
     cpu = known.environment.model_copy(update={"device": EPYC})
     assert comment(known.model_copy(update={"environments": (cpu,)}), "fail")[1].open == ()

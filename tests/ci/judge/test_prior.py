@@ -18,7 +18,7 @@ from benchmarks.verdict.stored import said
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
 from kernelgate.ci.judge.case import Direction
-from kernelgate.ci.judge.prior import HISTORY_DF, History, KnownSpread, Prior
+from kernelgate.ci.judge.prior import HISTORY_DF, NO_HISTORY, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.verdict import judge, undecided
 from kernelgate.ci.policy.policy import Policy
@@ -139,16 +139,13 @@ def of_one(known: KnownSpread) -> History:
     return History({("NVIDIA L4", KEY): known})
 
 
-def test_mean_squares_are_weighted_and_the_past_fades() -> None:
+def test_mean_squares_are_weighted_the_past_fades_and_any_scatter_can_be_learnt() -> None:
     old = KnownSpread(spread_pct=0.3, noise_pct=0.0, df=10, comparisons=20, last_seen="2026-08-01")
     new = KnownSpread(spread_pct=0.1, noise_pct=0.0, df=2, comparisons=1, last_seen="2026-08-02")
     one = prior.joined(old, new)
     assert one.df == prior.HISTORY_MEMORY_DF
     assert one.spread_pct == pytest.approx(np.sqrt((8 * 0.3**2 + 2 * 0.1**2) / 10), rel=0.001)
     assert (one.comparisons, one.last_seen) == (21, "2026-08-02")
-
-
-def test_processes_that_scatter_without_bounds_can_be_learnt() -> None:
     seen = prior.seen(np.array([-3.0, 12.0]), np.zeros(2), "2026-08-01")
     assert (seen.spread_pct, seen.last_seen) == (prior.MOST_PCT, "2026-08-01")
 
@@ -166,11 +163,10 @@ def test_with_a_history_two_processes_are_enough_and_the_verdict_says_why() -> N
     two = made([0.0, 0.02])
     assert undecided(two, POLICY) == {KEY}
     assert undecided(two, POLICY, of_one(QUIET)) == frozenset()
-    (one,) = judge(two, POLICY, history=of_one(QUIET)).cases
-    said = [finding.message for finding in one.findings if finding.code == "known_spread"]
-    assert said == ["the spread between processes is known from 8 earlier comparisons: 0.03%"]
-    (without,) = judge(two, POLICY).cases
-    assert not [finding for finding in without.findings if finding.code == "known_spread"]
+    said = "the spread between processes is known from 8 earlier comparisons: 0.03%"
+    for history, messages in ((of_one(QUIET), [said]), (NO_HISTORY, [])):
+        (one,) = judge(two, POLICY, history=history).cases
+        assert [finding.message for finding in one.findings if finding.code == "known_spread"] == messages
 
 
 def test_with_a_history_two_processes_show_a_direction() -> None:
@@ -191,27 +187,18 @@ def day(number: int, median_us: float = 100.0, code: str = "one") -> BaselineDay
     return BaselineDay(measured=f"2026-11-{number:02}", code=code, median_us=median_us)
 
 
-def test_few_days_leave_the_drift_to_what_is_assumed() -> None:
+def test_days_of_one_code_show_the_drift_where_they_are_enough_or_differ_more_than_is_assumed() -> None:
     for held in ((), (day(1), day(2), day(3))):
         found = prior.drift(held)
         assert (found.change, found.error, found.df) == (0.0, math.log1p(0.01), 10)
-
-
-def test_few_days_that_differ_more_are_believed() -> None:
     assert prior.drift((day(1, 100), day(2, 110))).error == pytest.approx(math.log(1.1))
-
-
-def test_enough_days_show_the_drift_themselves() -> None:
     levels = np.array([100.0, 100.2, 99.9, 100.1])
     found = prior.drift([day(n, float(level)) for n, level in enumerate(levels, 1)])
     assert found.error == pytest.approx(math.sqrt(2) * np.log(levels).std(ddof=1))
     assert (found.change, found.df) == (0.0, 3)
-
-
-def test_a_change_of_the_code_is_no_drift() -> None:
-    held = [day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")]
-    assert prior.drift(held).df == 3
-    assert prior.drift(held).error < 0.002
+    of_two = prior.drift([day(1, 100), day(2, 100.1), day(3, 100), day(4, 80, "two"), day(5, 80.1, "two")])
+    assert of_two.df == 3
+    assert of_two.error < 0.002
 
 
 @given(st.lists(st.integers(1, 28), max_size=40))

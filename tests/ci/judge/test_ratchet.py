@@ -12,7 +12,6 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, Environment, Run, RunRecord, timed_cases
-from kernelgate.ci.document import render
 from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge import apart, ratchet
 from kernelgate.ci.judge.case import Status
@@ -21,6 +20,7 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy, Processes
 from kernelgate.ci.report import baseline as baselines
 from tests import runs
+from tests.ci.judge.told import plain
 from tests.ci.records import case, noise
 from tests.runs import process, run_record
 
@@ -64,11 +64,8 @@ def test_only_what_is_certainly_faster_moves() -> None:
     assert not ratchet.faster(verdict, Processes(to_block=5)), "in as many processes as it takes to block"
     after = record.from_json(record.to_json(ratchet.moved(before, as_baseline(now, before), keys)))
     assert times(after) == {"two": 0.0, "three": 0.0, "one": -20.0}
-    assert {name: one.measured for name, one in after.summary.cases.items()} == {
-        "one": "2026-08-09",
-        "two": "2026-08-01",
-        "three": "2026-08-01",
-    }
+    measured = {name: one.measured for name, one in after.summary.cases.items()}
+    assert measured == {"one": "2026-08-09", "two": "2026-08-01", "three": "2026-08-01"}
     assert apart.oldest(after) == "2026-08-01"
 
 
@@ -95,11 +92,7 @@ def test_cases_of_several_nights_stay_one_record() -> None:
 def test_another_machine_keeps_its_name() -> None:
     held = ratchet.moved(stored(1, {"one": 0, "two": 0}), stored(2, {"one": -0.1}, "600.1"), {ONE})
     drivers = {one.id: one.device.driver for one in held.environments}
-    used = {
-        key: {drivers[each.process.environment] for each in one.processes}
-        for one in timed_cases(held)
-        for key in [one.id]
-    }
+    used = {one.id: {drivers[each.process.environment] for each in one.processes} for one in timed_cases(held)}
     assert used == {"one": {"600.1"}, "two": {"580.1"}}
 
 
@@ -123,14 +116,9 @@ def test_the_best_begins_with_what_two_days_show() -> None:
 
 def test_two_days_that_are_faster_make_a_new_best_of_the_slower_one() -> None:
     held = stored(1, {"one": 0, "two": 0})
-    assert times(best(held, stored(2, {"one": -0.12, "two": 0}), night(3, {"one": -0.1, "two": 0}))) == {
-        "two": 0.0,
-        "one": -10.0,
-    }
-    assert times(best(held, stored(2, {"one": -0.1, "two": 0}), night(3, {"one": -0.12, "two": 0}))) == {
-        "two": 0.0,
-        "one": -10.0,
-    }
+    for before, now in ((-0.12, -0.1), (-0.1, -0.12)):
+        made = best(held, stored(2, {"one": before, "two": 0}), night(3, {"one": now, "two": 0}))
+        assert times(made) == {"two": 0.0, "one": -10.0}
 
 
 def test_the_best_never_worsens_and_no_driver_makes_one() -> None:
@@ -151,8 +139,7 @@ def step(number: int) -> RunRecord:
 
 
 def lines(measured: RunRecord, beside: Path, known: History = NO_HISTORY) -> list[str]:
-    found = baselines.yardsticks_beside(measured, beside, POLICY, known)
-    return [render.plain_line(line) for line in baselines.yardstick_lines(measured, found)]
+    return plain(baselines.yardstick_lines(measured, baselines.yardsticks_beside(measured, beside, POLICY, known)))
 
 
 def test_ten_steps_below_the_gate_are_seen_together(tmp_path: Path) -> None:
@@ -210,13 +197,11 @@ def test_a_baseline_that_names_no_card_gives_its_case_up_to_the_one_that_does() 
 def test_each_thing_of_a_machine_that_is_not_as_it_was_is_named() -> None:
     then = Environment(device=Device(name="NVIDIA L4", driver="1"), torch="2.11.0", cuda="12.8", clock_policy="default")
     now = Environment(device=Device(name="NVIDIA H200", driver="2"), torch="2.13.0", cuda="13.0", clock_policy="locked")
-    assert [(one.name, one.was, one.now) for one in apart.changed(now, then)] == [
-        ("GPU", "NVIDIA L4", "NVIDIA H200"),
-        ("driver", "1", "2"),
-        ("torch", "2.11.0", "2.13.0"),
-        ("CUDA", "12.8", "13.0"),
-        ("clocks", "default", "locked"),
-    ]
+    told = (
+        "GPU NVIDIA L4 then, NVIDIA H200 now; driver 1 then, 2 now; torch 2.11.0 then, 2.13.0 now; "
+        "CUDA 12.8 then, 13.0 now; clocks default then, locked now"
+    )
+    assert apart.named(apart.changed(now, then)) == told
     assert apart.changed(now, Environment()) == ()
 
 

@@ -16,16 +16,8 @@ ONE = NINE[0]
 
 def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
     ordered = [
-        slower(ONE, 9.0),
-        slower(ONE, 4.0),
-        below_gate(ONE, 2.0),
-        noisy(ONE, 1.0, 2.0),
-        noisy(ONE, -1.0, 2.0),
-        faster(ONE, -20.0),
-        faster(ONE, -12.0),
-        below_gate(ONE, -4.0),
-        same(ONE, 0.2),
-        same(ONE, -0.2),
+        *(slower(ONE, 9.0), slower(ONE, 4.0), below_gate(ONE, 2.0), noisy(ONE, 1.0, 2.0), noisy(ONE, -1.0, 2.0)),
+        *(faster(ONE, -20.0), faster(ONE, -12.0), below_gate(ONE, -4.0), same(ONE, 0.2), same(ONE, -0.2)),
     ]
     assert worst_first(reversed(ordered)) == ordered
     assert worst_first([*ordered[5:], *ordered[:5]]) == ordered
