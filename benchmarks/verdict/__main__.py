@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from statistics import mean
 
 import click
 import numpy as np
 
-from benchmarks.tables import put
-from benchmarks.verdict import document, records, spreads
-from benchmarks.verdict.document import Rates
+from benchmarks.tables import markdown, put
+from benchmarks.verdict import records, spreads
 from benchmarks.verdict.records import POLICY, ROOT, SEED, SETS, SPOILERS, Generator, PairedTimes
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.case import Direction
 
-Draw = Callable[[Generator], PairedTimes]
+Said = list[dict[str, Direction]]
+"""Of many records, what each rule says."""
 
 
 @click.command()
@@ -33,24 +34,38 @@ def main(draws: int) -> None:
 
 
 def _of_traces(draws: int, advance: Advance) -> str:
-    """The rules on records drawn from recorded times."""
-    detected: dict[tuple[str, float], Rates] = {}
-    stored: dict[tuple[str, float], Rates] = {}
-    hard: dict[tuple[str, float], Rates] = {}
-    identical, *slower = records.effects()
+    """One row a rule: the worst of the recorded sets, and the mean of what spoils a record."""
+
+    def said(name: str, draw: Callable[[Generator], PairedTimes], count: int = draws) -> Said:
+        rng = np.random.default_rng(SEED)
+        found = [records.say(draw(rng)) for _ in range(count)]
+        advance(name)
+        return found
+
+    (same, _), *_, (small, effect) = records.effects()[:4]
+    alike, slower, stored, spoilt, spoilt_slower = [], [], [], [], []
     for name in SETS:
-        for variant, effect in (identical, slower[2]):
-            # Alarms on identical code are rare, so it takes more records to count them.
-            draw = partial(records.paired_times, name=name, variant=variant)
-            detected[name, effect] = _rates(draw, draws if effect else 5 * draws)
-            advance(f"{name} +{effect:g}%")
-        stored[name, 0.0] = _rates(partial(records.against_stored, name=name, variant=1), draws)
-        advance(f"{name}, stored")
+        # Alarms on identical code are rare, so it takes more records to count them.
+        alike.append(said(f"{name} +0%", partial(records.paired_times, name=name, variant=same), 5 * draws))
+        slower.append(said(f"{name} +{effect:g}%", partial(records.paired_times, name=name, variant=small)))
+        stored.append(said(f"{name}, stored", partial(records.against_stored, name=name, variant=1)))
     for spoiler in SPOILERS:
-        for effect in (0.0, 5.0):
-            hard[spoiler, effect] = _rates(partial(_spoilt, spoiler=spoiler, effect=effect), draws)
-            advance(f"{spoiler} +{effect:g}%")
-    return document.of_rules(draws, detected, stored, hard)
+        spoilt.append(said(f"{spoiler} +0%", partial(_spoilt, spoiler=spoiler, effect=0.0)))
+        spoilt_slower.append(said(f"{spoiler} +5%", partial(_spoilt, spoiler=spoiler, effect=5.0)))
+
+    def wrong(rule: str, summary: Callable[[list[float]], float], scenes: list[Said]) -> str:
+        return f"{100 * summary([mean(one[rule] is not Direction.NONE for one in scene) for scene in scenes]):.1f}%"
+
+    def seen(rule: str, summary: Callable[[list[float]], float], scenes: list[Said]) -> str:
+        return f"{100 * summary([mean(one[rule] is Direction.SLOWER for one in scene) for scene in scenes]):.0f}%"
+
+    body = []
+    for rule in alike[0][0]:
+        alarms = (wrong(rule, max, alike), wrong(rule, max, stored), wrong(rule, mean, spoilt))
+        body.append([rule, *alarms, seen(rule, min, slower), seen(rule, mean, spoilt_slower)])
+    alarms = ("same code: wrong", "against a stored baseline", "spoilt record")
+    columns = ("rule", *alarms, f"+{effect:g}%: seen", "spoilt, +5%")
+    return f"{markdown(columns, body)}\n\n{draws} records for each figure, {5 * draws} in its first column."
 
 
 def _by_spread(drawn: int, advance: Advance) -> str:
@@ -65,17 +80,6 @@ def _by_spread(drawn: int, advance: Advance) -> str:
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
     clean = records.paired_times(rng, SETS[int(rng.integers(len(SETS)))], 1)
     return SPOILERS[spoiler](rng, records.slowed(clean, effect))
-
-
-def _rates(draw: Draw, draws: int) -> Rates:
-    """How often each rule says slower and faster."""
-    rng = np.random.default_rng(SEED)
-    said = [records.say(draw(rng)) for _ in range(draws)]
-
-    def shares(direction: Direction) -> dict[str, float]:
-        return {rule: sum(one[rule] is direction for one in said) / draws for rule in said[0]}
-
-    return Rates(shares(Direction.SLOWER), shares(Direction.FASTER))
 
 
 if __name__ == "__main__":

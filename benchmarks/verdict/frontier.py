@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from typing import TypeAlias
 
 import click
@@ -27,8 +28,8 @@ from kernelgate.ci.judge.stats import Array
 
 KEPT = ROOT / "benchmarks" / "results" / "frontier.json"
 LOOKS = range(POLICY.processes.minimum, POLICY.processes.limit + 1)
-EFFECTS_PCT = {0.02: (0.5, 3.0, 10.0), 0.05: (0.5, 3.0, 10.0), 0.1: (0.5, 3.0, 10.0)}
-"""By the spread between processes."""
+EFFECTS_PCT, SPREADS_PCT = (0.5, 3.0, 10.0), (0.02, 0.05, 0.1)
+"""Of changes, and of processes."""
 IDENTICAL: Mapping[str, Draw] = {
     **{f"spread {pct:g}%": scattered(pct) for pct in (0.05, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0)},
     "20% of processes 2% slower, head": lottery(0.2, 2.0, both=False),
@@ -56,9 +57,11 @@ def wandering(rng: Generator, change_pct: float) -> Processes:
         moved = np.log1p(change_pct / 100) + signal.lfilter([1], [1, -CORRELATION], steps)[ROUNDS:]
         for side, level in (("base", rng.normal(0, 0.0003)), ("head", moved)):
             sides[side].append(100 * np.exp(level + rng.normal(0, 0.003, ROUNDS)))
-    return lambda count: estimate.of_record(
-        records.record({side: times[:count] for side, times in sides.items()}), POLICY
-    )
+
+    def first(count: int) -> list[Evidence]:
+        return estimate.of_record(records.record({side: times[:count] for side, times in sides.items()}), POLICY)
+
+    return first
 
 
 def directions(draw: Callable[[Generator], Processes], drawn: int) -> list[float]:
@@ -76,22 +79,18 @@ def directions(draw: Callable[[Generator], Processes], drawn: int) -> list[float
 
 def measured(drawn: int) -> dict[str, Shares]:
     """Of changes, and of identical code, which takes more records, since it seldom gets a direction."""
-    changed = {
-        f"{size:+.1f}%, spread {spread:g}%": directions(
-            partial(estimates, draw=scattered(spread), change_pct=size, cases=1), drawn
-        )
-        for spread, effects in EFFECTS_PCT.items()
-        for effect in effects
-        for size in (effect, 100 / (1 + effect / 100) - 100)
-    }
+    changed = {}
+    for spread, effect in product(SPREADS_PCT, EFFECTS_PCT):
+        for size in (effect, 100 / (1 + effect / 100) - 100):
+            draw = partial(estimates, draw=scattered(spread), change_pct=size, cases=1)
+            changed[f"{size:+.1f}%, spread {spread:g}%"] = directions(draw, drawn)
     for effect in (3.0, 10.0):
         draw = partial(estimates, draw=scattered(0.05), change_pct=effect, cases=9)
         changed[f"{effect:+.1f}% in nine cases, spread 0.05%"] = directions(draw, drawn // 9)
     changed["+3.0%, times that wander"] = directions(partial(wandering, change_pct=3.0), drawn // 3)
-    identical = {
-        name: directions(partial(estimates, draw=draw, change_pct=0.0, cases=1), 5 * drawn)
-        for name, draw in IDENTICAL.items()
-    }
+    identical = {}
+    for name, processes in IDENTICAL.items():
+        identical[name] = directions(partial(estimates, draw=processes, change_pct=0.0, cases=1), 5 * drawn)
     identical["times that wander"] = directions(partial(wandering, change_pct=0.0), drawn // 3)
     return {"changed": changed, "identical": identical}
 
@@ -114,9 +113,7 @@ def table(kept: Mapping[str, Shares]) -> str:
 
 
 @click.command()
-@click.option(
-    "--draws", default=2000, show_default=True, type=click.IntRange(10), help="Records drawn for each change."
-)
+@click.option("--draws", default=2000, show_default=True, type=click.IntRange(10), help="Records of each change.")
 def main(draws: int) -> None:
     """Measure how soon changes are certain, keep it, and write the table into docs/statistics.md."""
     kept = measured(draws)

@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from benchmarks.verdict.records import CASE, POLICY, SEED, Generator, stopped
+from benchmarks.verdict.records import CASE, POLICY, PROCESS, SEED, TIMING, Generator, stopped
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
 from kernelgate.ci.judge.case import Direction, Outcome
 from kernelgate.ci.judge.verdict import judge
 
 ROUNDS = 100
+CALL_US, REPEATS, CLOCK_STEP_US = 100.0, 16, 1.0
+NOISE, SPREAD = 0.003, 0.0003
+"""Of one sample, and of the change, between processes."""
 LOWEST_MHZ, HIGHEST_MHZ, STEP_MHZ = 1200.0, 2040.0, 15.0
 WANDERS_TO_MHZ = 2000.0
 REFERENCE_EVERY = 4
@@ -29,20 +33,10 @@ class Gpu:
 
     change: float = 0.0
     """Of the head's work."""
-    call_us: float = 100.0
-    repeats: int = 16
-    clock_step_us: float = 1.0
-    noise: float = 0.003
-    """Of one sample."""
-    spread: float = 0.0003
-    """Of the change, between processes."""
     wander: float = 0.1
     """Standard deviation of the clock's logarithm, in the long run."""
-    bound: float = 1.0
-    """How much of the base's time goes as the clock: 1 where arithmetic limits it, 0 where memory does."""
     head_bound: float = 1.0
-    thirst: float = 0.0
-    """How far, as a logarithm, the head's power lowers the clock that both sides share."""
+    """How much of the head's time goes as the clock: 1 where arithmetic limits it, 0 where memory does."""
     droop: float = 0.0
     """How far the head's samples themselves are at a lower clock."""
     carry_over: float = 0.0
@@ -64,16 +58,16 @@ def _process(rng: Generator, gpu: Gpu, number: int) -> Process:
     sides = np.array(order)
     before: list[Side | None] = [None, *order[:-1]]
     after_head = np.array([was == "head" for was in before])
-    clock = _clock(rng, gpu, sides == "head")
+    clock = _clock(rng, gpu, len(sides))
     own = np.where(sides == "head", clock * math.exp(-gpu.droop), clock)
-    bound = np.where(sides == "head", gpu.head_bound, gpu.bound)
-    work = gpu.call_us * np.where(sides == "head", (1 + gpu.change) * math.exp(rng.normal(0, gpu.spread)), 1.0)
+    bound = np.where(sides == "head", gpu.head_bound, 1.0)
+    work = CALL_US * np.where(sides == "head", (1 + gpu.change) * math.exp(rng.normal(0, SPREAD)), 1.0)
     work = np.where(sides == "reference", 1.3 * work, work)
     poisoned = gpu.carry_over if not gpu.poisoned or number in gpu.poisoned else 0.0
     time = work * (bound * HIGHEST_MHZ / own + 1 - bound) * (1 + poisoned * after_head)
-    time *= np.exp(rng.normal(0, gpu.noise, len(sides)))
-    seen = np.round(gpu.repeats * time / gpu.clock_step_us) * gpu.clock_step_us / gpu.repeats
-    measured = own * np.exp(rng.normal(0, gpu.clock_step_us / (gpu.repeats * time)))
+    time *= np.exp(rng.normal(0, NOISE, len(sides)))
+    seen = np.round(REPEATS * time / CLOCK_STEP_US) * CLOCK_STEP_US / REPEATS
+    measured = own * np.exp(rng.normal(0, CLOCK_STEP_US / (REPEATS * time)))
     return _recorded(number, order, seen, measured, gpu.clocks)
 
 
@@ -82,58 +76,47 @@ def _round(rng: Generator, place: int) -> list[Side]:
     return [sides[at] for at in rng.permutation(len(sides))]
 
 
-def _clock(rng: Generator, gpu: Gpu, head: np.ndarray) -> np.ndarray:
-    """The clock of each sample: it wanders, and follows the power of what ran, at the controller's pace."""
+def _clock(rng: Generator, gpu: Gpu, samples: int) -> np.ndarray:
+    """The clock of each sample: it wanders at the controller's pace."""
     pace_ms = 20 * 10 ** rng.uniform(0, 1)
-    rate = min(1.0, gpu.repeats * gpu.call_us * 1.25e-3 / pace_ms)
+    rate = min(1.0, REPEATS * CALL_US * 1.25e-3 / pace_ms)
     middle = math.log(rng.uniform(1.1 * LOWEST_MHZ, 0.9 * WANDERS_TO_MHZ))
-    kicks = rng.normal(0, gpu.wander * math.sqrt(2 * rate), len(head))
-    found, wandered, heat = [], rng.normal(0, gpu.wander), 0.0
-    for kick, drawn in zip(kicks, head, strict=True):
+    kicks = rng.normal(0, gpu.wander * math.sqrt(2 * rate), samples)
+    found, wandered = [], rng.normal(0, gpu.wander)
+    for kick in kicks:
         wandered += -rate * wandered + kick
-        heat += rate * (drawn - heat)
-        found.append(math.exp(middle + wandered - gpu.thirst * heat))
+        found.append(math.exp(middle + wandered))
     return np.clip(np.round(np.array(found) / STEP_MHZ) * STEP_MHZ, LOWEST_MHZ, WANDERS_TO_MHZ)
 
 
 def _recorded(number: int, order: Sequence[Side], times: np.ndarray, clocks: np.ndarray, known: bool) -> Process:
     sides: tuple[Side, ...] = ("base", "head", "reference")
     at = {side: [place for place, one in enumerate(order) if one == side] for side in sides}
-    timing = Timing.model_construct(
-        **{
-            **dict(Timing(case=CASE.id)),
-            "samples_us": {side: tuple(times[at[side]].tolist()) for side in sides},
-            "telemetry": Telemetry(
-                sm_mhz=float(np.median(clocks)),
-                max_sm_mhz=HIGHEST_MHZ,
-                power_w=72.0,
-                throttle_reasons=("sw_power_cap",),
-                throttle_shares={"sw_power_cap": 1.0},
-            ),
-        }
+    read = Telemetry(
+        sm_mhz=float(np.median(clocks)),
+        max_sm_mhz=HIGHEST_MHZ,
+        power_w=72.0,
+        throttle_reasons=("sw_power_cap",),
+        throttle_shares={"sw_power_cap": 1.0},
     )
+    parts: dict[str, Any] = {"samples_us": {side: tuple(times[at[side]].tolist()) for side in sides}, "telemetry": read}
     if known:
-        previous = {side: tuple(order[place - 1] if place else None for place in at[side]) for side in sides}
-        sm_mhz = {side: tuple(clocks[at[side]].tolist()) for side in sides}
-        timing = timing.model_copy(update={"previous": previous, "sm_mhz": sm_mhz})
-    return Process.model_construct(**{**dict(Process(id=str(number))), "timings": (timing,)})
-
-
-# ---- what the judge says ---------------------------------------------------------------------------------------------
+        parts["previous"] = {side: tuple(order[place - 1] if place else None for place in at[side]) for side in sides}
+        parts["sm_mhz"] = {side: tuple(clocks[at[side]].tolist()) for side in sides}
+    timing = Timing.model_construct(**{**TIMING, **parts})
+    return Process.model_construct(**{**PROCESS, "id": str(number), "timings": (timing,)})
 
 
 @dataclass(frozen=True)
 class Count:
     """Of many records, how often what was said."""
 
-    draws: int
     slower: int
     faster: int
     equivalent: int
     refused: int
     dependent: int
     """With a finding that is about dependence."""
-    processes: int
 
 
 DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})
@@ -145,11 +128,9 @@ def counted(gpu: Gpu, draws: int) -> Count:
     drawn = (stopped(record(rng, gpu, POLICY.processes.limit)) for _ in range(draws))
     found = [judge(made, POLICY).cases[0] for made in drawn]
     return Count(
-        draws,
         slower=sum(one.direction is Direction.SLOWER for one in found),
         faster=sum(one.direction is Direction.FASTER for one in found),
         equivalent=sum(one.verdict is Outcome.EQUIVALENT for one in found),
         refused=sum(bool(one.disqualifying) for one in found),
         dependent=sum(any(finding.code in DEPENDENT for finding in one.findings) for one in found),
-        processes=sum(one.processes for one in found),
     )

@@ -77,19 +77,14 @@ def say(pair: PairedTimes) -> dict[str, Direction]:
     return {**ours, **{name: rule(pair) for name, rule in USUAL.items()}}
 
 
-def record(*cases: Mapping[str, Sequence[Array]]) -> RunRecord:
-    """A run record of these cases' times, by side and process; not validated, because here speed matters."""
-    known = [CASE.model_copy(update={"id": f"case {n}"}) for n in range(len(cases))] if len(cases) > 1 else [CASE]
+def record(sides: Mapping[str, Sequence[Array]]) -> RunRecord:
+    """A run record of one case's times, by side and process; not validated, because here speed matters."""
     processes = []
-    for number in range(max(len(times) for sides in cases for times in sides.values())):
-        timings = []
-        for case, sides in zip(known, cases, strict=True):
-            if number < len(sides["head"]):
-                samples = {side: tuple(times[number].tolist()) for side, times in sides.items()}
-                timings.append(Timing.model_construct(**{**TIMING, "case": case.id, "samples_us": samples}))
-        made = {**PROCESS, "id": str(number + 1), "timings": tuple(timings)}
-        processes.append(Process.model_construct(**made))
-    return RunRecord().model_copy(update={"cases": tuple(known), "processes": tuple(processes)})
+    for number in range(len(sides["head"])):
+        samples = {side: tuple(times[number].tolist()) for side, times in sides.items()}
+        timing = Timing.model_construct(**{**TIMING, "samples_us": samples})
+        processes.append(Process.model_construct(**{**PROCESS, "id": str(number + 1), "timings": (timing,)}))
+    return RunRecord().model_copy(update={"cases": (CASE,), "processes": tuple(processes)})
 
 
 def stopped(whole: RunRecord) -> RunRecord:
@@ -107,14 +102,13 @@ def overlap(pair: PairedTimes) -> Direction:
     base, head = _pooled(pair)
     drawn = bootstrap([base], [head], False, 0.95, 2000)
     apart = drawn.head[0] > drawn.base[1] or drawn.head[1] < drawn.base[0]
-    shown = stats.mann_whitney_p(base, head) < 0.05 and abs(stats.cliffs_delta(base, head)) >= 0.3
-    return _sign(base, head) if apart and shown else Direction.NONE
+    return mann_whitney(pair) if apart and abs(stats.cliffs_delta(base, head)) >= 0.3 else Direction.NONE
 
 
-def mann_whitney(pair: PairedTimes) -> Direction:
+def mann_whitney(pair: PairedTimes, p: float = 0.05) -> Direction:
     """Mann-Whitney p < 0.05, as benchstat asks by default."""
     base, head = _pooled(pair)
-    return _sign(base, head) if stats.mann_whitney_p(base, head) < 0.05 else Direction.NONE
+    return threshold(0.0)(pair) if stats.mann_whitney_p(base, head) < p else Direction.NONE
 
 
 def threshold(percent: float) -> Rule:
@@ -122,8 +116,9 @@ def threshold(percent: float) -> Rule:
 
     def rule(pair: PairedTimes) -> Direction:
         base, head = (float(np.median(side)) for side in _pooled(pair))
-        beyond = max(base, head) > min(base, head) * (1 + percent / 100)
-        return _direction(head - base) if beyond else Direction.NONE
+        if max(base, head) <= min(base, head) * (1 + percent / 100):
+            return Direction.NONE
+        return Direction.SLOWER if head > base else Direction.FASTER
 
     return rule
 
@@ -143,11 +138,7 @@ def nvbench(pair: PairedTimes) -> Direction:
 def asv(factor: float) -> Rule:
     """asv continuous: Mann-Whitney p < 0.002, and medians further apart than `factor`."""
     apart = threshold(100 * (factor - 1))
-
-    def rule(pair: PairedTimes) -> Direction:
-        return apart(pair) if stats.mann_whitney_p(*_pooled(pair)) < 0.002 else Direction.NONE
-
-    return rule
+    return lambda pair: Direction.NONE if mann_whitney(pair, 0.002) is Direction.NONE else apart(pair)
 
 
 USUAL: dict[str, Rule] = {
@@ -161,16 +152,6 @@ USUAL: dict[str, Rule] = {
 
 def _pooled(pair: PairedTimes) -> tuple[Array, Array]:
     return np.concatenate(pair.base), np.concatenate(pair.head)
-
-
-def _sign(base: Array, head: Array) -> Direction:
-    return _direction(float(np.median(head) - np.median(base)))
-
-
-def _direction(difference: float) -> Direction:
-    if difference == 0:
-        return Direction.NONE
-    return Direction.SLOWER if difference > 0 else Direction.FASTER
 
 
 # ---- recorded times --------------------------------------------------------------------------------------------------
@@ -223,8 +204,7 @@ def slowed(pair: PairedTimes, percent: float) -> PairedTimes:
 
 def bimodal_processes(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """Half of the processes run 13% slower, base and head alike."""
-    modes = rng.choice([1.0, 1.13], PROCESSES)
-    return _scaled(pair, modes, modes)
+    return _scaled(pair, *[rng.choice([1.0, 1.13], PROCESSES)] * 2)
 
 
 def bimodal_sides(rng: Generator, pair: PairedTimes) -> PairedTimes:
@@ -234,28 +214,23 @@ def bimodal_sides(rng: Generator, pair: PairedTimes) -> PairedTimes:
 
 def bimodal_rounds(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """Half of the base's rounds take 10% longer."""
-    return _scaled(pair, [rng.choice([1.0, 1.1], ROUNDS) for _ in pair.base], PROCESSES * [1.0])
+    return _scaled(pair, rng.choice([1.0, 1.1], (PROCESSES, ROUNDS)), PROCESSES * [1.0])
 
 
 def common_trend(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """Both sides drift by 5% within each process."""
-    trend = 1 + rng.choice([-0.05, 0.05]) * np.linspace(0, 1, ROUNDS)
-    return _scaled(pair, PROCESSES * [trend], PROCESSES * [trend])
+    return _scaled(pair, *[PROCESSES * [1 + rng.choice([-0.05, 0.05]) * np.linspace(0, 1, ROUNDS)]] * 2)
 
 
 def own_trends(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """Each side of each process drifts by up to 5%, each in its own way."""
-
-    def trends() -> list[Array]:
-        return [1 + rng.uniform(-0.05, 0.05) * np.linspace(0, 1, ROUNDS) for _ in range(PROCESSES)]
-
-    return _scaled(pair, trends(), trends())
+    return _scaled(pair, *(1 + rng.uniform(-0.05, 0.05, (2, PROCESSES, 1)) * np.linspace(0, 1, ROUNDS)))
 
 
 def one_process_off(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """In one process the head takes 3% longer."""
-    odd = int(rng.integers(PROCESSES))
-    return _scaled(pair, PROCESSES * [1.0], [1.03 if process == odd else 1.0 for process in range(PROCESSES)])
+    odd = np.arange(PROCESSES) == rng.integers(PROCESSES)
+    return _scaled(pair, PROCESSES * [1.0], np.where(odd, 1.03, 1.0))
 
 
 def coarse_clock(rng: Generator, pair: PairedTimes) -> PairedTimes:
@@ -266,11 +241,7 @@ def coarse_clock(rng: Generator, pair: PairedTimes) -> PairedTimes:
 
 def outliers(rng: Generator, pair: PairedTimes) -> PairedTimes:
     """One sample in a hundred takes 100 times as long."""
-
-    def rare() -> list[Array]:
-        return [np.where(rng.random(ROUNDS) < 0.01, 100.0, 1.0) for _ in range(PROCESSES)]
-
-    return _scaled(pair, rare(), rare())
+    return _scaled(pair, *np.where(rng.random((2, PROCESSES, ROUNDS)) < 0.01, 100.0, 1.0))
 
 
 SPOILERS: dict[str, Spoiler] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import CHANGE_PCT, HISTORY_DF, KnownSpread
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.judge.verdict import settled
 from kernelgate.ci.policy.policy import Policy
 
@@ -54,9 +55,6 @@ class Sureness:
     """Mean, by case."""
 
 
-# ---- processes -------------------------------------------------------------------------------------------------------
-
-
 def scattered(spread_pct: float) -> Draw:
     return lambda rng: float(rng.normal(0, spread_pct))
 
@@ -69,12 +67,6 @@ def lottery(share: float, slower_pct: float, both: bool) -> Draw:
         return float(rng.normal(0, 0.03) + slower_pct * (float(slow[0]) - (float(slow[1]) if both else 0.0)))
 
     return draw
-
-
-def wandering(rng: Generator, spread_pct: float) -> float:
-    """The spread of a day."""
-    wild = WILD_FACTOR if rng.random() < WILD_DAYS else 1.0
-    return spread_pct * math.exp(rng.normal(0, WANDER)) * wild
 
 
 def past(rng: Generator, days: Iterable[Draw], processes: int = 2) -> KnownSpread | None:
@@ -92,13 +84,9 @@ def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
     return Location(value, (NOISE_PCT / 100) ** 2, ROUNDS)
 
 
-# ---- records ---------------------------------------------------------------------------------------------------------
-
-
 def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None, policy: Policy) -> Evidence:
     group, findings = estimate.of_changes(changes, CHANGE_PCT, known, policy)
-    none: tuple[Array, ...] = ()
-    return Evidence(CaseKey("", name), none, none, none, True, (group,), 0.0, tuple(findings), known=known)
+    return Evidence(CaseKey("", name), (), (), (), True, (group,), 0.0, tuple(findings), known=known)
 
 
 def stopped(
@@ -109,11 +97,8 @@ def stopped(
     while True:
         cases = [evidence(f"{n}", one, known[n], policy) for n, one in enumerate(timed)]
         found = [claim for claim in claims(cases, policy) if claim is not None]
-        again = [
-            n
-            for n, (case, claim) in enumerate(zip(cases, found, strict=True))
-            if len(timed[n]) < policy.processes.limit and not settled(case, claim, policy)
-        ]
+        open_ = [n for n, both in enumerate(zip(cases, found, strict=True)) if not settled(*both, policy)]
+        again = [n for n in open_ if len(timed[n]) < policy.processes.limit]
         if not again:
             return cases, found
         for n in again:
@@ -142,15 +127,8 @@ def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
         low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval(INTERVAL_LEVEL)
         covered += low <= 0 <= high
         equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
-    return Sureness(
-        Share(wrong, records),
-        Share(covered, records),
-        Share(equivalent, records),
-        processes / cases,
-    )
-
-
-# ---- scenes ----------------------------------------------------------------------------------------------------------
+    direction, held, same = (Share(hits, records) for hits in (wrong, covered, equivalent))
+    return Sureness(direction, held, same, processes / cases)
 
 
 def unknown(draw: Draw) -> Scene:
@@ -165,9 +143,13 @@ def remembered(draw: Draw) -> Scene:
 def wandered(spread_pct: float, days: int) -> Scene:
     """After so many days, each with a spread of its own, as today has."""
 
+    def day(rng: Generator) -> Draw:
+        wild = WILD_FACTOR if rng.random() < WILD_DAYS else 1.0
+        return scattered(spread_pct * math.exp(rng.normal(0, WANDER)) * wild)
+
     def scene(rng: Generator) -> tuple[Sequence[Draw], Sequence[KnownSpread | None]]:
-        spreads = [scattered(wandering(rng, spread_pct)) for _ in range(days + 1)]
-        return [spreads[-1]], [past(rng, spreads[:-1])]
+        *before, today = (day(rng) for _ in range(days + 1))
+        return [today], [past(rng, before)]
 
     return scene
 
@@ -178,26 +160,17 @@ def beside(odd_pct: float, others: int, others_pct: float) -> Scene:
 
 
 def scenes() -> dict[str, Scene]:
-    by_spread = {f"spread {pct:g}%": unknown(scattered(pct)) for pct in SPREADS_PCT}
-    by_history = {f"spread {pct:g}%, five earlier comparisons": remembered(scattered(pct)) for pct in SPREADS_PCT}
-    by_wandering = {
-        f"spread around {pct:g}%, another each day, {days} days": wandered(pct, days)
-        for pct in (0.05, 0.2)
-        for days in (5, 20)
-    }
-    one_side, both_sides = lottery(0.2, 2.0, both=False), lottery(0.5, 0.5, both=True)
-    lotteries = {
-        "20% of processes 2% slower, head": unknown(one_side),
-        "50% of processes 0.5% slower, each side": unknown(both_sides),
-        "20% of processes 2% slower, head, five earlier comparisons": remembered(one_side),
-        "50% of processes 0.5% slower, each side, five earlier comparisons": remembered(both_sides),
-    }
-    several = {
-        "eleven cases, one 0.5%, ten 0.03%": beside(0.5, 10, 0.03),
-        "nine cases of 0.03%": beside(0.03, 8, 0.03),
-        "nine cases of 0.3%": beside(0.3, 8, 0.3),
-    }
-    return {**by_spread, **by_history, **by_wandering, **lotteries, **several}
+    draws = {f"spread {pct:g}%": scattered(pct) for pct in SPREADS_PCT}
+    draws["20% of processes 2% slower, head"] = lottery(0.2, 2.0, both=False)
+    draws["50% of processes 0.5% slower, each side"] = lottery(0.5, 0.5, both=True)
+    found = {name: unknown(draw) for name, draw in draws.items()}
+    found |= {f"{name}, five earlier comparisons": remembered(draw) for name, draw in draws.items()}
+    for pct, days in product((0.05, 0.2), (5, 20)):
+        found[f"spread around {pct:g}%, another each day, {days} days"] = wandered(pct, days)
+    found["eleven cases, one 0.5%, ten 0.03%"] = beside(0.5, 10, 0.03)
+    found["nine cases of 0.03%"] = beside(0.03, 8, 0.03)
+    found["nine cases of 0.3%"] = beside(0.3, 8, 0.3)
+    return found
 
 
 SHOWN = (

@@ -11,12 +11,11 @@ import click
 import numpy as np
 
 from benchmarks.tables import markdown, put
-from benchmarks.verdict.records import CASE, ROOT, SEED, Generator, Share, record
+from benchmarks.verdict.records import CASE, POLICY, ROOT, SEED, Generator, Share, record
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Environment, RunRecord, Summary
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.policy.policy import Policy
 
 DRIFTS_PCT = (0.15, 0.5, 1.0, 1.41)
 BASELINES = {"baseline of 1 day": 1, "of 5 days": 5}
@@ -25,22 +24,13 @@ SPEEDS = math.log(343.04 / 318.464)
 """How far the two speeds of the L4's baseline lie apart (.ci/baseline_s512.json), in log time."""
 
 
-def said(
-    drift_pct: float,
-    days: int,
-    effect_pct: float,
-    draws: int,
-    processes: int = 5,
-    speeds: bool = False,
-    seed: int = SEED,
-) -> Share:
+def said(drift_pct: float, days: int, effect_pct: float, draws: int, processes: int = 5, speeds: bool = False) -> Share:
     """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
 
     `drift_pct`: standard deviation of the difference of two days, of which each day has its part. `speeds`: the
     baseline has two. Unchanged code then has either of them today; a change is one of the baseline's median.
     """
-    rng = np.random.default_rng(seed)
-    policy, hits = Policy(), 0
+    rng, hits = np.random.default_rng(SEED), 0
     for _ in range(draws):
         levels = rng.normal(0, drift_pct / 100 / math.sqrt(2), days + 1)
         stored, today = (_two_speeds if speeds else _baseline)(rng, levels[1:])
@@ -48,7 +38,7 @@ def said(
             times = stored.processes[0].timings[0].samples_us["head"]
             today = math.log(float(np.median(times)) / 100) - levels[-1]
         change = levels[0] + today + math.log1p(effect_pct / 100)
-        (case,) = judge(record({"head": _heads(rng, change, processes)}), policy, stored).cases
+        (case,) = judge(record({"head": _heads(rng, change, processes)}), POLICY, stored).cases
         hits += case.direction is not Direction.NONE
     return Share(hits, draws)
 
@@ -70,13 +60,10 @@ def _baseline(rng: Generator, levels: Array) -> tuple[RunRecord, float]:
     """Of the last day, with the medians of all."""
     each = [_heads(rng, float(level), 3) for level in levels]
     medians = [float(np.median(np.concatenate(times))) for times in each]
-    days = tuple(
-        BaselineDay(measured=f"2026-11-{number:02}", code="one", median_us=median)
-        for number, median in enumerate(medians, 1)
-    )
-    case = BaselineSummary(
-        median_us=medians[-1], interval_us=(medians[-1], medians[-1]), samples=180, processes=3, days=days
-    )
+    numbered = enumerate(medians, 1)
+    days = tuple(BaselineDay(measured=f"2026-11-{at:02}", code="one", median_us=median) for at, median in numbered)
+    middle = medians[-1]
+    case = BaselineSummary(median_us=middle, interval_us=(middle, middle), samples=180, processes=3, days=days)
     summary = Summary(source="simulated", cases={CASE.id: case})
     return record({"head": each[-1]}).model_copy(update={"summary": summary}), 0.0
 
@@ -91,7 +78,7 @@ def certain_from(torch: str, days: int) -> float:
         rng = np.random.default_rng(SEED)
         times = [100 * (1 + middle / 100) * np.exp(rng.normal(0, 0.003, 60)) for _ in range(7)]
         run = record({"head": times}).model_copy(update={"environments": (Environment(torch=torch),)})
-        (case,) = judge(run, Policy(), stored).cases
+        (case,) = judge(run, POLICY, stored).cases
         low, high = (low, middle) if case.direction is Direction.SLOWER else (middle, high)
     return high
 
@@ -102,22 +89,17 @@ def main(draws: int) -> None:
     """Write the table on stored baselines into docs/statistics.md."""
     alarms = [said(drift, days, 0.0, draws, 7) for drift in DRIFTS_PCT for days in BASELINES.values()]
     few = max(10, draws // 5)
-    seen = [
-        [
-            f"+{effect:g}%",
-            *(f"{100 * said(1.0, days, effect, few, 7).value:.0f}%" for days in BASELINES.values()),
-        ]
-        for effect in EFFECTS_PCT
-    ]
-    text = "\n\n".join(
-        (
-            markdown(["certain after 7 processes", *BASELINES], seen),
-            f"With drifts of {DRIFTS_PCT[0]:g} to {DRIFTS_PCT[-1]:g}%, at most "
-            f"{100 * max(one.value for one in alarms):.1f}% of {draws} comparisons of unchanged code got a direction. "
-            f"Where days do not drift, a change is certain from {certain_from('2.12.0', 1):.1f}% on, against five days "
-            f"from {certain_from('2.12.0', 5):.1f}%, against another environment from "
-            f"{certain_from('2.13.0', 1):.0f}%.",
-        )
+    seen = []
+    for effect in EFFECTS_PCT:
+        shares = [said(1.0, days, effect, few, 7).value for days in BASELINES.values()]
+        seen.append([f"+{effect:g}%", *(f"{100 * share:.0f}%" for share in shares)])
+    text = (
+        f"{markdown(['certain after 7 processes', *BASELINES], seen)}\n\n"
+        f"With drifts of {DRIFTS_PCT[0]:g} to {DRIFTS_PCT[-1]:g}%, at most "
+        f"{100 * max(one.value for one in alarms):.1f}% of {draws} comparisons of unchanged code got a direction. "
+        f"Where days do not drift, a change is certain from {certain_from('2.12.0', 1):.1f}% on, against five days "
+        f"from {certain_from('2.12.0', 5):.1f}%, against another environment from "
+        f"{certain_from('2.13.0', 1):.0f}%."
     )
     put(ROOT / "docs" / "statistics.md", "stored", text)
     click.echo(text)

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.verdict.records import POLICY, SEED, Generator, PairedTimes, record
 from kernelgate.ci.judge.case import Direction, Outcome
+from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
 
 PROCESSES, ROUNDS = 5, 100
@@ -32,17 +33,14 @@ class Jumps:
 
 
 def times(rng: Generator, modes: Jumps) -> PairedTimes:
-    base, head = [], []
+    base: list[Array] = []
+    head: list[Array] = []
     for _ in range(PROCESSES):
         drawn = rng.random((2, ROUNDS))
         slow = drawn[0] < modes.base, drawn[0 if modes.together else 1] < modes.head
         moved = modes.change + rng.normal(0, SPREAD)
-        sides = [
-            100 * np.exp(rng.normal(0, NOISE, ROUNDS) + math.log1p(modes.distance) * jumps + shift)
-            for jumps, shift in zip(slow, (0.0, moved), strict=True)
-        ]
-        base.append(sides[0])
-        head.append(sides[1])
+        for side, jumps, shift in zip((base, head), slow, (0.0, moved), strict=True):
+            side.append(100 * np.exp(rng.normal(0, NOISE, ROUNDS) + math.log1p(modes.distance) * jumps + shift))
     return PairedTimes(base, head)
 
 
