@@ -55,11 +55,6 @@ LARGE = ("dict(M=1024, N=2048, dtype='fp32')", "m1024_n2048_fp32")
 """About 150 µs a call of the CUDA kernel on an H200."""
 LONG = ("dict(M=4096, N=2048, dtype='fp32')", "m4096_n2048_fp32")
 """About 550 µs: without a reference, a sample has one call."""
-WRONG_OUTPUT = "wrong_output"
-WRONG_RESULT = "wrong result"
-"""How a record is refused of which an output is wrong."""
-WITNESS = "witness_"
-"""How the findings begin that name a witness who says otherwise."""
 PROCESSES = TO_DIRECT
 """At which "faster" can be said: in fewer no cheat would be called faster, whatever it does."""
 BUSY = 1.5
@@ -108,15 +103,13 @@ class Judgement:
     @property
     def outcome(self) -> str:
         if self.case is None:
-            return "wrong output" if WRONG_RESULT in self.refused else "refused"
+            return "wrong output" if "wrong result" in self.refused else "refused"
+        if "wrong_output" in self.codes:
+            return "wrong output"
         if self.codes:
-            if WRONG_OUTPUT in self.codes:
-                return "wrong output"
-            return "contradicted" if any(code.startswith(WITNESS) for code in self.codes) else "undecided"
-        if self.case["verdict"] == "inconclusive" and self.case["direction"] == "none":
-            return "undecided"
-        by_direction = {"faster": "faster", "slower": "slower", "none": "same"}
-        return by_direction[self.case["direction"]]
+            return "contradicted" if any(code.startswith("witness_") for code in self.codes) else "undecided"
+        none = "undecided" if self.case["verdict"] == "inconclusive" else "same"
+        return {"faster": "faster", "slower": "slower", "none": none}[self.case["direction"]]
 
     @property
     def shows_nothing(self) -> bool:
@@ -133,17 +126,10 @@ class Judgement:
         return f"{self.outcome}{change}, exit codes {self.bench_code} and {self.compare_code}\n{self.text}"
 
 
-def run(repo: Path, words: Sequence[str], variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(repo: Path, words: Sequence[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "kernelgate.ci.commands.cli", *words]
-    return subprocess.run(
-        command,
-        cwd=repo,
-        env={**os.environ, **(variables or {})},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    env = {**os.environ, **variables}
+    return subprocess.run(command, cwd=repo, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def judge(repo: Path, base: Library, head: Library, case: str, rounds: int = 40, cuda: bool = False) -> Judgement:
@@ -182,7 +168,7 @@ def name(cheat: Cheat) -> str:
 
 def words(cheat: Cheat, folder: Path, tally: Tally) -> str:
     """The configuration of a native cheat."""
-    chosen = cheat.words.format(payloads=PAYLOADS, folder=folder, python=sys.executable)
+    chosen = (cheat.words or f"cheat={cheat.name}").format(payloads=PAYLOADS, folder=folder, python=sys.executable)
     return f"{chosen} tally={tally.file}"
 
 

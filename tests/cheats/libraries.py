@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,16 +53,12 @@ class Tally:
 
     @property
     def calls(self) -> int:
-        return self._read()[0]
+        return int.from_bytes(self.file.read_bytes()[:8], "little")
 
     @property
     def cheated(self) -> int:
         """Calls that were not honest; of a cheat beside the calls, what it did."""
-        return self._read()[1]
-
-    def _read(self) -> tuple[int, int]:
-        calls, cheated = struct.unpack("<qq", self.file.read_bytes())
-        return calls, cheated
+        return int.from_bytes(self.file.read_bytes()[8:], "little")
 
 
 def native(folder: Path, words: str = "cheat=none", original: Library | None = None) -> Library:

@@ -57,10 +57,8 @@ def call(ops, x, out=None):
 
 def run(code: str, **values: Any) -> Any:
     """What the code, which may use `values`, says on its last line as JSON."""
-    lines = [PRELUDE, *(f"{name} = {value!r}" for name, value in values.items()), code]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    text = "\n".join([PRELUDE, *(f"{name} = {value!r}" for name, value in values.items()), code])
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -40,13 +40,11 @@ def test_a_preset_changes_single_keys() -> None:
     [
         ("[gates]\nregresion_pct = 3", r"gates\.regresion_pct"),
         ("[gate]\nregression_pct = 1", "gate"),
-        ("gates = 3", "gates"),
         ("presets = 3", "presets must be tables"),
         ("[presets.strict]\ngates = 3", "preset strict.*gates"),
         ("gates = 3\n[presets.strict.gates]\np = 0.01", "gates"),
         ("[template]\nkernel_paths = []", r"template\.kernel_paths"),
         ("[measure]\npaths = []", r"measure\.paths"),
-        ("[presets]\nodd = 3\n[presets.strict.gates]\np = 0.01", "presets must be tables"),
         ("[presets.strict.gates]\nregresion_pct = 1", r"preset strict.*gates\.regresion_pct"),
         ("[gates", "not TOML"),
     ],
@@ -119,24 +117,9 @@ def test_each_number_has_its_range(key: str) -> None:
             "gates: a gate (0.3) must not be below what is measured to (0.4)",
         ),
     ],
-    ids=[
-        "equivalent and regressed",
-        "equivalent and improved",
-        "fewer to block than at least",
-        "more to block than at most",
-        "resolution above a gate",
-    ],
 )
 def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
     assert refused(text) == f"the file does not fit: {said}"
-
-
-@pytest.mark.parametrize(
-    ("key", "now"), [("block_empty_hypothesis", "template.sections"), ("block_contradicted_claim", "template.claims")]
-)
-def test_a_key_that_was_replaced_names_the_new_one(key: str, now: str) -> None:
-    said = f'template.{key} (line 2) is True: replaced by {now} = "block", "warn" or "ignore"'
-    assert refused(f"[template]\n{key} = true") == f"the file does not fit: {said}"
 
 
 @pytest.mark.parametrize(
@@ -154,11 +137,7 @@ def test_a_key_that_was_replaced_names_the_new_one(key: str, now: str) -> None:
         ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
         ("[measure]\npaths = [1]", "measure.paths.0"),
     ],
-    ids=[
-        *("5,000 brackets", "5,000 lists", "5,000 digits", "a key twice", "a zero byte", "JSON"),
-        *("a number for a switch", "text for a switch", "a choice that is none", "text for a list"),
-        "a number for a path",
-    ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
     assert said in refused(text)
@@ -213,19 +192,16 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("key", "now"),
     [
-        (
-            "[limits]\ndependence_p = 0.1",
-            "limits.dependence_p (line 2) is 0.1: a constant now: DEPENDENCE_P, 2e-06, in ",
-        ),
-        ("[gates]\np = 0.01", "gates.p (line 2) is 0.01: a constant now: GATES_P, 0.05, in ci/judge/"),
-        (
-            "[session]\nsilent_s = 9",
-            "session.silent_s (line 2) is 9: a constant now: SESSION_SILENT_S, 180.0, in ci/lab/watching.py",
-        ),
-        ("[spread]\nno_such = 1", "spread.no_such (line 2) is 1: there is no such key"),
+        ("limits.dependence_p", "a constant now: DEPENDENCE_P, 2e-06, in "),
+        ("gates.p", "a constant now: GATES_P, 0.05, in ci/judge/"),
+        ("session.silent_s", "a constant now: SESSION_SILENT_S, 180.0, in ci/lab/watching.py"),
+        ("spread.no_such", "there is no such key"),
+        ("template.block_empty_hypothesis", 'replaced by template.sections = "block", "warn" or "ignore"'),
+        ("template.block_contradicted_claim", 'replaced by template.claims = "block", "warn" or "ignore"'),
     ],
 )
-def test_a_key_that_became_a_constant_says_where_it_is(text: str, named: str) -> None:
-    assert named in refused(text)
+def test_a_key_that_was_replaced_or_became_a_constant_says_by_what_or_where_it_is(key: str, now: str) -> None:
+    section, name = key.split(".")
+    assert refused(f"[{section}]\n{name} = 0.1").startswith(f"the file does not fit: {key} (line 2) is 0.1: {now}")
