@@ -116,9 +116,6 @@ def interval_pct(effect: float, error: float) -> tuple[float, float]:
     return low, high
 
 
-# ---- in words --------------------------------------------------------------------------------------------------------
-
-
 def text(found: Found) -> str:
     """The answer first; then what it rests on, and what was found in the submodule that the culprit moves."""
     if isinstance(found, CompiledAnswer):

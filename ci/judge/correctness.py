@@ -78,9 +78,6 @@ def is_wrong(record: RunRecord) -> bool:
     return any(check.status == "failed" for check in checks(record, "fuzz")) or bool(wrong_outputs(record))
 
 
-# ---- compute-sanitizer -----------------------------------------------------------------------------------------------
-
-
 def new_sanitizer_findings(record: RunRecord) -> tuple[CheckFinding, ...]:
     """Those that are the author's: what the base is known to have, too, is not."""
     return tuple(one for check in checks(record, "sanitizer") for one in sanitizer_findings(check) if not one.on_base)

@@ -144,9 +144,6 @@ def _throttled_apart(processes: Sequence[TimedProcess], minimum: int) -> Iterato
             yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
 
 
-# ---- what ran before -------------------------------------------------------------------------------------------------
-
-
 def carry_over(process: TimedProcess) -> CarryOver | None:
     """From the rounds in which a side followed the base, and those in which it followed the head.
 
@@ -188,9 +185,6 @@ def _weighted(effects: Sequence[Pooled]) -> Pooled:
     mean = float(weights @ np.array([effect.change for effect in effects]) / weights.sum())
     df, bias = sum(effect.df for effect in effects), max(effect.bias for effect in effects)
     return Pooled(mean, float(weights.sum()) ** -0.5, df, bias)
-
-
-# ---- the clock -------------------------------------------------------------------------------------------------------
 
 
 def on_clock(processes: Sequence[TimedProcess]) -> Moved | None:

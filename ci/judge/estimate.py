@@ -14,9 +14,8 @@ import numpy as np
 from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess, rates
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.judge import correctness, dependence, gpus, location, prior, stats, validity, witness
+from kernelgate.ci.judge import correctness, dependence, location, prior, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE, SAME_LIBRARY, compared, same_library
-from kernelgate.ci.judge.gpus import Between
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -45,6 +44,49 @@ KNOWN_SPREAD = "known_spread"
 
 
 @dataclass(frozen=True)
+class Between:
+    """The means of several GPUs of one kind, each with the variance that the scatter of its processes explains.
+
+    Processes of one GPU are no evidence of what another would show. So the mean of each GPU is one value, and how far
+    these values lie apart, beyond what the scatter of processes explains, widens the interval.
+    """
+
+    means: Array
+    variances: Array
+    centred: Array
+    """The processes' values, moved by whole GPUs so that all GPUs have the mean of all."""
+
+    @classmethod
+    def of(cls, values: Array, variances: Array, prior: float, gpus: Sequence[int]) -> Between:
+        weights = 1 / (prior**2 + variances)
+        known, numbers = np.unique(gpus, return_inverse=True)
+        masks = [numbers == number for number in range(len(known))]
+        sums = np.array([weights[mask].sum() for mask in masks])
+        means = np.array([weights[mask] @ values[mask] for mask in masks]) / sums
+        own, df = values - means[numbers], len(values) - len(masks)
+        scatter = float(weights @ own**2) / df if df else 1.0
+        return cls(means, max(1.0, scatter) / sums, own + float(weights @ values / weights.sum()))
+
+    @property
+    def scatter(self) -> float:
+        """How much further the means scatter than is explained (1: as much; squared scale)."""
+        return stats.scatter_ratio(self.means, self.variances, 0.0)
+
+    @property
+    def disagree(self) -> bool:
+        return stats.scatter_p(self.scatter, len(self.means) - 1) < dependence.DISAGREE_P
+
+    def widened(self, pooled: Pooled) -> Pooled:
+        """What all processes show, no surer than their GPUs are alike. Where these disagree, nothing but their means
+        says how far a further one would lie from them."""
+        if not self.disagree:
+            of_means = math.sqrt(max(1.0, self.scatter) / float((1 / self.variances).sum()))
+            return replace(pooled, error=max(pooled.error, of_means))
+        error = float(np.std(self.means, ddof=1)) / math.sqrt(len(self.means))
+        return Pooled(float(self.means.mean()), error, len(self.means) - 1, pooled.bias)
+
+
+@dataclass(frozen=True)
 class Group:
     """Estimates of one quantity, one a process, and how far such processes scatter as far as is known."""
 
@@ -64,7 +106,7 @@ class Group:
     @property
     def between(self) -> Between | None:
         values, variances, numbers = self.kept
-        return gpus.between(values, variances, self.prior, numbers) if numbers else None
+        return Between.of(values, variances, self.prior, numbers) if numbers else None
 
     @property
     def within(self) -> Array:
@@ -185,7 +227,9 @@ def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) 
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
     wrong, seen = correctness.wrong_outputs(record, "base"), witness.log_ratios(record)
     device = record.environment.device
-    tolerated, where = witness.tolerance(device), gpus.by_environment(record)
+    tolerated = witness.tolerance(device)
+    # One GPU is told from another by its UUID, a CPU by its host.
+    where = {one.id: one.device.uuid or one.host or "" for one in record.environments}
     cases = [of_paired(case, device, policy, history.spread(device, case.key), where) for case in compared(record)]
     family, same = sum(bool(case.groups) and case.key in seen for case in cases), same_library(record)
     margin = math.log1p(policy.gates.margin_pct / 100)
@@ -249,10 +293,15 @@ def of_paired(
         bias += math.log1p(order_bias / 100)
     step = max(location.log_step(np.concatenate(side)) for side in (base, head))
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    numbers = gpus.of_processes(used, where)
+    names = [where.get(process.process.environment, "") for process in used]
+    known_gpus = list(dict.fromkeys(names))
+    numbers = tuple(map(known_gpus.index, names)) if len(known_gpus) > 1 else ()
     group, odd = of_changes(changes, prior.CHANGE_PCT if paired else BLOCK_CHANGE_PCT, known, policy, numbers)
     found += odd
-    found += group.between.findings() if group.between else ()
+    if group.between and group.between.disagree:
+        told = ", ".join(f"{as_percent(float(mean)):+.1f}%" for mean in group.between.means)
+        text = f"its GPUs disagree about the change ({told}), so each GPU counts as one measurement"
+        found.append(Finding("gpus_disagree", text, False))
     own = (validity.modes_of_sides(base, head), *([validity.drift_of_sides(base, head)] if paired else []))
     change, moved = group.pooled().change, (*depends.moved, *own)
     for effect in moved:

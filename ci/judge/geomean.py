@@ -93,9 +93,6 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
     return likely if status is Status.UNDECIDED and many and likely is Status.LIKELY_SLOWER else status
 
 
-# ---- the mean and its error ------------------------------------------------------------------------------------------
-
-
 def joint(members: Sequence[Member]) -> Pooled:
     """The mean of the cases' log changes, each with the same weight.
 

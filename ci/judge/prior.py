@@ -180,9 +180,6 @@ def _normalised(weights: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-# ---- what past measurements of a case show ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class History:
     """What is known of cases that were measured before, by the kind of GPU and the case.
@@ -240,9 +237,6 @@ def joined(old: KnownSpread, new: KnownSpread) -> KnownSpread:
 def _rounded(value: float) -> float:
     """To digits that a reader of the file can compare, and no further than what may stand there."""
     return float(f"{min(value, MOST_PCT):.4g}")
-
-
-# ---- from day to day -------------------------------------------------------------------------------------------------
 
 
 def stored_days(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:

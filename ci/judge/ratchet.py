@@ -30,9 +30,6 @@ def faster(verdict: RecordVerdict, rules: Processes) -> frozenset[CaseKey]:
     return frozenset(case.key for case in certain if case.processes >= rules.to_block)
 
 
-# ---- a baseline with some cases of a newer one -----------------------------------------------------------------------
-
-
 def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
     """`held` with the times of these cases from `new`, also of cases that it lacks. Both are baselines."""
     # A baseline may name no card.
@@ -108,9 +105,6 @@ def _with_summary(record: RunRecord, cases: dict[CaseKey, BaselineSummary], sour
     short = formatting.ids(case.key for case in record.cases)
     named = {short[key].text: one for key, one in cases.items() if key in short}
     return record.model_copy(update={"summary": source.summary.model_copy(update={"cases": named})})
-
-
-# ---- the best ever ---------------------------------------------------------------------------------------------------
 
 
 def best(held: RunRecord | None, stored: RunRecord, new: RunRecord, policy: Policy, known: History) -> RunRecord | None:

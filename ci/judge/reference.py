@@ -39,9 +39,6 @@ def far_below(verdict: RecordVerdict | None, gates: Gates) -> tuple[tuple[CaseVe
     return tuple(sorted((one for one in known if one[1] < gates.reference_min), key=lambda one: one[1]))
 
 
-# ---- memory ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class MemoryRange:
     """Bytes that one call holds at most beside its inputs, in the process with the least and in that with the most."""

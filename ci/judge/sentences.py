@@ -91,8 +91,6 @@ def _is_past(case: CaseVerdict, gates: Gates) -> bool:
     return change > gate if case.direction is Direction.SLOWER else change >= gate
 
 
-# ---- what could be seen ----------------------------------------------------------------------------------------------
-
 DOUBLING: Final = 100.0
 """Percent. Where no smaller change could be seen, its size says nothing any more."""
 
@@ -140,9 +138,6 @@ def _size(smallest_pct: float, digits: int | None) -> str:
 def _smallest_visible(cases: Sequence[CaseVerdict]) -> float | None:
     seen = [case.minimum_detectable_pct for case in cases if case.minimum_detectable_pct is not None]
     return max(seen) if len(seen) == len(cases) > 0 else None
-
-
-# ---- all cases together ----------------------------------------------------------------------------------------------
 
 
 def of_record(outcome: Outcome, cases: Sequence[CaseVerdict], means: Sequence[MeanVerdict]) -> str:

@@ -114,8 +114,6 @@ def _arrow(before: float | None, after: float) -> str:
     return f"{after:g}" if before is None or before == after else f"{before:g} → {after:g}"
 
 
-# ---- warnings --------------------------------------------------------------------------------------------------------
-
 _LINE = re.compile(r"\bline \d+")
 
 

@@ -16,18 +16,7 @@ from pydantic import TypeAdapter
 from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, rates, read, timed_cases
 from kernelgate.ci.document.formatting import as_percent, counted, plain
-from kernelgate.ci.judge import (
-    apart,
-    cards,
-    correctness,
-    duplicate_samples,
-    estimate,
-    geomean,
-    prior,
-    sentences,
-    stats,
-    validity,
-)
+from kernelgate.ci.judge import apart, cards, correctness, estimate, geomean, prior, sentences, stats, validity
 from kernelgate.ci.judge.case import (
     CERTAIN,
     CaseVerdict,
@@ -55,8 +44,6 @@ SEVERITY: Final = (1, 3, 2, 0)
 LASTING = frozenset({correctness.BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 """Findings that further processes cannot undo."""
 NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
-
-# ---- files and records -----------------------------------------------------------------------------------------------
 
 
 def compare(
@@ -142,9 +129,6 @@ def as_json(verdict: RecordVerdict) -> str:
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
-
-
 def unfit(record: RunRecord) -> str | None:
     """Why nothing in the record may be judged."""
     if not cards.compared(record) and not cards.nothing_differs(record):
@@ -155,7 +139,7 @@ def unfit(record: RunRecord) -> str | None:
         return f"wrong result: {count}; speed was not judged"
     for key, finding in correctness.wrong_outputs(record).items():
         return f"wrong result: {key.id}: {finding.message}; speed was not judged"
-    return _absurd(record) or duplicate_samples.duplicated(record)
+    return _absurd(record) or validity.duplicated(record)
 
 
 def _absurd(record: RunRecord) -> str | None:
@@ -182,7 +166,7 @@ def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
         told = ([f"{one.key.card}/{one.id}".lstrip("/") for one in cards.compared(side)] for side in (record, baseline))
         ids, known = (", ".join(names) or "none" for names in told)
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
-    odd = _absurd(baseline) or duplicate_samples.duplicated(baseline)
+    odd = _absurd(baseline) or validity.duplicated(baseline)
     return odd and f"the baseline's {odd}"
 
 
@@ -203,9 +187,6 @@ def _notes(record: RunRecord, baseline: RunRecord, known: Collection[CaseKey]) -
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
     return notes
-
-
-# ---- the cases of a record -------------------------------------------------------------------------------------------
 
 
 def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> CaseVerdict:
@@ -269,9 +250,6 @@ def _status(
         return Status.IMPROVED
     status = within_gates(claim, gates)
     return claim.likely(gates.regression_pct, gates.improvement_pct) if status is Status.UNDECIDED else status
-
-
-# ---- when to stop ----------------------------------------------------------------------------------------------------
 
 
 def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:

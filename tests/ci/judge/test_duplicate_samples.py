@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.ci.judge import duplicate_samples
+from kernelgate.ci.judge import validity
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import Samples, noise, paired_record
@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def found(base: Sequence[Any], head: Sequence[Any]) -> str | None:
-    return duplicate_samples.duplicated(paired_record(base, head))
+    return validity.duplicated(paired_record(base, head))
 
 
 def stepped(sides: tuple[Samples, Samples], step: float) -> tuple[Samples, Samples]:

@@ -9,7 +9,6 @@ import pytest
 
 from kernelgate.bench import record as records
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge import gpus
 from kernelgate.ci.judge.case import Outcome
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
@@ -53,7 +52,7 @@ def test_gpus_that_differ_by_three_percent_are_no_certain_verdict(change: float)
     case = only(on_two(made(change), 1.03))
     assert case.verdict == Outcome.INCONCLUSIVE
     assert case.interval_pct[1] - case.interval_pct[0] > 10, "two values, one degree of freedom"
-    [finding] = [one for one in case.findings if one.code == gpus.DISAGREE]
+    [finding] = [one for one in case.findings if one.code == "gpus_disagree"]
     assert "its GPUs disagree about the change (" in finding.message
 
 
