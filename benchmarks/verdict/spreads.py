@@ -21,7 +21,6 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import CHANGE_PCT, HISTORY_DF, KnownSpread
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL
 from kernelgate.ci.judge.verdict import settled
 from kernelgate.ci.policy.policy import Policy
 
@@ -124,7 +123,7 @@ def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
         wrong += any(claim.certain for claim in found)
         processes += sum(case.groups[0].values.size for case in timed)
         cases += len(timed)
-        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval(INTERVAL_LEVEL)
+        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval()
         covered += low <= 0 <= high
         equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
     direction, held, same = (Share(hits, records) for hits in (wrong, covered, equivalent))

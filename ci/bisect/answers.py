@@ -9,8 +9,6 @@ from pydantic import Field
 from kernelgate.bench.record import Model
 from kernelgate.ci.bisect.posterior import SHORT
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.formatting import as_percent
-from kernelgate.ci.judge.stats import NORMAL_95
 
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Said = Annotated[str, Field(max_length=10_000)]
@@ -108,12 +106,6 @@ class CompiledAnswer(FoundCommits):
 
 Found = TimedAnswer | FailingAnswer | CompiledAnswer
 BisectAnswer = Found | NothingFails
-
-
-def interval_pct(effect: float, error: float) -> tuple[float, float]:
-    """95%, of a log change with this standard deviation."""
-    low, high = (as_percent(effect + side * NORMAL_95 * error) for side in (-1, 1))
-    return low, high
 
 
 def text(found: Found) -> str:

@@ -92,7 +92,7 @@ class Rounds:
             commits=len(shas),
             tried=len(seen) if search.processes else 0,
             change_pct=as_percent(now.effect),
-            interval_pct=answers.interval_pct(now.effect, now.error),
+            interval_pct=tuple(as_percent(now.effect + side * NORMAL_95 * now.error) for side in (-1, 1)),
             several=tuple(
                 ChangeOf.model_construct(
                     commit=shas[place],

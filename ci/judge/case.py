@@ -202,10 +202,8 @@ class Differs:
 
 @dataclass(frozen=True)
 class RecordVerdict:
-    """One record judged. `refused` holds why the record cannot be judged, and then there are no cases.
-
-    Without cases and not refused, base and head are one library, of which nothing was timed.
-    """
+    """One record judged. `refused` holds why the record cannot be judged, and then there are no cases. Without cases
+    and not refused, base and head are one library, of which nothing was timed."""
 
     record: str
     verdict: Outcome

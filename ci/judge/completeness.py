@@ -160,10 +160,8 @@ def _untimed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> 
 def _unchecked(
     record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str], by_machine: bool | None = None
 ) -> Iterator[Line]:
-    """The cards for which a check did not run to its end. A check that names no card is of the only one.
-
-    `by_machine`: only those that lack it because the machine has no compute-sanitizer, or only the others.
-    """
+    """The cards for which a check did not run to its end. A check that names no card is of the only one. `by_machine`:
+    only those that lack it because the machine has no compute-sanitizer, or only the others."""
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
     made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}

@@ -372,10 +372,8 @@ def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Poli
 def _usable(
     processes: Sequence[TimedProcess], minimum: int, what: str, shared_clock: bool = False
 ) -> tuple[list[TimedProcess], list[Finding]]:
-    """The processes that a judgement may rest on, and what is to be said of the others.
-
-    `shared_clock`: both sides had it, round by round, so a throttled process compares them as well as any.
-    """
+    """The processes that a judgement may rest on, and what is to be said of the others. `shared_clock`: both sides had
+    it, round by round, so a throttled process compares them as well as any."""
     long = [process for process in processes if process.rounds >= MINIMUM_ROUNDS]
     used = [process for process in long if shared_clock or not validity.throttled(process)]
     findings = []

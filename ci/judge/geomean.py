@@ -20,7 +20,7 @@ from kernelgate.ci.judge import inference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, within_gates
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL, Array, Pooled
+from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.policy.policy import Policy
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20
@@ -58,7 +58,7 @@ def unconfirmed(
 
 
 def _verdict(card: str, processes: Sequence[int], compared: int, claim: Inference, policy: Policy) -> MeanVerdict:
-    low, high = claim.interval(INTERVAL_LEVEL)
+    low, high = claim.interval()
     change = claim.pooled.change
     verdict = MeanVerdict(
         card=card,
@@ -94,10 +94,8 @@ def _status(claim: Inference, processes: Sequence[int], compared: int, policy: P
 
 
 def joint(members: Sequence[Member]) -> Pooled:
-    """The mean of the cases' log changes, each with the same weight.
-
-    Its degrees of freedom and its bias are those of errors that all cases may share, which is the worst.
-    """
+    """The mean of the cases' log changes, each with the same weight. Its degrees of freedom and its bias are those of
+    errors that all cases may share, which is the worst."""
     changes = [pooled for _, pooled in members]
     errors = np.array([one.error for one in changes])
     change, bias = (float(np.mean([getattr(one, name) for one in changes])) for name in ("change", "bias"))
@@ -116,9 +114,7 @@ def joint(members: Sequence[Member]) -> Pooled:
 
 def _drawn(errors: Sequence[Pooled]) -> Array:
     """Factors of the cases' errors, a row a drawing: of each case its distribution evenly, between cases at random.
-
-    Seeded, so that a record always gets the same verdict.
-    """
+    Seeded, so that a record always gets the same verdict."""
     if all(len(one.factors) == 1 for one in errors):
         return np.ones((1, len(errors)))
     rng = np.random.default_rng(DRAWINGS)

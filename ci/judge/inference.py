@@ -11,7 +11,7 @@ from kernelgate.ci.judge import prior, stats
 from kernelgate.ci.judge.case import Direction, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.prior import HISTORY_TO_DIRECT_DF
-from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, MISS, POWER, Pooled
+from kernelgate.ci.judge.stats import GATES_P, INTERVAL_LEVEL, POWER, Pooled
 from kernelgate.ci.policy.policy import TO_DIRECT, Gates, Policy
 
 BASELINE_ALPHA: Final = 0.005
@@ -67,30 +67,25 @@ class Inference:
 
     def likely(self, slower_pct: float, faster_pct: float) -> Status:
         """What is not certain, by whether its whole interval lies past one of these gates."""
-        low, high = self.interval(INTERVAL_LEVEL)
+        low, high = self.interval()
         if low > math.log1p(slower_pct / 100):
             return Status.LIKELY_SLOWER
         return Status.LIKELY_FASTER if high <= math.log1p(-faster_pct / 100) else Status.UNDECIDED
 
-    def interval(self, level: float) -> tuple[float, float]:
-        return self._around(self.pooled.half_width(1 - level))
+    def interval(self, alpha: float = 1 - INTERVAL_LEVEL) -> tuple[float, float]:
+        """Which the log change lies outside of with probability `alpha` at most."""
+        width = self.pooled.half_width(alpha)
+        return self.pooled.change - width, self.pooled.change + width
 
     def within(self, margin: float) -> bool:
         """Two one-sided tests (Schuirmann 1987): the log change lies within ±`margin`."""
-        low, high = self._around(self.pooled.half_width(2 * self.equivalence_alpha))
+        low, high = self.interval(2 * self.equivalence_alpha)
         return -margin < low and high < margin
-
-    def likely_interval(self) -> tuple[float, float]:
-        """Either end is passed with probability MISS: enough to stop on, not to claim."""
-        return self._around(self.pooled.half_width(2 * MISS))
 
     def detectable(self) -> float:
         """The smallest log change that a run like this one shows with probability POWER."""
         seen = self.pooled.detectable(self.alpha / self.family, POWER)
         return max(seen, self.least + self.pooled.half_width(2 * (1 - POWER))) if self.least else seen
-
-    def _around(self, width: float) -> tuple[float, float]:
-        return self.pooled.change - width, self.pooled.change + width
 
 
 def within_gates(claim: Inference, gates: Gates) -> Status:
@@ -115,10 +110,8 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
 
 
 def shared(family: Sequence[Inference]) -> list[Inference]:
-    """The claims with their p adjusted over the family that they are (Holm).
-
-    What may show no direction yet takes no part in the others' claims.
-    """
+    """The claims with their p adjusted over the family that they are (Holm). What may show no direction yet takes no
+    part in the others' claims."""
     own, count = [claim.pooled.p() for claim in family], len(family)
     held = [1.0 if claim.early else p for claim, p in zip(family, own, strict=True)]
     adjusted = stats.holm(held, [claim.alpha for claim in family])

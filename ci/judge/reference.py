@@ -22,10 +22,8 @@ bytes."""
 
 
 def times(case: CaseVerdict, side: Side = "head") -> float | None:
-    """How many times as fast as the reference this side is; None where either was not timed, or proves nothing.
-
-    A head without a base was timed beside its reference all the same.
-    """
+    """How many times as fast as the reference this side is; None where either was not timed, or proves nothing. A head
+    without a base was timed beside its reference all the same."""
     spoilt = any(finding.code != HEAD_ALONE for finding in case.disqualifying)
     us = case.us(side)
     return None if spoilt or not us or not case.reference_us else case.reference_us / us

@@ -67,8 +67,10 @@ def margin(gates: Gates) -> str:
 
 def short_of_gate(case: CaseVerdict, gates: Gates) -> str:
     """How a certain difference relates to the gate that it does not pass."""
-    gate, consequence = _gate(case, gates)
+    slower = case.direction is Direction.SLOWER
+    gate = gates.regression_pct if slower else gates.improvement_pct
     relation = "not confirmed as more than" if _is_past(case, gates) else "below"
+    consequence = "that blocks" if slower else "that counts as an improvement"
     return f"{relation} the {formatting.threshold(gate)} {consequence}"
 
 
@@ -79,16 +81,9 @@ def repeats(of: CaseVerdict | MeanVerdict, policy: Policy) -> str:
     return f"{of.processes} of {enough if of.processes < enough else policy.processes.limit} repeats"
 
 
-def _gate(case: CaseVerdict, gates: Gates) -> tuple[float, str]:
-    if case.direction is Direction.SLOWER:
-        return gates.regression_pct, "that blocks"
-    return gates.improvement_pct, "that counts as an improvement"
-
-
 def _is_past(case: CaseVerdict, gates: Gates) -> bool:
-    gate, _ = _gate(case, gates)
-    change = abs(case.change_pct or 0.0)
-    return change > gate if case.direction is Direction.SLOWER else change >= gate
+    change = case.change_pct or 0.0
+    return change > gates.regression_pct if case.direction is Direction.SLOWER else -change >= gates.improvement_pct
 
 
 DOUBLING: Final = 100.0
@@ -158,8 +153,12 @@ def counts(cases: Iterable[CaseVerdict]) -> str:
 
 
 def of_mean(mean: MeanVerdict, policy: Policy) -> str:
-    """ "1.20% slower over 27 cases [1.15, 1.25], past the 1% that blocks"."""
-    gates, size = policy.gates, size_of_mean(mean)
+    """ "1.20% slower over 27 cases [1.15, 1.25], past the 1% that blocks", "no certain change over 24 of 27 cases
+    [−0.02, +0.03]"."""
+    gates = policy.gates
+    number = formatting.counted(mean.cases, "case") if mean.cases == mean.of else f"{mean.cases} of {mean.of} cases"
+    side = "slower" if mean.status is Status.LIKELY_SLOWER else mean.direction.value
+    size = formatting.over(mean.change_pct, mean.interval_pct, side, number)
     if mean.status is Status.UNCHANGED:
         return f"{size}, within {margin(gates)}"
     if mean.status is Status.LIKELY_SLOWER:
@@ -176,10 +175,3 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
         cases = "not of all cases" if mean.cases < mean.of else "of too few cases"
         return f"{size}, certain, but {cases}: no gate acts"
     return f"{size}, certain, but below {consequence}"
-
-
-def size_of_mean(mean: MeanVerdict) -> str:
-    """ "1.20% slower over 27 cases [1.15, 1.25]", "no certain change over 24 of 27 cases [−0.02, +0.03]"."""
-    number = formatting.counted(mean.cases, "case") if mean.cases == mean.of else f"{mean.cases} of {mean.of} cases"
-    side = "slower" if mean.status is Status.LIKELY_SLOWER else mean.direction.value
-    return formatting.over(mean.change_pct, mean.interval_pct, side, number)

@@ -44,9 +44,7 @@ SEED: Final = 20260801
 @dataclass(frozen=True, eq=False)
 class Pooled:
     """Processes combined: change, its standard error, degrees of freedom, and a bound on errors that do not average.
-
-    Where the error itself is not certain, it is `error` times each of `factors` with the probability in `weights`.
-    """
+    Where the error itself is not certain, it is `error` times each of `factors` with the probability in `weights`."""
 
     change: float
     error: float
@@ -100,10 +98,8 @@ def middle(ordered: Array) -> float:
 
 
 def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None = None) -> Pooled:
-    """Head against base of other processes, and whatever else lies `between` them.
-
-    Variances add up, degrees of freedom are Welch's and Satterthwaite's.
-    """
+    """Head against base of other processes, and whatever else lies `between` them. Variances add up, degrees of freedom
+    are Welch's and Satterthwaite's."""
     parts = [base, head, *([between] if between else [])]
     error = math.hypot(*(part.error for part in parts))
     df = error**4 / sum(part.error**4 / part.df for part in parts)

@@ -101,9 +101,7 @@ class Moved:
 
     def against(self, change: float, gates: Gates) -> tuple[Finding, ...]:
         """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters.
-
-        Otherwise it widens the interval by what was measured of it, and the verdict follows from that.
-        """
+        Otherwise it widens the interval by what was measured of it, and the verdict follows from that."""
         margin = math.log1p(gates.margin_pct / 100)
         if not self.findings or self.bias <= max(margin, abs(change) / 2):
             return self.findings
@@ -131,10 +129,8 @@ def _slowed(process: TimedProcess) -> dict[str, float]:
 
 
 def of_telemetry(processes: Sequence[TimedProcess], interleaved: bool, slowed_are: str = LEFT_OUT) -> Iterator[Finding]:
-    """What the device's own readings say: throttling, clocks, temperature.
-
-    `slowed_are`: what is to be said of throttled processes. Where both sides share the clock, they are not left out.
-    """
+    """What the device's own readings say: throttling, clocks, temperature. `slowed_are`: what is to be said of
+    throttled processes. Where both sides share the clock, they are not left out."""
     slowed = [process for process in processes if throttled(process)]
     if slowed:
         why = f"{_named(map(throttled, slowed))}{_clocks(slowed)}"
@@ -187,9 +183,7 @@ Sides = Mapping[str, Sequence[Array]]
 
 def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
     """What the times themselves show: too coarse a clock, noise, and the drift of sides that are not `paired`.
-
-    `coarse`: the clock's steps alone could take a change across the margin.
-    """
+    `coarse`: the clock's steps alone could take a change across the margin."""
     for side, processes in sides.items():
         times = np.sort(np.concatenate(processes))
         cut = len(times) // 20
@@ -383,10 +377,8 @@ def speeds_us(processes: Sequence[Array]) -> tuple[float, ...]:
 
 
 def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
-    """This side's samples by modes as far apart as the other side's: its own are too rare to be found, or none.
-
-    Its bulk is the fast mode or the slow one, whichever leaves more samples in the second.
-    """
+    """This side's samples by modes as far apart as the other side's: its own are too rare to be found, or none. Its
+    bulk is the fast mode or the slow one, whichever leaves more samples in the second."""
     together, distance = np.concatenate(processes), other.high - other.low
     bulk = float(np.median(together))
     above, below = (float(np.mean(sign * (together - bulk) > distance / 2)) for sign in (1, -1))

@@ -30,7 +30,7 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims, within_gates
 from kernelgate.ci.judge.prior import NO_HISTORY, History, Past, no_past
-from kernelgate.ci.judge.stats import INTERVAL_LEVEL
+from kernelgate.ci.judge.stats import INTERVAL_LEVEL, MISS
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
 from kernelgate.ci.policy.policy import RESOLUTION_PCT, Policy
 
@@ -205,7 +205,7 @@ def _judge_case(case: Evidence, claim: Inference | None, policy: Policy) -> Case
         base, head = np.concatenate(case.base), np.concatenate(case.head)
         delta = stats.cliffs_delta(base, head)
         medians = stats.bootstrap(case.base, case.head, case.paired, INTERVAL_LEVEL)
-        low, high = claim.interval(INTERVAL_LEVEL)
+        low, high = claim.interval()
         base_us, head_us = estimate.typical_times(case, claim.pooled.change)
         width = stats.normal_half_width(INTERVAL_LEVEL)
         status = _status(case, claim, delta, medians, policy)
@@ -286,15 +286,14 @@ def _of_family(record: RunRecord, policy: Policy) -> Policy:
 
 def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any.
-
-    Without a direction, a change that matters is excluded, and what will be said of it is that it is the same.
-    """
+    Without a direction, a change that matters is excluded, and what will be said of it is that it is the same."""
     if any(finding.code in LASTING for finding in case.findings):
         return True
     if claim is None or case.disqualified:
         return False
     gates = policy.gates
-    low, high = claim.likely_interval()
+    # Enough to stop on, not to claim.
+    low, high = claim.interval(2 * MISS)
     blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
     if any(low <= gate <= high for gate in (blocks, improves)):
         return False

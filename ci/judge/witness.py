@@ -113,10 +113,8 @@ def contradiction(compared: Pooled, paired: bool, alone: Pooled, alpha: float, t
 
 
 def unconfirmed(compared: Pooled, alone: Pooled, gates: Gates) -> Finding | None:
-    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none.
-
-    A change that the comparison itself does not show is no improvement that a witness would have to confirm.
-    """
+    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none. A
+    change that the comparison itself does not show is no improvement that a witness would have to confirm."""
     gate = math.log1p(-gates.improvement_pct / 100)
     shown = compared.change <= gate and compared.p() < GATES_P
     least = alone.change + alone.half_width(2 * MISS)

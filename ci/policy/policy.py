@@ -262,10 +262,8 @@ class Policy(PolicySection):
 
 
 def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
-    """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`.
-
-    Raises KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have.
-    """
+    """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`. Raises
+    KernelgateError naming the key that does not fit, and UsageError for a preset that the file does not have."""
     chosen = path or POLICY_FILE
     if path is None and chosen.is_fifo():  # to read it would wait for a writer
         raise KernelgateError(f"{chosen}: the policy cannot be read: it is a pipe")
