@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.verdict.records import CASE, POLICY, PROCESS, SEED, TIMING, Generator, stopped
+from benchmarks.verdict import records
+from benchmarks.verdict.records import CASE, POLICY, PROCESS, SEED, TIMING, Count, Generator, stopped
 from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
-from kernelgate.ci.judge.case import Direction, Outcome
-from kernelgate.ci.judge.verdict import judge
 
 ROUNDS = 100
 CALL_US, REPEATS, CLOCK_STEP_US = 100.0, 16, 1.0
@@ -107,30 +106,7 @@ def _recorded(number: int, order: Sequence[Side], times: np.ndarray, clocks: np.
     return Process.model_construct(**{**PROCESS, "id": str(number), "timings": (timing,)})
 
 
-@dataclass(frozen=True)
-class Count:
-    """Of many records, how often what was said."""
-
-    slower: int
-    faster: int
-    equivalent: int
-    refused: int
-    dependent: int
-    """With a finding that is about dependence."""
-
-
-DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})
-
-
 def counted(gpu: Gpu, draws: int) -> Count:
     """Records drawn and judged, each stopped as `kernelgate bench` stops."""
     rng = np.random.default_rng(SEED)
-    drawn = (stopped(record(rng, gpu, POLICY.processes.limit)) for _ in range(draws))
-    found = [judge(made, POLICY).cases[0] for made in drawn]
-    return Count(
-        slower=sum(one.direction is Direction.SLOWER for one in found),
-        faster=sum(one.direction is Direction.FASTER for one in found),
-        equivalent=sum(one.verdict is Outcome.EQUIVALENT for one in found),
-        refused=sum(bool(one.disqualifying) for one in found),
-        dependent=sum(any(finding.code in DEPENDENT for finding in one.findings) for one in found),
-    )
+    return records.counted(stopped(record(rng, gpu, POLICY.processes.limit)) for _ in range(draws))

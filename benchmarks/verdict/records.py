@@ -6,6 +6,7 @@ The usual rules are written here from their public descriptions, on all samples 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -87,14 +88,36 @@ def record(sides: Mapping[str, Sequence[Array]]) -> RunRecord:
     return RunRecord().model_copy(update={"cases": (CASE,), "processes": tuple(processes)})
 
 
+@dataclass(frozen=True)
+class Count:
+    """Of many records of one case, how often what was said."""
+
+    slower: int
+    faster: int
+    equivalent: int
+    refused: int
+    """Without a verdict."""
+    dependent: int
+    """With a finding that is about dependence."""
+
+
+def counted(made: Iterable[RunRecord]) -> Count:
+    found = [judge(one, POLICY).cases[0] for one in made]
+    directions, about = Counter(one.direction for one in found), {"carry_over", "clock_dependent", "clock_by_side"}
+    return Count(
+        slower=directions[Direction.SLOWER],
+        faster=directions[Direction.FASTER],
+        equivalent=sum(one.verdict is Outcome.EQUIVALENT for one in found),
+        refused=sum(bool(one.disqualifying) for one in found),
+        dependent=sum(not about.isdisjoint(finding.code for finding in one.findings) for one in found),
+    )
+
+
 def stopped(whole: RunRecord) -> RunRecord:
     """The first processes of the record: as many as `kernelgate bench` takes."""
     looks = range(POLICY.processes.minimum, len(whole.processes))
     cut = (whole.model_copy(update={"processes": whole.processes[:count]}) for count in looks)
     return next((made for made in cut if not undecided(made, POLICY)), whole)
-
-
-# ---- the usual rules -------------------------------------------------------------------------------------------------
 
 
 def overlap(pair: PairedTimes) -> Direction:
@@ -154,8 +177,6 @@ def _pooled(pair: PairedTimes) -> tuple[Array, Array]:
     return np.concatenate(pair.base), np.concatenate(pair.head)
 
 
-# ---- recorded times --------------------------------------------------------------------------------------------------
-
 TRACES = ROOT / "tests" / "data" / "h200_traces.npz"
 SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")
 PROCESSES, ROUNDS = POLICY.processes.limit, 100
@@ -197,9 +218,6 @@ def against_stored(rng: Generator, name: str, variant: int) -> PairedTimes:
 
 def slowed(pair: PairedTimes, percent: float) -> PairedTimes:
     return PairedTimes(pair.base, [head * (1 + percent / 100) for head in pair.head])
-
-
-# ---- what spoils a record --------------------------------------------------------------------------------------------
 
 
 def bimodal_processes(rng: Generator, pair: PairedTimes) -> PairedTimes:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.verdict.records import POLICY, SEED, Generator, PairedTimes, record
-from kernelgate.ci.judge.case import Direction, Outcome
+from benchmarks.verdict import records
+from benchmarks.verdict.records import SEED, Count, Generator, PairedTimes, record
 from kernelgate.ci.judge.stats import Array
-from kernelgate.ci.judge.verdict import judge
 
 PROCESSES, ROUNDS = 5, 100
 NOISE = 0.004
@@ -52,12 +51,6 @@ KINDS: dict[str, Callable[[float, float], Jumps]] = {
 }
 
 
-def counted(modes: Jumps, draws: int) -> dict[str, float]:
-    """Shares of records: with a direction, equivalent, without a verdict."""
+def counted(modes: Jumps, draws: int) -> Count:
     rng = np.random.default_rng(SEED)
-    found = [judge(record(times(rng, modes).sides), POLICY).cases[0] for _ in range(draws)]
-    return {
-        "direction": sum(one.direction is not Direction.NONE for one in found) / draws,
-        "equivalent": sum(one.verdict is Outcome.EQUIVALENT for one in found) / draws,
-        "refused": sum(bool(one.disqualifying) for one in found) / draws,
-    }
+    return records.counted(record(times(rng, modes).sides) for _ in range(draws))

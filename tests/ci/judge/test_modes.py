@@ -87,18 +87,18 @@ def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) ->
 def test_equal_shares_never_forbid_a_verdict(kind: str) -> None:
     for distance, share in ((0.03, 0.05), (0.1, 0.2)):
         found = two_modes.counted(KINDS[kind](distance, share), 3)
-        assert (found["direction"], found["equivalent"], found["refused"]) == (0, 1, 0), (kind, distance, share)
+        assert (found.equivalent, found.refused) == (3, 0), (kind, distance, share)
 
 
 def test_a_slower_head_is_seen_through_shared_modes() -> None:
     found = two_modes.counted(Jumps(0.05, 0.2, 0.2, change=0.01), 10)
-    assert (found["direction"], found["refused"]) == (1, 0)
+    assert (found.slower, found.refused) == (10, 0)
 
 
 def test_a_head_that_is_slow_more_often_is_named() -> None:
     found = two_modes.counted(KINDS["head more often by 20 points"](0.1, 0.2), 10)
-    assert (found["direction"], found["equivalent"]) == (0, 0)
-    assert found["refused"] >= 0.9
+    assert (found.slower, found.faster, found.equivalent) == (0, 0, 0)
+    assert found.refused >= 9
 
 
 @pytest.mark.slow
@@ -107,5 +107,5 @@ def test_a_head_that_is_slow_more_often_is_named() -> None:
 def test_equal_shares_over_many_records(kind: str, distance: float) -> None:
     for share in two_modes.SHARES:
         found = two_modes.counted(KINDS[kind](distance, share), 100)
-        assert found["direction"] <= 0.01
-        assert found["equivalent"] >= 0.98
+        assert found.slower + found.faster <= 1
+        assert found.equivalent >= 98
