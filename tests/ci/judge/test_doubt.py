@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, Check, Device, Environment, Expected, Note, RunRecord, Telemetry, Work
+from kernelgate.bench.record import Calls, Check, Device, Environment, Expected, Note, Run, RunRecord, Telemetry, Work
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Decision, decide
 from kernelgate.ci.judge.verdict import judge
@@ -19,6 +19,10 @@ from tests.runs import process, run_record
 
 POLICY = Policy()
 COMPARED = {"base": Calls(compared=3), "head": Calls(compared=3)}
+ALONE = Note(code="head_alone", text="the base does not compile")
+STEPS, NOISY = 100 + np.arange(12) / 100, 100 * np.exp(np.random.default_rng(3).normal(0, 0.3, (2, 12)))
+TICKS = np.resize([100.0, 110.0], 60)
+"""Of a clock whose step is a tenth of the times."""
 
 
 def decided(made: RunRecord, policy: Policy = POLICY) -> Decision:
@@ -77,11 +81,11 @@ def wrong_base(alone: bool) -> RunRecord:
     return run_record((runs.case("one", [*processes, seen]),))
 
 
-def contradicted() -> RunRecord:
-    base, head = sides(-0.3)
-    seen = process({side: 100 + np.arange(12) * 0.01 for side in ("base", "head")}, "witness")
-    paired_ = case(base, head)
-    return run_record((replace(paired_, processes=(*paired_.processes, seen)),))
+def witnessed(change: float, base: Sequence[float], head: Sequence[float]) -> RunRecord:
+    """A gain, and what the witness timed."""
+    seen = process({"base": base, "head": head}, "witness")
+    timed = case(*sides(change))
+    return run_record((replace(timed, processes=(*timed.processes, seen)),))
 
 
 def checked(*checks: Check, **parts: object) -> RunRecord:
@@ -98,20 +102,6 @@ def tool(**facts: object) -> Check:
     return Check.model_validate({"kind": "sanitizer", "status": "passed", "asked": 2, "run": 2} | facts)
 
 
-def unconfirmed() -> RunRecord:
-    """A gain that the witness is too noisy to see."""
-    rng = np.random.default_rng(3)
-    seen = process({side: 100 * np.exp(rng.normal(0, 0.3, 12)) for side in ("base", "head")}, "witness")
-    paired_ = case(*sides(-0.2))
-    return run_record((replace(paired_, processes=(*paired_.processes, seen)),))
-
-
-def coarse() -> RunRecord:
-    """Times of a clock whose step is a tenth of them."""
-    steps = np.resize([100.0, 110.0], 60)
-    return paired_record([steps] * 5, [steps[::-1]] * 5)
-
-
 def by_turns(**telemetry: object) -> RunRecord:
     """Base and head in processes of their own, of which the device tells this much in all but the first."""
     told = Telemetry.model_validate(telemetry)
@@ -120,11 +110,6 @@ def by_turns(**telemetry: object) -> RunRecord:
         for at, (b, h) in enumerate(zip(*sides(processes=3), strict=True))
     ]
     return run_record((runs.case("one", both),))
-
-
-def noted() -> RunRecord:
-    note = Note(code="head_alone", text="the base does not compile")
-    return heads(sides()[1]).model_copy(update={"notes": (note,)})
 
 
 HELD: dict[str, tuple[Callable[[], RunRecord], str]] = {
@@ -137,18 +122,14 @@ HELD: dict[str, tuple[Callable[[], RunRecord], str]] = {
     "head wanders about a change": (lambda: wandering(0.02), "drift"),
     "head faster than its arithmetic": (lambda: impossible(1.0, 0.01), "below_floor"),
     "base wrong beside the head": (lambda: wrong_base(alone=False), "base_wrong"),
-    "contradicted by the witness": (contradicted, "witness_contradicts"),
+    "contradicted by the witness": (lambda: witnessed(-0.3, STEPS, STEPS), "witness_contradicts"),
     "an impossible time": (lambda: paired_record([np.full(30, 1e-9)] * 3, [np.full(30, 1e-9)] * 3), "refused"),
     "pasted processes": (lambda: paired_record([sides()[0][0]] * 3, [sides()[1][0]] * 3), "refused"),
     "compute-sanitizer cut short": (lambda: checked(tool(run=1, reason="It hung.")), "incomplete"),
     "compute-sanitizer left out": (checked, "incomplete"),
-    "ended early": (lambda: ended(checked(tool())), "incomplete"),
+    "ended early": (lambda: checked(tool(), run=Run(ended="failed")), "incomplete"),
     "without a base": (lambda: heads(sides()[1]), "head_alone"),
 }  # fmt: skip
-
-
-def ended(made: RunRecord) -> RunRecord:
-    return made.model_copy(update={"run": made.run.model_copy(update={"ended": "failed"})})
 
 
 @pytest.mark.parametrize("name", HELD)
@@ -174,9 +155,9 @@ NEUTRAL: dict[str, Callable[[], RunRecord]] = {
     "base as impossible as the head": lambda: impossible(0.02, 0.01),
     "base wrong alone, too": lambda: wrong_base(alone=True),
     "a machine without compute-sanitizer": lambda: checked(tool(status="skipped", run=None, reason="No tool.")),
-    "a base that does not compile": noted,
-    "a gain that the witness does not see": unconfirmed,
-    "a coarse clock": coarse,
+    "a base that does not compile": lambda: heads(sides()[1]).model_copy(update={"notes": (ALONE,)}),
+    "a gain that the witness does not see": lambda: witnessed(-0.2, *NOISY),
+    "a coarse clock": lambda: paired_record([TICKS] * 5, [TICKS[::-1]] * 5),
     "another clock": lambda: by_turns(sm_mhz=1500),
     "throttled": lambda: by_turns(sm_mhz=1500, max_sm_mhz=1980, throttle_reasons=("hw_slowdown",)),
 }

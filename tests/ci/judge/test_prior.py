@@ -17,7 +17,6 @@ from benchmarks.verdict import spreads
 from benchmarks.verdict.stored import said
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
 from kernelgate.ci.judge import prior
-from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.prior import HISTORY_DF, NO_HISTORY, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.verdict import judge, undecided
@@ -167,12 +166,6 @@ def test_with_a_history_two_processes_are_enough_and_the_verdict_says_why() -> N
     for history, messages in ((of_one(QUIET), [said]), (NO_HISTORY, [])):
         (one,) = judge(two, POLICY, history=history).cases
         assert [finding.message for finding in one.findings if finding.code == "known_spread"] == messages
-
-
-def test_with_a_history_two_processes_show_a_direction() -> None:
-    two = made([2.0, 2.02])
-    assert judge(two, POLICY).cases[0].direction is Direction.NONE
-    assert judge(two, POLICY, history=of_one(QUIET)).cases[0].direction is Direction.SLOWER
 
 
 def test_a_noisy_history_makes_no_process_odd() -> None:

@@ -10,7 +10,6 @@ from kernelgate.bench.record import Card, Check, CheckFinding, Expected, RunReco
 from kernelgate.ci.judge import correctness, gate
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.policy.policy import Gates, Policy
-from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.judge.told import missing
 from tests.ci.report_examples import EXAMPLES
 
@@ -60,15 +59,6 @@ def test_what_the_record_does_not_list_is_not_taken_for_the_bases(facts: dict[st
     assert [one.code for one in found.blockers] == [BlockCode.SANITIZER]
     (unlisted,) = correctness.new_sanitizer_findings(checked(check(**facts)))
     assert unlisted.text == "1 finding that the record does not list"
-
-
-def test_what_is_found_by_the_heads_own_card_blocks_nothing() -> None:
-    made = CARD_EXAMPLES["improved_beside_unchanged"]()
-    own = tuple(one.model_copy(update={"source": "head"} if one.name == "swiglu" else {}) for one in made.record.cards)
-    for name, blocks in (("swiglu", False), ("rmsnorm", True)):
-        checks = (*made.record.checks, check(RACE, card=name))
-        held = made.record.model_copy(update={"cards": own, "checks": checks})
-        assert gate.decide([gate.evidence("l4", held, made.verdict, POLICY)]).blocks == blocks
 
 
 CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
