@@ -101,8 +101,8 @@ def _may_be_the_heads(
     if within <= gate:
         machines |= {DRIFT}
     if levels <= gate:
-        machines |= {"carry_over", "clock_dependent"}
-    if levels <= gate or not _scatters_more(timed):
+        machines |= {"carry_over", "clock_dependent", *SCATTER}
+    elif not _scatters_more(timed):
         machines |= SCATTER
     return any(finding.code not in machines for finding in hiding)
 

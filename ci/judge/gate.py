@@ -174,13 +174,14 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     found = [(BlockCode(one.code), one.kernel) for one in static.judge(proven.builds, policy.static) if one.blocks]
     missing = [*held.missing]
     if gates.sanitizer == "fail":
-        kernels = dict.fromkeys(finding.kernel or "" for finding in correctness.new_sanitizer_findings(proven))
-        found += [(BlockCode.SANITIZER, kernel) for kernel in kernels]
+        findings = correctness.new_sanitizer_findings(proven)
+        found += dict.fromkeys((BlockCode.SANITIZER, finding.kernel or "") for finding in findings)
     # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
     first = 0 if wrong else 1
     if policy.accuracy.action == "fail":
-        worse = accuracy.less_accurate(proven)[:first]
-        found += [(BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in worse]
+        found += [
+            (BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in accuracy.less_accurate(proven)[:first]
+        ]
         missing += accuracy.unmeasured(proven)
     if gates.below_reference_min == "fail":
         below = reference.far_below(decides, gates)[:first]
@@ -277,7 +278,6 @@ _BLOCKING: Mapping[Fault | None, BlockCode] = {
     Fault.OUTPUT: BlockCode.WRONG_OUTPUT,
 }
 _PASSING = frozenset({Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT})
-_SETTLED = CERTAIN - {Outcome.REGRESSED}
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
 
 
@@ -295,10 +295,10 @@ def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKe
     With a case goes the mean that it alone carries past its gate: where each other case of the card is shown not to be
     slower than the margin.
     """
-    if gpu.verdict is None or gpu.head_sha is None or gpu.base_sha is None:
+    if gpu.verdict is None:
         return frozenset()
-    commits = (gpu.head_sha, gpu.base_sha)
-    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}.intersection(_regressed(gpu))
+    ours = {one.case for one in accepted if (one.head_sha, one.base_sha) == (gpu.head_sha, gpu.base_sha)}
+    named = ours.intersection(_regressed(gpu))
     cards = {case.card for case in named if case.id}
     others = {case.card for case in gpu.verdict.cases if case.key not in named and case.status not in _NOT_SLOWER}
     return frozenset(named | {CaseKey(card, "") for card in cards - others})
@@ -311,7 +311,7 @@ def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
     taken = _taken(gpu, accepted)
     cases = [case for case in gpu.verdict.cases if case.key not in taken]
     means = [mean for mean in gpu.verdict.means if CaseKey(mean.card, "") not in taken]
-    return overall(cases, means) in _SETTLED
+    return overall(cases, means) in CERTAIN - {Outcome.REGRESSED}
 
 
 def _label(outcomes: Sequence[Outcome | None], passes: bool) -> Label | None:

@@ -286,18 +286,16 @@ def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
 
 def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
     """What people are to know of a comparison with so many days of each case."""
-    few = [held for held in cases if not show_drift(held)]
-    if not few:
-        return []
-    of = "" if len(few) == len(cases) else f" of {len(few)} of {len(cases)} cases"
+    few = sum(not show_drift(held) for held in cases)
+    of = "" if few == len(cases) else f" of {few} of {len(cases)} cases"
     assumed = f"how far times{of} drift from day to day is assumed (sd {BASELINE_DRIFT_PCT:g}%), not known"
-    return [f"{assumed}: the baseline holds fewer than {BASELINE_DAYS} days of this code"]
+    return [f"{assumed}: the baseline holds fewer than {BASELINE_DAYS} days of this code"] if few else []
 
 
 def _between(days: Sequence[BaselineDay]) -> tuple[float, int]:
     """The variance of a day's log time among days of the same code, and its degrees of freedom."""
-    codes = sorted({day.code for day in days})
-    alike = [[math.log(day.median_us) for day in days if day.code == code] for code in codes]
-    squares = sum(len(levels) * float(np.var(levels)) for levels in alike)
-    df = len(days) - len(codes)
+    alike = [
+        [math.log(day.median_us) for day in days if day.code == code] for code in sorted({day.code for day in days})
+    ]
+    squares, df = sum(len(levels) * float(np.var(levels)) for levels in alike), len(days) - len(alike)
     return (squares / df if df else 0.0), df

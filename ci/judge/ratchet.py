@@ -56,11 +56,8 @@ def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
     cases = tuple(case for case in record.cases if case.key in keys)
     if len(cases) == len(record.cases):
         return record
-    processes = tuple(
-        process.model_copy(update={"timings": timings})
-        for process in record.processes
-        if (timings := tuple(one for one in process.timings if one.key in keys))
-    )
+    timed = ((process, tuple(one for one in process.timings if one.key in keys)) for process in record.processes)
+    processes = tuple(process.model_copy(update={"timings": timings}) for process, timings in timed if timings)
     return _with_summary(record.model_copy(update={"cases": cases, "processes": processes}), _summaries(record), record)
 
 
@@ -72,11 +69,9 @@ def _apart(new: RunRecord, held: RunRecord) -> RunRecord:
         alike = (known.id for known in held.environments if known == one.model_copy(update={"id": known.id}))
         used = {known.id for known in held.environments} | set(names.values())
         names[one.id] = next(alike, None) or _free(one.id, used, day)
-    ids = {process.id for process in held.processes}
     processes: list[Process] = []
     for process in new.processes:
-        name = _free(process.id, ids, day)
-        ids.add(name)
+        name = _free(process.id, {one.id for one in (*held.processes, *processes)}, day)
         environment = names.get(process.environment, process.environment)
         processes.append(process.model_copy(update={"id": name, "environment": environment}))
     environments = tuple(one.model_copy(update={"id": names[one.id]}) for one in new.environments)

@@ -138,9 +138,8 @@ def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[Ne
         base = bases.get(card)
         # A list that is full may lack what the base has, too.
         known = base if base is not None and len(base) < MAX_WARNINGS else None
-        there, left = {_at(one) for one in known or ()}, Counter(map(_alike, known or ()))
-        fresh = []
-        for one in sorted(warnings, key=lambda one: _at(one) not in there):
+        there, left, fresh = set(known or ()), Counter(map(_alike, known or ())), []
+        for one in sorted(warnings, key=lambda one: one not in there):
             if left[_alike(one)]:
                 left[_alike(one)] -= 1
             elif changed is None or one.file in changed:
@@ -149,10 +148,6 @@ def new_warnings(record: RunRecord, changed: Collection[str] | None) -> tuple[Ne
             fresh.sort(key=lambda one: (one.file, one.line or 0, one.text))
         found.append(NewWarnings(tuple(fresh), known is not None))
     return tuple(found)
-
-
-def _at(one: CompilerWarning) -> tuple[str, int | None, str]:
-    return one.file, one.line, one.text
 
 
 def _alike(one: CompilerWarning) -> tuple[str, str]:

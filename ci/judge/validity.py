@@ -189,8 +189,7 @@ def of_samples(sides: Sides, paired: bool, coarse: bool) -> Iterator[Finding]:
         cut = len(times) // 20
         different = len(np.unique(times[cut : len(times) - cut]))
         if different < DISTINCT_VALUES:
-            values = "value" if different == 1 else "values"
-            only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
+            only = f"nine tenths of the {side}'s {len(times)} times take only {formatting.counted(different, 'value')}"
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
     if not paired:
         for side, processes in sides.items():

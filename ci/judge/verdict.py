@@ -155,13 +155,12 @@ def _absurd(record: RunRecord) -> str | None:
 
 def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
     """Why the record cannot be compared with this baseline."""
-    here, there = record.environment, baseline.environment
+    here, there, said = record.environment, baseline.environment, "the baseline was measured"
     if here.device.name and there.device.name and here.device.name != there.device.name:
         sides = f"on {there.device.name}, this record on {here.device.name}"
-        return f"the baseline was measured {sides}: times of different devices are not compared"
+        return f"{said} {sides}: times of different devices are not compared"
     if here.numerics and there.numerics and here.numerics != there.numerics:
-        sides = f"with {there.numerics.words}, this record with {here.numerics.words}"
-        return f"the baseline was measured {sides}: they are not compared"
+        return f"{said} with {there.numerics.words}, this record with {here.numerics.words}: they are not compared"
     if not _stored(record, baseline):
         told = ([f"{one.key.card}/{one.id}".lstrip("/") for one in cards.compared(side)] for side in (record, baseline))
         ids, known = (", ".join(names) or "none" for names in told)
