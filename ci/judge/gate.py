@@ -179,9 +179,8 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     # The worst case. Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
     first = 0 if wrong else 1
     if policy.accuracy.action == "fail":
-        found += [
-            (BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in accuracy.less_accurate(proven)[:first]
-        ]
+        worse = accuracy.less_accurate(proven)[:first]
+        found += [(BlockCode.LESS_ACCURATE, cards.called(proven, key)) for key in worse]
         missing += accuracy.unmeasured(proven)
     if gates.below_reference_min == "fail":
         below = reference.far_below(decides, gates)[:first]

@@ -294,8 +294,7 @@ def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
 
 def _between(days: Sequence[BaselineDay]) -> tuple[float, int]:
     """The variance of a day's log time among days of the same code, and its degrees of freedom."""
-    alike = [
-        [math.log(day.median_us) for day in days if day.code == code] for code in sorted({day.code for day in days})
-    ]
+    codes = sorted({day.code for day in days})
+    alike = [[math.log(day.median_us) for day in days if day.code == code] for code in codes]
     squares, df = sum(len(levels) * float(np.var(levels)) for levels in alike), len(days) - len(alike)
     return (squares / df if df else 0.0), df
