@@ -60,7 +60,7 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
     expected = record.expected
     if expected is None:
         return Completeness()
-    contrary = (*_of_another_gpu(record, expected, label), *_contradictions(record))
+    contrary = tuple(_contradictions(record, expected, label))
     if replanned(record, expected):
         return Completeness((REPLANNED,), contrary=contrary)
     by_head, by_machine = tuple(_missing(record, expected)), tuple(_lacked_by_machine(record, expected))
@@ -168,24 +168,25 @@ def _unchecked(
     by_words: dict[str, list[str]] = {}
     for card in sorted(asked - set(exempt)):
         unable = kind == "sanitizer" and card in made and made[card].status == "skipped" and not made[card].run
-        if (card not in made or not _ran(made[card])) and by_machine in (None, unable):
-            by_words.setdefault(_why_not(made.get(card)), []).append(card)
+        if by_machine in (None, unable) and (why_not := _why_not(made.get(card))):
+            by_words.setdefault(why_not, []).append(card)
     for words, names in by_words.items():
         of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
         did, _, why = words.partition(": ")
         yield (f"the {kind} check {did}", *of, *((": ", why) if why else ()))
 
 
-def _ran(check: Check) -> bool:
-    if check.kind == "sanitizer":
-        return correctness.sanitized(check)
-    return check.status == "failed" or (check.status == "passed" and len(check.results) >= max(check.asked or 0, 1))
-
-
 def _why_not(check: Check | None) -> str:
-    """What is to be said of a check that did not come to its end, as "did not run: the tool is missing"."""
+    """What is to be said of a check that did not come to its end, as "did not run: the tool is missing"; else empty."""
     if check is None:
         return "did not run"
+    if check.kind == "sanitizer":
+        ended = correctness.sanitized(check)
+    else:
+        whole = check.status == "passed" and len(check.results) >= max(check.asked or 0, 1)
+        ended = whole or check.status == "failed"
+    if ended:
+        return ""
     ran = len(check.results) or (check.run or 0 if check.kind == "sanitizer" else 0)
     did = f"ran only {ran} of {check.asked}" if ran and check.asked else "did not run"
     return f"{did}: {sentence(check.reason)}" if check.reason else did
@@ -210,8 +211,14 @@ def _share(timing: Timing) -> float:
     return min(((one.compared or 0) / max(1, one.made or one.compared or 1) for one in calls), default=1.0)
 
 
-def _contradictions(record: RunRecord) -> Iterator[Line]:
-    """Numbers of calls that exclude each other: no measurement gives them. The first is enough."""
+def _contradictions(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
+    """Another GPU, and numbers of calls that exclude each other: no measurement gives them. The first is enough."""
+    if label and expected.label not in (None, label):
+        yield ("it was planned for the GPU ", Code(expected.label or ""), ", not for ", Code(label))
+    capabilities = {one.device.compute_capability for one in record.environments} - {None}
+    if expected.target is not None and capabilities - {expected.target}:
+        measured = ", ".join(sorted(filter(None, capabilities)))
+        yield ("it was measured on compute capability ", Code(measured), "; the plan asked for ", Code(expected.target))
     for case in timed_cases(record, correctness.CHECKED):
         for said in chain.from_iterable(_impossible(process.timing) for process in case.processes):
             yield ("it contradicts itself: of ", Code(case.id), f" {said}")
@@ -265,15 +272,6 @@ def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str])
             lacking.setdefault(why, []).append(case)
     for why, unseen in lacking.items():
         yield from _said(record, unseen, f"not timed by the witness{f': {sentence(why)}' if why else ''}")
-
-
-def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
-    if label and expected.label not in (None, label):
-        yield ("it was planned for the GPU ", Code(expected.label or ""), ", not for ", Code(label))
-    capabilities = {one.device.compute_capability for one in record.environments} - {None}
-    if expected.target is not None and capabilities - {expected.target}:
-        measured = ", ".join(sorted(filter(None, capabilities)))
-        yield ("it was measured on compute capability ", Code(measured), "; the plan asked for ", Code(expected.target))
 
 
 def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:

@@ -20,7 +20,7 @@ from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import NO_HISTORY, Fit, History, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Policy
 
 MINIMUM_ROUNDS: Final = 20
 """Processes with fewer rounds are excluded."""
@@ -133,16 +133,14 @@ class Group:
 
     def fit(self) -> Fit | None:
         """Of changes: what each spread makes of them."""
-        values, variances, _ = self.kept
-        return prior.fit(values, variances, self.spread) if self.spread else None
+        return prior.fit(*self.kept[:2], self.spread) if self.spread else None
 
     def pooled(self, usual: float | None = None) -> Pooled:
         """Its processes together; `usual`: the share of such cases that are usual, where the record shows another."""
         if found := self.fit():
             pooled = found.pooled(found.share if usual is None else usual, self.prior_df)
         else:
-            values, variances, _ = self.kept
-            pooled = stats.pool(values, variances, self.prior, self.prior_df)
+            pooled = stats.pool(*self.kept[:2], self.prior, self.prior_df)
         return self.between.widened(pooled) if self.between else pooled
 
 
@@ -284,7 +282,8 @@ def of_paired(
         return plain
     bias = _rounding(base, head)
     sides = {"base": base, "head": head}
-    found += validity.of_samples(sides, paired, _coarse(bias, policy.gates))
+    margin = math.log1p(policy.gates.margin_pct / 100)
+    found += validity.of_samples(sides, paired, bias > margin)
     found += validity.implausible(sides, reference, case.case, device)
     if not paired:
         # Past comparisons were paired: of these processes they say nothing.
@@ -345,7 +344,8 @@ def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Poli
     if len(used) < policy.processes.minimum or not kept:
         return plain
     rounding = _rounding(base, head)
-    coarse = _coarse(rounding, policy.gates)
+    # The clock alone could take a change across the margin.
+    coarse = rounding > math.log1p(policy.gates.margin_pct / 100)
     found += validity.of_samples({"head": head}, False, coarse)
     found += validity.modes_of_side("head", head)
     # A stored process that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
@@ -404,11 +404,6 @@ def _rounding(*sides: Sequence[Array]) -> float:
         max(location.rounding_bias(samples, step) / stats.middle(np.sort(samples)) for samples in side)
         for side, step in zip(sides, steps, strict=True)
     )
-
-
-def _coarse(rounding: float, gates: Gates) -> bool:
-    """Whether the clock alone could take a change across the margin."""
-    return rounding > math.log1p(gates.margin_pct / 100)
 
 
 def _group(found: Sequence[Location], prior_pct: float, prior_df: float, spread: Prior | None = None) -> Group:

@@ -261,11 +261,6 @@ def with_today(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[Baselin
     return tuple(sorted([*others, today], key=lambda day: day.measured)[-KEPT_DAYS:])
 
 
-def show_drift(days: Sequence[BaselineDay]) -> bool:
-    """Whether these days are enough to show how far times drift."""
-    return _between(days)[1] >= BASELINE_DAYS - 1
-
-
 def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
     """The log change from one day to another that no code explains: 0, with its standard deviation as the error.
 
@@ -275,7 +270,7 @@ def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
     variance, df = _between(days)
     observed = math.sqrt(2 * variance)
     assumed = math.log1p((BASELINE_APART_PCT if apart else BASELINE_DRIFT_PCT) / 100)
-    if show_drift(days) and not apart:
+    if df >= BASELINE_DAYS - 1 and not apart:
         df = min(df, BASELINE_DAYS_DF)
         whole = BASELINE_DRIFT_DF + df
         both = math.sqrt((BASELINE_DRIFT_DF * assumed**2 + df * observed**2) / whole)
@@ -286,7 +281,7 @@ def drift(days: Sequence[BaselineDay], apart: bool = False) -> Pooled:
 
 def drift_notes(cases: Sequence[Sequence[BaselineDay]]) -> list[str]:
     """What people are to know of a comparison with so many days of each case."""
-    few = sum(not show_drift(held) for held in cases)
+    few = sum(_between(held)[1] < BASELINE_DAYS - 1 for held in cases)
     of = "" if few == len(cases) else f" of {few} of {len(cases)} cases"
     assumed = f"how far times{of} drift from day to day is assumed (sd {BASELINE_DRIFT_PCT:g}%), not known"
     return [f"{assumed}: the baseline holds fewer than {BASELINE_DAYS} days of this code"] if few else []

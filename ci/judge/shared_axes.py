@@ -34,7 +34,8 @@ class _Trait:
 def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
     """In words, the plainest that all failing cases have and no passing one has, or few; None where there is none, and
     where nothing passed but what has no elements, since then anything would do."""
-    if len(failing) < AT_LEAST or all(map(_is_empty, passing)):
+    empty = (any(value == 0 and not isinstance(value, bool) for value in axes.values()) for axes in passing)
+    if len(failing) < AT_LEAST or all(empty):
         return None
     every = (*failing, *passing)
     common = [axis for axis in failing[0] if all(axis in one for one in failing)]
@@ -48,10 +49,6 @@ def shared(failing: Sequence[Axes], passing: Sequence[Axes]) -> str | None:
         if beside <= FEW * min(len(failing), len(passing)):
             return f"{one.words} (though {beside} of those pass)"
     return None
-
-
-def _is_empty(axes: Axes) -> bool:
-    return any(value == 0 and not isinstance(value, bool) for value in axes.values())
 
 
 def _traits(axis: str, values: Sequence[bool | float | str], every: Sequence[Axes]) -> Iterator[_Trait]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,8 @@ def _of_module(path: Path) -> Iterator[DecidingNumber]:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="Final"), value=ast.expr() as value):
                 if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                     reason = " ".join(str(after.value.value).split())
-                found = ast.literal_eval(value) if _is_literal(value) else None
-                if name.isupper() and isinstance(found, int | float | tuple) and not isinstance(found, bool):
-                    module = path.relative_to(ROOT).as_posix()
-                    yield DecidingNumber(name=name, value=found, source=module, reason=reason)
-
-
-def _is_literal(value: ast.expr) -> bool:
-    return all(isinstance(one, ast.Constant | ast.Tuple | ast.UnaryOp | ast.USub | ast.Load) for one in ast.walk(value))
+                with suppress(ValueError):  # no literal
+                    found = ast.literal_eval(value)
+                    if name.isupper() and isinstance(found, int | float | tuple) and not isinstance(found, bool):
+                        module = path.relative_to(ROOT).as_posix()
+                        yield DecidingNumber(name=name, value=found, source=module, reason=reason)
