@@ -181,12 +181,6 @@ class Evidence:
         return len(self.groups) > 1
 
     @property
-    def kept_ids(self) -> tuple[str, ...]:
-        """Of the processes of the last group that count."""
-        out = self.groups[-1].left_out if self.groups else None
-        return tuple(id_ for index, id_ in enumerate(self.process_ids) if index != out)
-
-    @property
     def processes(self) -> int:
         """Processes of the head that the estimate rests on."""
         return self.groups[-1].processes if self.groups else 0

@@ -134,7 +134,8 @@ def _errors(members: Sequence[Member], factors: Array) -> Array:
     variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
     """
     blocks = [_block(case, pooled) for case, pooled in members]
-    owners = np.concatenate([case.kept_ids for case, _ in members])
+    ids = ((at, id_, case.groups[-1].left_out) for case, _ in members for at, id_ in enumerate(case.process_ids))
+    owners = np.array([id_ for at, id_, out in ids if at != out])
     inside = (owners[:, None] == np.unique(owners)[None, :]).astype(float)
     columns = np.repeat(np.arange(len(members)), [len(pulls) for pulls, _, _ in blocks])
     pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members) * factors[:, columns]
