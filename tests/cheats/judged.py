@@ -175,7 +175,8 @@ def words(cheat: Cheat, folder: Path, tally: Tally) -> str:
 def acted(cheat: Cheat, tally: Tally) -> float:
     """The share of calls that were not honest; of a cheat that must act, it is asserted to have."""
     assert tally.calls > 0 or cheat.where.startswith("package")
-    assert tally.cheated > 0 or not cheat.must_act, "the cheat did nothing, so that this test shows nothing"
+    must_act = cheat.expected is not Ending.NOTHING_TO_GAIN if cheat.must_act is None else cheat.must_act
+    assert tally.cheated > 0 or not must_act, "the cheat did nothing, so that this test shows nothing"
     return tally.cheated / max(1, tally.calls)
 
 

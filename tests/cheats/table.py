@@ -33,8 +33,8 @@ class Cheat:
     rounds: int = 40
     long: bool = False
     """Whether a sample is to be one long call, so that what follows it is the other side's. On a GPU."""
-    must_act: bool = True
-    """Whether the library must have counted an act: else the test would show nothing."""
+    must_act: bool | None = None
+    """Whether the library must have counted an act, else the test would show nothing. None: unless NOTHING_TO_GAIN."""
     where: str = ""
 
 
@@ -47,24 +47,23 @@ WRONG, CONTRADICTED, NOTHING = Ending.WRONG_OUTPUT, Ending.CONTRADICTED, Ending.
 NATIVE = _at(
     "extension, CPU",
     # Memory. Where inputs never come back, such a kernel finds nothing and is honest.
-    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again", must_act=False),
-    Cheat("replay_by_fingerprint", NOTHING, "16 words tell inputs apart", must_act=False),
-    Cheat("replay_by_content", NOTHING, "the same inputs come back", must_act=False),
-    Cheat("replay_by_row", NOTHING, "windows on one pool share rows, although no input is whole the same"),
+    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again"),
+    Cheat("replay_by_fingerprint", NOTHING, "16 words tell inputs apart"),
+    Cheat("replay_by_content", NOTHING, "the same inputs come back"),
+    Cheat("replay_by_row", NOTHING, "windows on one pool share rows, and no input is whole the same", must_act=True),
     Cheat(
         "guessed_seed",
         NOTHING,
         "inputs are drawn where head can see the generator, or from a small seed",
         "cheat=recall payload={payloads}/guessed_seed.py words=96,512",
-        must_act=False,
     ),
-    Cheat("copies_base_output", NOTHING, "base computes the same inputs a moment earlier", must_act=False),
-    Cheat("finds_reference", NOTHING, "references, or base's outputs, lie in shared memory", must_act=False),
-    Cheat("leaves_what_stands", NOTHING, "the output still holds an earlier call's", must_act=False),
+    Cheat("copies_base_output", NOTHING, "base computes the same inputs a moment earlier"),
+    Cheat("finds_reference", NOTHING, "references, or base's outputs, lie in shared memory"),
+    Cheat("leaves_what_stands", NOTHING, "the output still holds an earlier call's"),
     # Work that is left out.
     Cheat("skips_every_second", WRONG, "the last call of a sample alone is looked at", "cheat=skips_every_nth n=2"),
     Cheat("skips_every_50th", WRONG, "2% of calls are seldom looked at", "cheat=skips_every_nth n=50", rounds=100),
-    Cheat("last_of_group", NOTHING, "the last call of a group alone is looked at", must_act=False),
+    Cheat("last_of_group", NOTHING, "the last call of a group alone is looked at"),
     Cheat("skips_rows", WRONG, "four of 96 rows, in half of the calls, are seldom looked at"),
     Cheat(
         "honest_while_warming_up",
@@ -72,7 +71,6 @@ NATIVE = _at(
         "calls are looked at early",
         "cheat=honest_while_warming_up ms=500",
         rounds=100,
-        must_act=False,
     ),
     Cheat("idle_while_warming_up", WRONG, "nobody looks at calls while the device warms up"),
     Cheat("changes_inputs", WRONG, "the reference is computed from inputs that the kernel has set to zero"),
@@ -80,17 +78,11 @@ NATIVE = _at(
     Cheat("detached_thread", CONTRADICTED, "the clock stops when the call returns"),
     Cheat("computed_when_read", CONTRADICTED, "reading the output does the work, after the clock has stopped"),
     # Work that is done before it is asked for.
-    Cheat(
-        "computes_ahead",
-        NOTHING,
-        "a thread computes all inputs that lie in shared memory, before their calls come",
-        must_act=False,
-    ),
+    Cheat("computes_ahead", NOTHING, "a thread computes all inputs that lie in shared memory, before their calls come"),
     Cheat(
         "computes_ahead_apart",
         NOTHING,
         "the same in a process of its own, which goes on where the measured one is stopped",
-        must_act=False,
     ),
     # The other side's outputs, and both sides' inputs.
     Cheat("spoils_neighbour", WRONG, "base's output, which lies just before head's, is wrong"),
@@ -161,8 +153,8 @@ NATIVE = _at(
 
 PACKAGE = _at(
     "package, CPU",
-    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again", must_act=False),
-    Cheat("replay_by_content", NOTHING, "the same inputs come back", must_act=False),
+    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again"),
+    Cheat("replay_by_content", NOTHING, "the same inputs come back"),
     Cheat("skips_every_second", WRONG, "the last call of a sample alone is looked at"),
     Cheat("detached_thread", CONTRADICTED, "the clock stops when the call returns"),
     Cheat("lowered_precision", WRONG, "bfloat16 is nearly right"),
@@ -176,19 +168,14 @@ PACKAGE = _at(
 
 CUDA = _at(
     "extension, CUDA",
-    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again", must_act=False),
-    Cheat("replay_by_fingerprint", NOTHING, "the device compares 32 words with an earlier call's", must_act=False),
+    Cheat("replay_by_pointer", NOTHING, "inputs lie at the same addresses again"),
+    Cheat("replay_by_fingerprint", NOTHING, "the device compares 32 words with an earlier call's"),
     Cheat("skips_every_second", WRONG, "the last call of a sample alone is looked at", "cheat=skips_every_nth n=2"),
     Cheat("skips_every_50th", WRONG, "2% of calls are seldom looked at", "cheat=skips_every_nth n=50", rounds=100),
     Cheat("skips_blocks", WRONG, "1/24 of the rows, in half of the calls, are seldom looked at"),
     Cheat("empty_graph", WRONG, "graphs are never looked at: nothing is launched while one is captured"),
     Cheat("side_stream", CONTRADICTED, "events on the current stream do not see work on another one"),
-    Cheat(
-        "default_stream",
-        NOTHING,
-        "the current stream is one that does not wait for the legacy stream",
-        must_act=False,
-    ),
+    Cheat("default_stream", NOTHING, "the current stream is one that does not wait for the legacy stream"),
     Cheat("late_thread", CONTRADICTED, "a thread launches the kernel when the events have been recorded"),
     Cheat("patched_elapsed_time", CONTRADICTED, "cudaEventElapsedTime in all tables tells head's events shorter"),
     Cheat("patched_event_record", CONTRADICTED, "cudaEventRecord in all tables records head's end before its work"),
