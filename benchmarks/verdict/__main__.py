@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.tables import markdown, put
 from benchmarks.verdict import records, spreads
-from benchmarks.verdict.records import POLICY, ROOT, SEED, SETS, SPOILERS, Generator, PairedTimes
+from benchmarks.verdict.records import ROOT, SEED, SETS, SPOILERS, Generator, PairedTimes
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.case import Direction
 
@@ -72,7 +72,7 @@ def _by_spread(drawn: int, advance: Advance) -> str:
     """Records with known truth, because no trace has them."""
     scenes, found = spreads.scenes(), {}
     for name in spreads.SHOWN:
-        found[name] = spreads.measured(scenes[name], drawn, POLICY, SEED)
+        found[name] = spreads.measured(scenes[name], drawn, SEED)
         advance(name)
     return f"**Identical code, by the true spread between processes** ({drawn} records each):\n\n{spreads.table(found)}"
 

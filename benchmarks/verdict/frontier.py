@@ -46,7 +46,7 @@ Shares: TypeAlias = dict[str, list[float]]
 
 def estimates(rng: Generator, draw: Draw, change_pct: float, cases: int) -> Processes:
     drawn = [[spreads.located(rng, draw, change_pct) for _ in range(LOOKS[-1])] for _ in range(cases)]
-    return lambda count: [spreads.evidence(str(at), one[:count], None, POLICY) for at, one in enumerate(drawn)]
+    return lambda count: [spreads.evidence(str(at), one[:count], None) for at, one in enumerate(drawn)]
 
 
 def wandering(rng: Generator, change_pct: float) -> Processes:

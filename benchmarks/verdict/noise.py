@@ -59,7 +59,6 @@ def ramp(rng: Generator, rounds: int) -> Array:
     return rng.normal() * np.linspace(0, 1, rounds) + rng.normal(0, 0.25, rounds)
 
 
-SHAPES: dict[str, Noise] = {"two peaks": two_peaks, "t, 2 df": heavy_tail}
 CORRELATED: dict[str, tuple[Noise, Noise]] = {
     "independent": (normal, normal),
     "AR(0.6)": (autoregressive(0.6), autoregressive(0.6)),
@@ -74,15 +73,6 @@ CORRELATED: dict[str, tuple[Noise, Noise]] = {
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Records of so many processes and rounds; the head's noise is `ratio` times as wide."""
-
-    processes: int = 5
-    rounds: int = 100
-    ratio: float = 1.0
-
-
-@dataclass(frozen=True)
 class Coverage:
     """How often the 95% interval holds the truth."""
 
@@ -92,16 +82,19 @@ class Coverage:
     """Of all processes together, whose spread the judge does not know: it is no more than the rounds'."""
 
 
-def coverage(base: Noise, head: Noise, setting: Setting, draws: int) -> Coverage:
+def coverage(
+    base: Noise, head: Noise, draws: int, processes: int = 5, rounds: int = 100, ratio: float = 1.0
+) -> Coverage:
+    """The head's noise is `ratio` times as wide."""
     rng = np.random.default_rng(SEED)
     single = whole = 0
     for _ in range(draws):
-        before = [ONE_ROUND * base(rng, setting.rounds) for _ in range(setting.processes)]
-        after = [ONE_ROUND * setting.ratio * head(rng, setting.rounds) for _ in range(setting.processes)]
+        before = [ONE_ROUND * base(rng, rounds) for _ in range(processes)]
+        after = [ONE_ROUND * ratio * head(rng, rounds) for _ in range(processes)]
         found = location.changes(before, after, True, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
         group, _ = estimate.of_changes(found, CHANGE_PCT, None, POLICY)
         pooled = group.pooled()
         whole += abs(pooled.change) <= pooled.half_width(1 - LEVEL)
-    return Coverage(Share(single, draws * setting.processes), Share(whole, draws))
+    return Coverage(Share(single, draws * processes), Share(whole, draws))

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.tables import markdown
-from benchmarks.verdict.records import Generator, Share
+from benchmarks.verdict.records import POLICY, Generator, Share
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import estimate, prior
 from kernelgate.ci.judge.estimate import Evidence
@@ -22,7 +22,6 @@ from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.prior import CHANGE_PCT, HISTORY_DF, KnownSpread
 from kernelgate.ci.judge.verdict import settled
-from kernelgate.ci.policy.policy import Policy
 
 Draw = Callable[[Generator], float]
 """The change that one process of identical code shows, in percent."""
@@ -68,12 +67,12 @@ def lottery(share: float, slower_pct: float, both: bool) -> Draw:
     return draw
 
 
-def past(rng: Generator, days: Iterable[Draw], processes: int = 2) -> KnownSpread | None:
-    """What comparisons of so many processes on these days leave in the history."""
+def past(rng: Generator, days: Iterable[Draw]) -> KnownSpread | None:
+    """What comparisons of two processes on these days leave in the history."""
     known: KnownSpread | None = None
     for draw in days:
-        values = np.array([located(rng, draw).value for _ in range(processes)])
-        new = prior.seen(values, np.full(processes, (NOISE_PCT / 100) ** 2), None)
+        values = np.array([located(rng, draw).value for _ in range(2)])
+        new = prior.seen(values, np.full(2, (NOISE_PCT / 100) ** 2), None)
         known = prior.joined(known, new) if known else new
     return known if known and known.df >= HISTORY_DF else None
 
@@ -83,49 +82,52 @@ def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
     return Location(value, (NOISE_PCT / 100) ** 2, ROUNDS)
 
 
-def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None, policy: Policy) -> Evidence:
-    group, findings = estimate.of_changes(changes, CHANGE_PCT, known, policy)
+def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None) -> Evidence:
+    group, findings = estimate.of_changes(changes, CHANGE_PCT, known, POLICY)
     return Evidence(CaseKey("", name), (), (), (), True, (group,), 0.0, tuple(findings), known=known)
 
 
+def claimed(cases: Sequence[Evidence]) -> list[Inference]:
+    return [claim for claim in claims(cases, POLICY) if claim is not None]
+
+
 def stopped(
-    rng: Generator, draws: Sequence[Draw], known: Sequence[KnownSpread | None], policy: Policy, change_pct: float = 0.0
+    rng: Generator, draws: Sequence[Draw], known: Sequence[KnownSpread | None]
 ) -> tuple[list[Evidence], list[Inference]]:
     """A record whose undecided cases are timed again, one process after the other, up to the limit."""
-    timed = [[located(rng, draw, change_pct) for _ in range(policy.processes.minimum)] for draw in draws]
+    timed = [[located(rng, draw) for _ in range(POLICY.processes.minimum)] for draw in draws]
     while True:
-        cases = [evidence(f"{n}", one, known[n], policy) for n, one in enumerate(timed)]
-        found = [claim for claim in claims(cases, policy) if claim is not None]
-        open_ = [n for n, both in enumerate(zip(cases, found, strict=True)) if not settled(*both, policy)]
-        again = [n for n in open_ if len(timed[n]) < policy.processes.limit]
+        cases = [evidence(f"{n}", one, known[n]) for n, one in enumerate(timed)]
+        found = claimed(cases)
+        open_ = [n for n, both in enumerate(zip(cases, found, strict=True)) if not settled(*both, POLICY)]
+        again = [n for n in open_ if len(timed[n]) < POLICY.processes.limit]
         if not again:
             return cases, found
         for n in again:
-            timed[n].append(located(rng, draws[n], change_pct))
-
-
-def of_two(rng: Generator, draw: Draw, known: KnownSpread | None, policy: Policy, change_pct: float) -> Inference:
-    case = evidence("", [located(rng, draw, change_pct) for _ in range(2)], known, policy)
-    return next(claim for claim in claims([case], policy) if claim is not None)
+            timed[n].append(located(rng, draws[n]))
 
 
 Scene = Callable[[Generator], tuple[Sequence[Draw], Sequence[KnownSpread | None]]]
 """The processes of each case of a record, and what is known of each; the last case is the one that is asked about."""
 
 
-def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
+def measured(scene: Scene, records: int, seed: int) -> Sureness:
     rng = np.random.default_rng(seed)
     wrong = covered = equivalent = processes = cases = 0
-    margin = math.log1p(policy.gates.margin_pct / 100)
+    margin = math.log1p(POLICY.gates.margin_pct / 100)
     for _ in range(records):
         draws, known = scene(rng)
-        timed, found = stopped(rng, draws, known, policy)
+        timed, found = stopped(rng, draws, known)
         wrong += any(claim.certain for claim in found)
         processes += sum(case.groups[0].values.size for case in timed)
         cases += len(timed)
-        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval()
+        two, as_far = (
+            claimed([evidence("", [located(rng, draws[-1], change_pct) for _ in range(2)], known[-1])])[0]
+            for change_pct in (0.0, MARGIN_CHANGE_PCT)
+        )
+        low, high = two.interval()
         covered += low <= 0 <= high
-        equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
+        equivalent += as_far.within(margin)
     direction, held, same = (Share(hits, records) for hits in (wrong, covered, equivalent))
     return Sureness(direction, held, same, processes / cases)
 

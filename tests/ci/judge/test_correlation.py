@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage, ramp
+from benchmarks.verdict.noise import CORRELATED, Noise, autoregressive, coverage, heavy_tail, ramp, two_peaks
 from kernelgate.ci.judge import location
 from kernelgate.ci.judge.location import inflations
 
@@ -44,18 +44,18 @@ def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
     assert sum(one.rounds for one in found) < 15
 
 
-@pytest.mark.parametrize(("shape", "ratio"), [("two peaks", 0.2), ("t, 2 df", 2.0)])
-def test_intervals_of_uneven_noise_hold(shape: str, ratio: float) -> None:
+@pytest.mark.parametrize(("shape", "ratio"), [(two_peaks, 0.2), (heavy_tail, 2.0)])
+def test_intervals_of_uneven_noise_hold(shape: Noise, ratio: float) -> None:
     """With one slope for both sides, or one shape for two that differ, 55 to 80% of them do."""
-    found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, 50, ratio), draws=30)
+    found = coverage(shape, shape, draws=30, rounds=50, ratio=ratio)
     assert found.process.value > 0.93 - 2 * found.process.error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CORRELATED if name != "AR(0.99)"])
+@pytest.mark.parametrize("name", CORRELATED)
 @pytest.mark.parametrize("processes", [2, 5])
 def test_intervals_of_correlated_rounds_hold_closely(name: str, processes: int) -> None:
-    found = coverage(*CORRELATED[name], Setting(processes, 100), draws=400)
+    found = coverage(*CORRELATED[name], draws=400, processes=processes)
     # Two processes of which one side has a ramp as small as the noise often do not show it.
     least = 0.80 if (name, processes) == ("ramps, head alone", 2) else 0.88
     assert found.record.value > least - found.record.error

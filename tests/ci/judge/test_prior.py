@@ -95,26 +95,26 @@ RECORDS = 40
 
 @cache
 def measured(spread_pct: float) -> spreads.Sureness:
-    return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, POLICY, 7)
+    return spreads.measured(spreads.unknown(spreads.scattered(spread_pct)), RECORDS, 7)
 
 
 def test_a_quiet_case_is_settled_by_few_processes_and_with_a_history_by_two() -> None:
     assert measured(0.05).processes < 3.3
     scene = spreads.remembered(spreads.scattered(0.05))
-    assert spreads.measured(scene, RECORDS, POLICY, 9).processes <= 2.1
+    assert spreads.measured(scene, RECORDS, 9).processes <= 2.1
 
 
 @pytest.mark.parametrize("remembered", [False, True])
 def test_a_lottery_of_placement_gives_no_direction(remembered: bool) -> None:
     draw = spreads.lottery(0.5, 0.5, True)
     scene = spreads.remembered(draw) if remembered else spreads.unknown(draw)
-    assert spreads.measured(scene, RECORDS, POLICY, 10).direction.value <= 2 / RECORDS
+    assert spreads.measured(scene, RECORDS, 10).direction.value <= 2 / RECORDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", spreads.scenes())
 def test_every_scene_has_its_error_rates(name: str) -> None:
-    found = spreads.measured(spreads.scenes()[name], 300, POLICY, 12)
+    found = spreads.measured(spreads.scenes()[name], 300, 12)
     assert found.direction.value <= 0.01 + 2 * found.direction.error
     assert found.covered.value >= 0.85
     assert found.equivalent.value <= 0.015 + 2 * found.equivalent.error
