@@ -1,23 +1,34 @@
-"""A kernel far below its reference: said first, and blocking where the policy has it so."""
+"""A kernel far below its reference, or that takes far more memory: said first, and blocking where the policy has it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate, reference
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.judge.validity import Finding
-from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Action, Gates, Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.report_examples import EXAMPLES
+from tests.ci.judge.told import plain
+from tests.ci.report_examples import EPYC, EXAMPLES
 
 MADE = EXAMPLES["equivalent"]()
+FIRST = MADE.verdict.cases[0].id
+MIB = 2**20
+
+
+def comment(
+    record: RunRecord = MADE.record, verdict: RecordVerdict = MADE.verdict, **gates: Action
+) -> tuple[str, gate.Decision]:
+    policy = Policy(gates=Gates(**gates))
+    decision = gate.decide([gate.evidence("l4", record, verdict, policy)])
+    return render.comment(build([GpuReport("l4", record, verdict)], decision, policy)), decision
 
 
 def slow(ratio: float, cases: int = 1) -> RecordVerdict:
@@ -27,12 +38,6 @@ def slow(ratio: float, cases: int = 1) -> RecordVerdict:
         for at, case in enumerate(MADE.verdict.cases)
     ]
     return replace(MADE.verdict, cases=tuple(listed))
-
-
-def comment(verdict: RecordVerdict, action: Literal["fail", "warn", "ignore"] = "warn") -> tuple[str, gate.Decision]:
-    policy = Policy(gates=Gates(below_reference_min=action))
-    decision = gate.decide([gate.evidence("l4", MADE.record, verdict, policy)])
-    return render.comment(build([GpuReport("l4", MADE.record, verdict)], decision, policy)), decision
 
 
 @pytest.mark.parametrize(("ratio", "found"), [(0.4999, True), (0.5, False)])
@@ -48,7 +53,7 @@ def test_a_head_without_a_base_has_a_reference_too(code: str, known: bool) -> No
 
 
 def test_the_comment_says_it_under_its_first_lines_and_does_not_block() -> None:
-    text, decision = comment(slow(0.31))
+    text, decision = comment(verdict=slow(0.31))
     assert not decision.blocks
     said = "\n⚠️ 0.31× of PyTorch in S=448 B=8 H=8 fp16\n"
     assert said in text
@@ -56,9 +61,93 @@ def test_the_comment_says_it_under_its_first_lines_and_does_not_block() -> None:
 
 
 def test_a_team_may_have_it_block_or_say_nothing() -> None:
-    text, decision = comment(slow(0.31), "fail")
+    text, decision = comment(verdict=slow(0.31), below_reference_min="fail")
     assert [one.code for one in decision.blockers] == [BlockCode.BELOW_REFERENCE]
     assert text.startswith("### ⛔ Blocks: less than the reference's least speed in ")
-    text, decision = comment(slow(0.31), "ignore")
+    text, decision = comment(verdict=slow(0.31), below_reference_min="ignore")
     assert not decision.blocks
     assert "× of PyTorch in" not in text
+
+
+def taking(*processes: dict[str, int]) -> RunRecord:
+    """The first case takes this much in each process; of the others nothing is known."""
+    known = [*processes, *[processes[-1]] * (len(MADE.record.processes) - len(processes))]
+    changed = []
+    for process, taken in zip(MADE.record.processes, known, strict=True):
+        beside = {True: {"memory_bytes": taken}, False: {}}
+        timings = tuple(one.model_copy(update=beside[one.case == FIRST]) for one in process.timings)
+        changed.append(process.model_copy(update={"timings": timings}))
+    return MADE.record.model_copy(update={"processes": tuple(changed)})
+
+
+def sides(base: int, head: int, reference: int) -> dict[str, int]:
+    return {"base": base, "head": head, "reference": reference}
+
+
+def test_the_fold_has_every_side_and_says_what_was_not_measured() -> None:
+    text, decision = comment(taking(sides(16 * MIB, 16 * MIB, 32 * MIB)))
+    assert "| S=448 B=8 H=8 fp16 | 16.0 MiB | 16.0 MiB | 32.0 MiB | 0.500× |" in text
+    assert text.count("| not measured | not measured | not measured | — |") == len(MADE.verdict.cases) - 1
+    assert "By `gates.above_memory_max` more than 2× of PyTorch blocks nothing." in text
+    assert "more memory" not in text
+    assert not decision.blocks
+    assert "Peak memory" not in comment()[0]
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("ignore", ""),
+        ("warn", "⚠️ takes 3.00× the memory of PyTorch in S=448 B=8 H=8 fp16; the limit is 2×"),
+        ("fail", "❌ takes 3.00× the memory of PyTorch in S=448 B=8 H=8 fp16; the limit is 2×"),
+    ],
+)
+def test_three_times_the_references_memory(action: Action, said: str) -> None:
+    text, decision = comment(taking(sides(96 * MIB, 96 * MIB, 32 * MIB)), above_memory_max=action)
+    assert said in text
+    assert ("the limit is 2×" in text) is bool(said)
+    assert [one.code for one in decision.blockers] == [BlockCode.MEMORY] * (action == "fail")
+    assert text.startswith("### ⛔ Blocks: more memory than the policy allows in ") is (action == "fail")
+
+
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(100, 201, 100),), True),
+        ((sides(100, 200, 100),), False),
+        ((sides(100, 201, 100), sides(100, 150, 100)), False),
+        ((sides(100, 201, 100), sides(100, 201, 110)), False),
+        ((sides(100, 201, 0),), False),
+        (({"head": 201},), False),
+    ],
+)
+def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[str, int], ...], found: bool) -> None:
+    assert bool(reference.above_memory_max(taking(*processes), Gates())) is found
+
+
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(16 * MIB, 24 * MIB, MIB),), True),
+        ((sides(100, 101, MIB),), False),
+        ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
+        (({"head": 24 * MIB},), False),
+    ],
+)
+def test_a_head_that_certainly_takes_more_than_its_base_is_said(
+    processes: tuple[dict[str, int], ...], found: bool
+) -> None:
+    text, decision = comment(taking(*processes))
+    said = "⚠️ takes more memory a call than the base: 16.0 MiB → 24.0 MiB in S=448 B=8 H=8 fp16"
+    assert (said in text) is found is bool(reference.memory_grown(taking(*processes)))
+    assert not decision.blocks
+
+
+def test_a_gate_that_blocks_is_open_where_memory_was_not_measured() -> None:
+    known = taking(sides(16, 16, 32))
+    _, decision = comment(known, above_memory_max="fail")
+    left = len(MADE.verdict.cases) - 1
+    assert plain(decision.open) == [f"the peak memory of {left} cases was not measured"]
+    assert comment(known, above_memory_max="warn")[1].open == ()
+    cpu = known.environment.model_copy(update={"device": EPYC})
+    assert comment(known.model_copy(update={"environments": (cpu,)}), above_memory_max="fail")[1].open == ()
