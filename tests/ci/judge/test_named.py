@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.github import claims
 from kernelgate.ci.judge import gate
@@ -18,10 +17,6 @@ from tests.ci.report_examples import BASE_SHA, HEAD_SHA, judge, same, slower
 SHARED = "m4096_n4096_fp16"
 """An id that both kernels have, so that it says nothing alone."""
 GITHUB = Links("https://github.com/o/r", "https://github.com/o/r/pull/1", None, "https://github.com/o/r/actions/runs/1")
-
-
-def one() -> RunRecord:
-    return cards_record((timed(NORM, 4096, 400.0, 400.0),), NORM)
 
 
 def test_what_blocks_names_the_kernel_and_its_command_means_that_one() -> None:

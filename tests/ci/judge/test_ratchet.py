@@ -25,7 +25,7 @@ from tests.ci.records import case, noise
 from tests.runs import process, run_record
 
 POLICY = Policy()
-ONE, TWO = CaseKey("", "one"), CaseKey("", "two")
+ONE = CaseKey("", "one")
 
 
 def machine(driver: str = "580.1") -> Environment:

@@ -17,11 +17,6 @@ from tests.ci.judge.told import missing, plain
 BOTH: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "library_sha256": "ab"}
 
 
-def built(**head: str | None) -> RunRecord:
-    builds = (Build(side="base", **BOTH), Build(side="head", **(BOTH | head)))
-    return RunRecord(builds=builds)
-
-
 @pytest.mark.parametrize(
     ("head", "same"),
     [
@@ -33,7 +28,8 @@ def built(**head: str | None) -> RunRecord:
     ],
 )
 def test_the_same_sources_or_the_same_bytes_called_alike(head: dict[str, str | None], same: bool) -> None:
-    assert cards.same_library(built(**head)) == (frozenset({"one"}) if same else frozenset())
+    made = RunRecord(builds=(Build(side="base", **BOTH), Build(side="head", **(BOTH | head))))
+    assert cards.same_library(made) == (frozenset({"one"}) if same else frozenset())
 
 
 def test_nothing_that_is_unknown_is_the_same() -> None:
