@@ -99,11 +99,6 @@ def only_the_largest(_: Sequence[Evidence], claimed: Sequence[Inference | None])
     return [int(np.argmin([1.0 if claim is None or claim.p is None else claim.p for claim in claimed]))]
 
 
-def everything(cases: Sequence[Evidence], claimed: Sequence[Inference | None]) -> Collection[int]:
-    """All cases as long as one is undecided, for comparison."""
-    return range(len(cases)) if as_bench(cases, claimed) else ()
-
-
 def measured(rng: np.random.Generator, again: Again) -> tuple[list[Evidence], list[Inference | None]]:
     """A record of identical code. Its cases scatter more or less, as the prior has it."""
     looks = LOOSE.processes
@@ -128,7 +123,7 @@ def evidence(name: str, changes: Array) -> Evidence:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("again", [as_bench, until_a_direction, only_the_largest, everything])
+@pytest.mark.parametrize("again", [as_bench, until_a_direction, only_the_largest])
 def test_choosing_what_is_timed_again_raises_no_more_false_alarms(again: Again) -> None:
     """Of records of identical code, at most a share of alpha has a direction in any case."""
     rng = np.random.default_rng(20260801)
