@@ -301,4 +301,4 @@ def _write_sources(recipe: Recipe, tree: Path) -> None:
     for path in recipe.sources.files:
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
     (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
-    toolchain.link(recipe.toolchain, tree.parent)
+    toolchain.link(recipe.toolchain, tree)

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from kernelgate.bench.build import cache
 from kernelgate.bench.build.archs import Target, sm
@@ -23,7 +22,7 @@ from kernelgate.bench.build.sources import (
     own_module,
     registered,
 )
-from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
+from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain
 from kernelgate.bench.core.errors import UsageError
 
 NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
@@ -76,7 +75,7 @@ class Recipe:
         parts = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()},
             "card": self.sources.card,
-            "commands": self._commands(anywhere(self.toolchain), self.fixed_namespace or ""),
+            "commands": self._commands([], "g++", self.fixed_namespace or ""),
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
@@ -96,17 +95,50 @@ class Recipe:
     def ninja_file(self) -> str:
         """For a folder with the sources, beside the links to the toolchain. Its paths are relative: messages name files
         as the repository does, ccache knows them, and the library is the same wherever it is made."""
-        return self._commands(linked(self.toolchain), self.namespace)
+        ccache = [str(self.toolchain.ccache)] if self.toolchain.ccache else []
+        return self._commands(ccache, str(self.toolchain.gxx), self.namespace)
 
-    def _commands(self, toolchain: Toolchain, namespace: str) -> str:
+    def _commands(self, ccache: Sequence[str], gxx: str, namespace: str) -> str:
         """With $CUDAFLAGS after the card's own flags, so that they win. Raises UsageError where they are no words."""
-        spec = self.sources.spec
+        sources, targets, spec = self.sources, self.targets, self.sources.spec
         text = dict(self.environment).get(CUDA_FLAGS, "")
         try:
             given = shlex.split(text)
         except ValueError as error:
             raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
-        return _ninja_file(self, toolchain, namespace, [*spec.nvcc_flags, *given])
+        registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
+        names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
+        defines = ["-DKERNELGATE_CUDA", *names] if targets else []
+        abi = [] if spec.torch else [STABLE_ABI]
+        include = ["-isystem", f"{LINKS}/torch/include"]
+        if spec.torch:
+            include += ["-isystem", f"{LINKS}/torch/include/torch/csrc/api/include"]
+            include += ["-isystem", f"{LINKS}/python/include"]
+        link = [gxx, "-o", "$out", "$in", f"-L{LINKS}/torch/lib"]
+        if sources.binding == "tvm_ffi" and self.toolchain.tvm_ffi:
+            include += ["-isystem", f"{LINKS}/tvm_ffi/include"]
+            link += [f"-L{LINKS}/tvm_ffi/lib", "-Xlinker", "--no-as-needed", "-ltvm_ffi", "-Xlinker", "--as-needed"]
+        # Python's own symbols come from the interpreter that loads the library.
+        link += [*LINK_FLAGS[:1], *LINK_FLAGS[2:], *CLASSIC_LINK_FLAGS] if spec.torch else LINK_FLAGS
+        rules = []
+        if targets and (cuda := self.toolchain.cuda):
+            include += ["-isystem", f"{LINKS}/cuda/include"]
+            link += [f"-L{LINKS}/cuda/lib", *CUDA_LINK_FLAGS]
+            nvcc = [*ccache, f"{LINKS}/cuda/bin/{cuda.nvcc.name}", "-ccbin", f"{LINKS}/{NVCC_HOST}", *NVCC_FLAGS]
+            # Where device code does not register operators, ccache need not tell namespaces apart.
+            device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
+            nvcc += defines
+            nvcc += registers if any(macro.encode() in data for macro in NAMESPACES for data in device) else []
+            # Flags such as -fopenmp are g++'s alone.
+            both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
+            nvcc += [*abi, *include, *both, *spec.nvcc_flags, *given, *REPRODUCIBLE]
+            rules.append(_rule("nvcc", [*nvcc, "$gencode", "-c", "$in", "-o", "$out"]))
+        cxx = [*ccache, gxx, *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags, "-c", "$in", "-o", "$out"]
+        # Last, because some flags, such as -fopenmp, name libraries.
+        rules += [_rule("cxx", cxx), _rule("link", [*link, *spec.flags], description="$out")]
+        objects = " ".join(_path(f"{unit}.o") for unit in self.units)
+        builds = (_compile(unit, targets) for unit in self.units)
+        return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
@@ -127,44 +159,6 @@ def namespace_of(recipe: Recipe) -> str:
     pybind11 the module's name."""
     literal = literal_namespace(recipe.sources) or own_module(recipe.sources)
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
-
-
-def _ninja_file(recipe: Recipe, toolchain: Toolchain, namespace: str, nvcc_flags: Sequence[str]) -> str:
-    sources, targets, spec = recipe.sources, recipe.targets, recipe.sources.spec
-    registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
-    names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in targets]
-    defines = ["-DKERNELGATE_CUDA", *names] if targets else []
-    abi = [] if spec.torch else [STABLE_ABI]
-    torch = toolchain.torch
-    include = ["-isystem", str(torch.include)]
-    if spec.torch:
-        include += ["-isystem", str(torch.include / "torch/csrc/api/include"), "-isystem", str(torch.python_include)]
-    link = [str(toolchain.gxx), "-o", "$out", "$in", f"-L{torch.lib}"]
-    if sources.binding == "tvm_ffi" and (ffi := toolchain.tvm_ffi):
-        include += ["-isystem", str(ffi.include)]
-        link += [f"-L{ffi.lib}", "-Xlinker", "--no-as-needed", "-ltvm_ffi", "-Xlinker", "--as-needed"]
-    # Python's own symbols come from the interpreter that loads the library.
-    link += [*LINK_FLAGS[:1], *LINK_FLAGS[2:], *CLASSIC_LINK_FLAGS] if spec.torch else LINK_FLAGS
-    ccache = [str(toolchain.ccache)] if toolchain.ccache else []
-    rules = []
-    if targets and (cuda := toolchain.cuda):
-        include += ["-isystem", str(cuda.include)]
-        link += [f"-L{cuda.lib}", *CUDA_LINK_FLAGS]
-        nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(Path("..", LINKS, NVCC_HOST)), *NVCC_FLAGS, *defines]
-        # Where device code does not register operators, ccache need not tell namespaces apart.
-        device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
-        nvcc += registers if any(macro.encode() in data for macro in NAMESPACES for data in device) else []
-        # Flags such as -fopenmp are g++'s alone.
-        both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
-        nvcc += [*abi, *include, *both, *nvcc_flags]
-        rules.append(_rule("nvcc", [*nvcc, *REPRODUCIBLE, "$gencode", "-c", "$in", "-o", "$out"]))
-    gxx = [*ccache, str(toolchain.gxx), *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags]
-    # Last, because some flags, such as -fopenmp, name libraries.
-    link_rule = _rule("link", [*link, *spec.flags], description="$out")
-    rules += [_rule("cxx", [*gxx, "-c", "$in", "-o", "$out"]), link_rule]
-    objects = " ".join(_path(f"{unit}.o") for unit in recipe.units)
-    builds = (_compile(unit, targets) for unit in recipe.units)
-    return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
 
 
 def _compile(unit: str, targets: tuple[Target, ...]) -> str:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build.compiler_output import broke_down, was_ended
@@ -21,8 +21,9 @@ from kernelgate.bench.system.supervise import TimeLimits
 
 PATIENCE_S = 30.0
 """For a compiler to say its version."""
-LINKS = "tools"
-"""The folder with links to this machine's headers and libraries, beside the one in which sources are compiled."""
+LINKS = Path("..", "tools")
+"""Links to this machine's headers and libraries, as seen from the folder beside them in which sources are compiled: no
+path of this machine gets into a library that way."""
 
 
 @dataclass(frozen=True)
@@ -116,37 +117,20 @@ def find() -> Toolchain:
     return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), torch, cuda, cuda_missing, ffi)
 
 
-def linked(toolchain: Toolchain) -> Toolchain:
-    """The same where it is compiled in a folder beside LINKS: no path of this machine gets into a library that way."""
-    links = Path("..", LINKS)
-    torch, cuda, ffi = toolchain.torch, toolchain.cuda, toolchain.tvm_ffi
-    torch = Torch(links / "torch/include", links / "torch/lib", torch.version, links / "python/include")
-    if cuda:
-        nvcc = links / "cuda/bin" / cuda.nvcc.name
-        cuda = Cuda(nvcc, links / "cuda/include", links / "cuda/lib", cuda.version)
-    ffi = ffi and TvmFfi(links / "tvm_ffi/include", links / "tvm_ffi/lib", ffi.version)
-    return replace(toolchain, torch=torch, cuda=cuda, tvm_ffi=ffi)
-
-
-def anywhere(toolchain: Toolchain) -> Toolchain:
-    """The same without any path of this machine: what its commands look like on every one."""
-    return replace(linked(toolchain), gxx=Path("g++"), ccache=None)
-
-
-def link(toolchain: Toolchain, folder: Path) -> None:
-    """Makes the links below `folder` that `linked` names."""
-    torch, cuda = toolchain.torch, toolchain.cuda
+def link(toolchain: Toolchain, tree: Path) -> None:
+    """Makes LINKS, for sources that are compiled in `tree`."""
+    torch, folder = toolchain.torch, tree.parent / LINKS.name
     links = {"torch/include": torch.include, "torch/lib": torch.lib, "python/include": torch.python_include}
-    if cuda:
+    if cuda := toolchain.cuda:
         links |= {"cuda/bin": cuda.nvcc.parent, "cuda/include": cuda.include, "cuda/lib": cuda.lib}
     if ffi := toolchain.tvm_ffi:
         links |= {"tvm_ffi/include": ffi.include, "tvm_ffi/lib": ffi.lib}
     for name, path in links.items():
-        (folder / LINKS / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / LINKS / name).symlink_to(path.absolute())
-    host = folder / LINKS / NVCC_HOST
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(path.absolute())
+    host = folder / NVCC_HOST
     host.parent.mkdir()
-    host.write_text(NVCC_HOST_SCRIPT.format(gxx=shlex.quote(str(toolchain.gxx)), links=LINKS), encoding="utf-8")
+    host.write_text(NVCC_HOST_SCRIPT.format(gxx=shlex.quote(str(toolchain.gxx)), links=LINKS.name), encoding="utf-8")
     host.chmod(0o755)
     version = zlib.crc32(toolchain.gxx_version.encode())
     os.utime(host, (version, version))  # ccache takes a compiler for the one of before by its time
