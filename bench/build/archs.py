@@ -62,9 +62,8 @@ def at_hand() -> tuple[Capability, ...]:
 
 
 def demanded(wanted: Collection[Target], available: Collection[Target], card: str) -> tuple[Target, ...]:
-    """The targets that were asked for, each with its architecture-specific code where the commit has it: a runner asks
-    for 9.0, whether a commit has sm_90a or not, and who asks for 9.0a gets sm_90 of a commit without. Raises
-    CannotCompileError where the commit lacks a target."""
+    """What was asked for, each with its architecture-specific code where the commit has it; of a commit without, 9.0a
+    means sm_90. Raises CannotCompileError where the commit lacks a target."""
     wanted = {with_plain_code(one, available) for one in wanted}
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:

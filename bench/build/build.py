@@ -18,7 +18,7 @@ from pathlib import Path
 from kernelgate.bench.build import archs, cache, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, CompilerOutput, FirstError
-from kernelgate.bench.build.library import LIBRARY, MANIFEST, SOURCES, Library, Manifest, card_in, content_digest
+from kernelgate.bench.build.library import LIBRARY, SOURCES, Library, Manifest, card_in, content_digest
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace, registers_once, target_of
@@ -31,15 +31,11 @@ from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 from kernelgate.bench.system.worker import open_variables
 
-MAX_SHOWN = 400
-"""Lines of compilers' output that are shown; all are in the log, …"""
-MAX_LOG = 64 << 20
-"""… of at most so many characters."""
+MAX_SHOWN, MAX_LOG = 400, 64 << 20
+"""Lines of compilers' output that are shown, and characters of it that the log has."""
 CUDA_HEADER = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10)/cuda/[^>"\n]+)', re.MULTILINE)
 FIRST_STABLE = (2, 11)
 """The first torch with a stable ABI that libraries are compiled for."""
-CUDA_TORCH = "c10/cuda/impl/cuda_cmake_macros.h"
-"""What those headers include, and a torch that is built for the CPU lacks."""
 TREE = "tree"
 """In the folder where a library is made: the sources, and what compilers make of them."""
 SOURCE_TIME_S = 946_684_800
@@ -47,11 +43,9 @@ SOURCE_TIME_S = 946_684_800
 
 
 def build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
-    """The library of these sources, compiled unless the cache holds it. `sha`: the commit that they are of.
-
-    `namespace` is where torch.ops will have the operators; None takes one from the contents. Raises CompileError where
-    the sources do not compile, and another KernelgateError where that cannot be tried.
-    """
+    """The library of these sources, of the commit `sha`, compiled unless the cache holds it. `namespace`: where
+    torch.ops will have the operators, else one from the contents. Raises CompileError where the sources do not compile,
+    and another KernelgateError where that cannot be tried."""
     tools = toolchain.find()
     wanted, installed = sources.spec.torch, tools.torch.version
     old = tuple(map(int, installed.split(".")[:2])) < FIRST_STABLE
@@ -62,7 +56,13 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
             f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
             "here: install that version, or name the one that will load the library in the card"
         )
-    _check_cuda_headers(sources, tools)
+    of_cuda = tools.torch.include / "c10/cuda/impl/cuda_cmake_macros.h"  # a torch that is built for the CPU lacks it
+    for path, data in () if of_cuda.is_file() else sources.files.items():
+        if found := CUDA_HEADER.search(data):
+            raise CannotCompileError(
+                f"{path} includes {found[1].decode()}, and the torch that is installed here, {installed}, is "
+                "built for the CPU: build where a torch with CUDA is installed"
+            )
     if sources.binding == "tvm_ffi" and tools.tvm_ffi is None:
         raise CannotCompileError(f"{sources.card} is bound by TVM-FFI, which is missing: pip install apache-tvm-ffi")
     chosen = _targets(sources, tools)
@@ -104,20 +104,8 @@ def export(built: Library, folder: Path) -> Library:
         files.write(folder / name, data)
     if built.card is not None:
         files.write(card_in(folder, built.manifest), built.card.read_bytes())
-    files.write(folder / MANIFEST, built.manifest.model_dump_json(indent=2) + "\n")
+    cache.write_manifest(built.manifest, folder)
     return replace(built, folder=folder, card_file=None)
-
-
-def _check_cuda_headers(sources: Sources, tools: Toolchain) -> None:
-    """Raises CannotCompileError where sources include headers that a torch for the CPU does not have whole."""
-    if (tools.torch.include / CUDA_TORCH).is_file():
-        return
-    for path, data in sources.files.items():
-        if found := CUDA_HEADER.search(data):
-            raise CannotCompileError(
-                f"{path} includes {found[1].decode()}, and the torch that is installed here, {tools.torch.version}, is "
-                "built for the CPU: build where a torch with CUDA is installed"
-            )
 
 
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
@@ -152,26 +140,21 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
     warnings = compile_in(work / TREE, how, sha, limits)
     (work / TREE / LIBRARY).rename(work / LIBRARY)
     cache.write_all(work / SOURCES, how.sources.files)
-    seconds = time.monotonic() - start
-    on_cpu_alone = MachineCode((), "it was compiled for the CPU alone")
-    code = machine_code.facts(work / LIBRARY) if how.targets else on_cpu_alone
-    tools = how.toolchain
-    linked_with = (
-        *how.sources.spec.flags,
-        tools.torch.version,
-        tools.gxx_version,
-        tools.cuda.version if tools.cuda else "",
-    )
+    seconds, sources, tools = time.monotonic() - start, how.sources, how.toolchain
+    code, device = MachineCode((), "it was compiled for the CPU alone"), dict[str, str]()
+    if how.targets:
+        code = machine_code.facts(work / LIBRARY)
+        with suppress(KernelgateError):  # without cuobjdump nothing is known to be the same
+            device = machine_code.device_digests(work / LIBRARY)
     objects = [work / TREE / f"{unit}.o" for unit in how.units]
-    device = dict[str, str]()
-    with suppress(KernelgateError):  # without cuobjdump nothing is known to be the same
-        device = machine_code.device_digests(work / LIBRARY) if how.targets else {}
+    linked_with = (tools.torch.version, tools.gxx_version, tools.cuda.version if tools.cuda else "")
+    named = bool(literal_namespace(sources) or how.fixed_namespace)
     return Manifest(
-        card=how.sources.card,
-        binding=how.sources.binding,
+        card=sources.card,
+        binding=sources.binding,
         namespace=namespace_of(how),
-        shared_namespace=_shares_names(how),
-        torch=how.sources.spec.torch and how.toolchain.torch.version,
+        shared_namespace=named if sources.binding == "torch" else registers_once(sources),
+        torch=sources.spec.torch and tools.torch.version,
         sha=None,
         targets=tuple(map(sm, how.targets)),
         key=how.key,
@@ -180,17 +163,10 @@ def _compile(how: Recipe, work: Path, sha: str | None, limits: TimeLimits) -> Ma
         kernels=code.kernels,
         facts_missing=code.missing,
         warnings=warnings,
-        host=machine_code.host_digest(objects, how.namespace, linked_with),
+        host=machine_code.host_digest(objects, how.namespace, (*sources.spec.flags, *linked_with)),
         code={target: {"": digest} for target, digest in device.items()},
-        sources=files_by_target(how.sources, how.targets),
+        sources=files_by_target(sources, how.targets),
     )
-
-
-def _shares_names(how: Recipe) -> bool:
-    """Whether a library of other sources registers the same names in a process."""
-    if how.sources.binding != "torch":
-        return registers_once(how.sources)
-    return bool(literal_namespace(how.sources) or how.fixed_namespace)
 
 
 def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
@@ -198,10 +174,8 @@ def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
 
 
 def compile_in(tree: Path, recipe: Recipe, sha: str | None, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
-    """Returns when tree/kernel.so is there, with what the compilers warn of.
-
-    Raises CompileError, and CannotCompileError where it is the machine's.
-    """
+    """Leaves tree/kernel.so; what the compilers warn of. Raises CompileError, or CannotCompileError where it is the
+    machine's."""
     name, log = sha[:7] if sha else "the working tree", cache.log_of(tree.parent)
     _write_sources(recipe, tree)
     start = time.monotonic()
@@ -260,21 +234,16 @@ def _ninja(
     jobs = os.environ.get("MAX_JOBS", "")
     if jobs and (not jobs.isdecimal() or int(jobs) == 0):
         raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
-    kept = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # make's job server
-    own = {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
-    command, pwd = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], {"PWD": "/proc/self/cwd"}
-    apart = isolation.of_sources()
+    environment = {name: value for name, value in open_variables().items() if name != "MAKEFLAGS"}  # its job server
+    environment |= {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
+    command, apart = [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())], isolation.of_sources()
     if apart.words:  # bwrap takes PWD for where to start, and sets it anew
-        command, pwd = ["/usr/bin/env", *(f"{name}={value}" for name, value in pwd.items()), *command], {}
+        command = ["/usr/bin/env", "PWD=/proc/self/cwd", *command]
+    else:
+        environment |= {"PWD": "/proc/self/cwd"}
+    command = apart.around(command, [tree.parent])
     try:
-        return supervise.run(
-            apart.around(command, [tree.parent]),
-            cwd=tree,
-            env=kept | own | pwd,
-            limits=limits,
-            on_line=on_line,
-            on_silence=on_silence,
-        )
+        return supervise.run(command, cwd=tree, env=environment, limits=limits, on_line=on_line, on_silence=on_silence)
     except OSError as error:
         if str(error.filename) != str(recipe.toolchain.ninja):
             raise

@@ -28,10 +28,7 @@ from kernelgate.bench.system.progress import say
 CACHE_VARIABLE = "KERNELGATE_CACHE"
 BUILDING = "building"
 """In the cache: the folders where libraries are made, each of whose locks is held meanwhile."""
-LOCKS = "locks"
-LOGS = "logs"
-USED = ".used"
-"""Ends the name of an entry's lock, whose time says when the entry was last taken. It stays when the entry goes."""
+LOCKS, LOGS = "locks", "logs"
 PARTS = {"extension": (LIBRARY, SOURCES), "package": (PACKAGE, CACHE)}
 """What an entry holds beside its manifest, by the kind of library."""
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -55,8 +52,8 @@ class Pruned(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither, and
-    for a name that no message to a worker can hold."""
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where that cannot be
+    named."""
     chosen = os.environ.get(CACHE_VARIABLE)
     try:
         named = chosen or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kernelgate"
@@ -82,16 +79,14 @@ def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
     folder that is not there yet, and gone afterwards, and describes them."""
     entry = cache_folder() / key
     hold(entry)
-    found = _read(entry)
-    if found is not None:
+    if found := _read(entry):
         return found
     with _locked(entry.parent / LOCKS / key):
         return _read(entry) or _made(entry, make)
 
 
 def adopt(given: Library) -> Library:
-    """Puts a library that was compiled elsewhere, by somebody who is trusted to have compiled it from what its key
-    stands for, into the cache, unless that has it. Raises KernelgateError where its key is none."""
+    """Puts a library that somebody trusted has compiled elsewhere into the cache, unless that has it."""
 
     def copy(work: Path) -> Manifest:
         work.mkdir(parents=True)
@@ -126,27 +121,24 @@ def not_writable(error: Exception) -> KernelgateError:
 
 
 def _read(entry: Path) -> Library | None:
-    """None for a damaged entry, too, and for one whose manifest is of an earlier form.
-
-    A library from a time when this machine could not read machine code gets its facts once it can.
-    """
+    """None for a damaged entry, too, and for one of an earlier form. Facts that this machine could not read are read
+    once it can."""
     try:
         found = library.read(entry)
     except KernelgateError:
         return None
     known = found.manifest
-    if known.kind == "package":
-        return found
-    if known.warnings is None or known.host is None or not (entry / SOURCES).is_dir():
+    whole = known.warnings is not None and known.host is not None and (entry / SOURCES).is_dir()
+    if known.kind == "extension" and not whole:
         return None
-    if known.facts_missing is None or not known.targets:
+    if known.kind == "package" or known.facts_missing is None or not known.targets:
         return found
     code = machine_code.facts(found.path)
     if code.missing == known.facts_missing:
         return found
     manifest = known.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
     with suppress(OutputError):  # a cache that only others may write
-        _write_manifest(manifest, entry)
+        write_manifest(manifest, entry)
     return replace(found, manifest=manifest)
 
 
@@ -166,7 +158,7 @@ def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
         finished.mkdir()
         for part in PARTS[manifest.kind]:
             (work / part).rename(finished / part)
-        _write_manifest(manifest, finished)
+        write_manifest(manifest, finished)
         remove(entry)
         finished.rename(entry)
     finally:
@@ -189,7 +181,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _write_manifest(manifest: Manifest, folder: Path) -> None:
+def write_manifest(manifest: Manifest, folder: Path) -> None:
     files.write(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
 
 
@@ -201,8 +193,8 @@ def remove(path: Path) -> None:
 
 
 def hold(entry: Path) -> None:
-    """Until this process ends, nobody removes the entry, whether it is there yet or not: called before it is looked at.
-    In a cache that only others may write there is nothing to hold on to."""
+    """Until this process ends, nobody removes the entry, whether it is there yet or not. In a cache that only others
+    may write there is nothing to hold on to."""
     if entry in _held:
         return
     with suppress(OSError):
@@ -260,4 +252,5 @@ def _open_lock(entry: Path) -> int:
 
 
 def _lock_of(entry: Path) -> Path:
-    return entry.parent / LOCKS / f"{entry.name}{USED}"
+    """Its time says when the entry was last taken. It stays when the entry goes."""
+    return entry.parent / LOCKS / f"{entry.name}.used"

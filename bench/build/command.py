@@ -31,8 +31,6 @@ from kernelgate.bench.system.worker import open_variables
 OUT = "KERNELGATE_OUT"
 """The variable that names the folder in which the command leaves what is imported."""
 TREE, TOOLS = "tree", "tools"
-CUDA_ROOT = "CUDA_HOME"
-"""Where torch's own builds look for nvcc."""
 PIP = """\
 #!/bin/sh
 # pip of the Python that measures, which installs into the folder of this side, against that Python's own torch.
@@ -41,8 +39,6 @@ command="$1"
 [ "$command" = install ] && set -- --no-build-isolation --target "${out}" "$@"
 exec {python} -m pip "$command" "$@"
 """
-NOT_FOUND = (126, 127)
-"""The shell's exit codes for a program that is not there, or cannot be run."""
 SHOWN = 40
 """Of a command that failed, its last lines."""
 
@@ -64,19 +60,15 @@ def command_sources(tree: Path, spec: Command, check_out: CheckOut) -> dict[str,
 def run_command(
     tree: Path, files: Mapping[str, bytes], card: str, spec: Command, sha: str | None, limits: TimeLimits
 ) -> Library:
-    """What the command makes of these files of the tree, unless the cache holds it. Raises CompileError where it fails
-    or leaves no package, and CannotCompileError where that says nothing of the sources."""
+    """What the command makes of these files, unless the cache holds it. Raises CompileError where it fails or leaves no
+    package, and CannotCompileError where that says nothing of the sources."""
     tools = toolchain.find()
     asked = ";".join(".".join(map(str, target[:2])) for target in archs.asked() or archs.at_hand())
+    versions = [tools.torch.version, tools.gxx_version, tools.cuda and tools.cuda.version]
     decisive = {
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         "card": [card, spec.line, spec.package],
-        "python": [
-            interpreter.installed().words,
-            tools.torch.version,
-            tools.gxx_version,
-            tools.cuda and tools.cuda.version,
-        ],
+        "python": [interpreter.installed().words, *versions],
         "targets": asked,
         "environment": sorted((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ),
     }
@@ -115,7 +107,8 @@ def _environment(work: Path, tools: Toolchain, targets: str) -> dict[str, str]:
     pip.chmod(0o755)
     folders = (str((work / TOOLS).absolute()), str(interpreter.current().parent), os.environ.get("PATH", ""))
     made = {"PATH": os.pathsep.join(folders), OUT: out, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    given = {ARCH_LIST: targets, **({CUDA_ROOT: str(tools.cuda.nvcc.parent.parent)} if tools.cuda else {})}
+    # Where torch's own builds look for nvcc.
+    given = {ARCH_LIST: targets, **({"CUDA_HOME": str(tools.cuda.nvcc.parent.parent)} if tools.cuda else {})}
     return {**given, **open_variables(), **made, "LC_ALL": "C.UTF-8"}
 
 
@@ -146,10 +139,10 @@ def _run(
     say(f"`{spec.line}` took {time.monotonic() - begun:.1f} s")
     if code != 0:
         said = next(iter((*errors, *reversed(last))), "it printed nothing")
-        if code in NOT_FOUND or said.endswith("No module named pip"):
-            raise CannotCompileError(
-                f"`{spec.line}` cannot be run here: {said}; install it beside {interpreter.current()}"
-            )
+        # The shell's exit codes for a program that is not there, or cannot be run.
+        if code in (126, 127) or said.endswith("No module named pip"):
+            text = f"`{spec.line}` cannot be run here: {said}; install it beside {interpreter.current()}"
+            raise CannotCompileError(text)
         if broken := toolchain.breakdown(code, () if errors else last, work):
             raise CannotCompileError(f"`{spec.line}` could not be run: {broken} (all of it: {log})")
         raise CompileError(card, None, f"`{spec.line}` ended with {code}: {said}", log, tuple(last))

@@ -187,10 +187,8 @@ def was_ended(code: int) -> bool:
 
 
 def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
-    """The lines without what stands in other files: compilers quote the line of an error, and words of it.
-
-    A source may include a file of the machine that is no header; what stands in it is nobody's business.
-    """
+    """The lines without what stands in other files, which a source may include and compilers quote: that is nobody's
+    business."""
     shown = True
     for line in lines:
         if match := PLACE.match(line):

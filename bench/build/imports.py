@@ -30,8 +30,7 @@ class Followed:
     """Those of which only what an import can do to others counts."""
 
     def digests(self, files: Mapping[str, bytes], host: bool = False) -> dict[str, str]:
-        """What decides, by file: of Python neither comments nor layout. `host`: nor what is inside of Triton's
-        kernels."""
+        """By file: of Python neither comments nor layout. `host`: nor what is inside of Triton's kernels."""
         parts = {name: _code(name, files[name], host) for name in self.whole} | {
             name: _top(files[name]) for name in self.tops
         }

@@ -72,10 +72,7 @@ def read(library: bytes) -> tuple[LaunchFacts, ...]:
 
 
 def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> LaunchFacts | None:
-    """What is said of the kernel when it is compiled for `target`; None where nothing is.
-
-    `name` is demangled, without its return type and parameters.
-    """
+    """What is said of a kernel by its demangled name, without return type and parameters; None where nothing is."""
     number = int(target.removeprefix("sm_").removesuffix("a"))
     fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
     return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)

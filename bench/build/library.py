@@ -73,8 +73,8 @@ class Manifest(BaseModel):
     """Of the library file, or of all files of a package."""
     card_sha256: str | None = None
     kernels: tuple[KernelFacts, ...]
-    """What the compiler made of each kernel; without occupancy, which is a GPU's. No default: a manifest of the time
-    before this field is refused, so that its library is built again."""
+    """Without occupancy, which is a GPU's. No default: a manifest without it is refused, so that its library is built
+    again."""
     facts_missing: str | None = None
     warnings: tuple[CompilerWarning, ...] | None = None
     """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
@@ -112,14 +112,10 @@ class Library:
 
     def same_as(self, other: Library) -> bool:
         """Whether nothing that is measured differs: the Python, the card, and the sources with their recipe, or their
-        binary.
-
-        Other sources may compile to the same bytes, such as where a comment changed.
-        """
+        binary, since other sources may compile to the same bytes."""
         mine, others = self.manifest, other.manifest
-        if self.python != other.python:
-            return False
-        return mine.card_sha256 == others.card_sha256 and (mine.key == others.key or mine.sha256 == others.sha256)
+        same_binary = mine.key == others.key or mine.sha256 == others.sha256
+        return self.python == other.python and mine.card_sha256 == others.card_sha256 and same_binary
 
 
 def imports(libraries: Mapping[record.Side, Library]) -> tuple[str, ...]:
@@ -173,14 +169,9 @@ class Libraries:
     """Why a card has none, where that was to be borne."""
 
 
-_ABSENT: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
-
-
 def read_all(folder: Path) -> Libraries:
-    """The library in `folder`, or those in its folders. Raises KernelgateError as `read` does.
-
-    `folder` may be written FOLDER@sha256:DIGEST, and is then refused where it holds anything else.
-    """
+    """The library in `folder`, or those in its folders. Raises KernelgateError as `read` does, and for
+    FOLDER@sha256:DIGEST where it holds anything else."""
     name, pin, wanted = str(folder).rpartition(PIN)
     if pin:
         folder = Path(name)
@@ -193,7 +184,7 @@ def read_all(folder: Path) -> Libraries:
     absent: dict[str, str] = {}
     if (folder / ABSENT).exists():
         try:
-            absent = _ABSENT.validate_json((folder / ABSENT).read_bytes())
+            absent = TypeAdapter(dict[str, str]).validate_json((folder / ABSENT).read_bytes())
         except ValidationError as error:
             raise KernelgateError(f"{folder / ABSENT} cannot be read: {faults(error)}") from None
     elif not found:
@@ -248,14 +239,9 @@ def card_in(folder: Path, manifest: Manifest) -> Path:
 
 
 def sources_in(library: Library) -> Path:
-    """The folder of what the library was made of, by the commit's own paths, or for a package by those below the folder
-    that it is imported from. It may be missing: where a cache cannot be written to."""
+    """The folder of what the library was made of, by the commit's paths (of a package, by those of imports). It may be
+    missing."""
     return library.folder / (SOURCES if library.manifest.kind == "extension" else PACKAGE)
-
-
-def folder_digest(folder: Path) -> str:
-    """The sha256 over all files of a folder of libraries and their names: what was built, and nothing beside it."""
-    return _digest_of(folder, folder.rglob("*"))
 
 
 def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:
@@ -263,22 +249,21 @@ def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:
     if kind == "extension":
         return hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
     paths = (path for part in (PACKAGE, CACHE) for path in (folder / part).rglob("*"))
-    return _digest_of(folder, (path for path in paths if "__pycache__" not in path.relative_to(folder).as_posix()))
+    return folder_digest(folder, (path for path in paths if "__pycache__" not in path.relative_to(folder).as_posix()))
 
 
-def _digest_of(folder: Path, paths: Iterable[Path]) -> str:
+def folder_digest(folder: Path, paths: Iterable[Path] | None = None) -> str:
+    """The sha256 over files of a folder and their names; over all of them what was built, and nothing beside it."""
     whole = hashlib.sha256()
-    for path in sorted(path for path in paths if path.is_file()):
+    for path in sorted(path for path in (folder.rglob("*") if paths is None else paths) if path.is_file()):
         name = path.relative_to(folder).as_posix()
         whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
     return whole.hexdigest()
 
 
 def code_on(library: Library, device: record.Device) -> dict[str, str]:
-    """By case, or "" for all, the digests of the machine code that calls launch on this device.
-
-    On a CPU an extension's code is the host's.
-    """
+    """By case, or "" for all, the digests of the machine code that calls launch on this device; on a CPU the host's
+    code."""
     manifest = library.manifest
     if device.compute_capability is None:
         return {"": manifest.host} if manifest.kind == "extension" and manifest.host else {}

@@ -66,10 +66,8 @@ def facts(library: Path) -> MachineCode:
 
 
 def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
-    """Every kernel for every target in a library, cubin or program; none where it holds no device code.
-
-    Raises KernelgateError where it cannot be read, and NoDeviceError saying what to install.
-    """
+    """Every kernel for every target in a library, cubin or program; none where it holds no device code. Raises
+    KernelgateError."""
     if library.suffix == ".cubin":
         targets = _TARGET.findall(_run("-sass", library))
     else:
@@ -84,6 +82,8 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
         for mangled, used in usage.items():
             launch = launches.of_kernel(launched, names[mangled], target)
             mix, spills = _instructions(instructions.get(mangled, ""))
+            bound = _THREADS.search(bounds.get(mangled, ""))  # where __launch_bounds__ gives them
+            threads = prod(int(value, 16) for value in bound.groups()) if bound else None
             # From sm_90 on the kilobyte that the system takes is counted in.
             counted = int(re.sub(r"\D", "", target)) >= 90 and used.get("SHARED", 0) >= SYSTEM_SHARED
             found.append(
@@ -95,16 +95,15 @@ def read(library: Path, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFac
                     static_shared_bytes=used.get("SHARED", 0) - (SYSTEM_SHARED if counted else 0),
                     dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
                     stack_bytes=used.get("STACK"),
-                    threads=(launch.threads if launch else 0) or _threads(bounds.get(mangled, "")),
+                    threads=(launch.threads if launch else 0) or threads,
                     instructions=dict(mix),
                 )
             )
     return tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name)))
 
 
-NO_CODE = ("debug",)
+NO_CODE = "debug"
 """What a part of the name of a section says that holds lines, and no code."""
-DEVICE_CODE = (".nv_fatbin",)
 
 
 def device_digests(library: Path) -> dict[str, str]:
@@ -121,7 +120,7 @@ def device_digests(library: Path) -> dict[str, str]:
 def host_digest(objects: Iterable[Path], namespace: str, also: Iterable[str]) -> str:
     """Of what the host runs of these objects. `namespace`: of their operators, which each build has of its own.
     `also`: what they are linked with."""
-    code = elf.digest((path.read_bytes() for path in objects), DEVICE_CODE, namespace.encode())
+    code = elf.digest((path.read_bytes() for path in objects), ".nv_fatbin", namespace.encode())
     return hashlib.sha256("\0".join((code, *also)).encode()).hexdigest()
 
 
@@ -154,12 +153,6 @@ def _instructions(text: str) -> tuple[Counter[str], int]:
         if opcode == "STL":
             spills += 16 if ".128" in modifiers else 8 if ".64" in modifiers else 4
     return mix, spills
-
-
-def _threads(text: str) -> int | None:
-    """Of a block, where __launch_bounds__ gives them."""
-    bounds = _THREADS.search(text)
-    return prod(int(value, 16) for value in bounds.groups()) if bounds else None
 
 
 def demangled(names: list[str]) -> dict[str, str]:
@@ -251,11 +244,8 @@ def occupancy(device: SmLimits, threads: int, registers: int, shared_bytes: int)
 
 
 def with_occupancy(kernel: KernelFacts) -> KernelFacts:
-    """The kernel with its occupancy on each GPU that is of its target.
-
-    Without it where threads, registers or shared memory are unknown: a kernel that nothing says the dynamic shared
-    memory of may use none or all of it, and the code does not show which.
-    """
+    """The kernel with its occupancy on each GPU of its target, where threads, registers and shared memory are known:
+    without a word of it, dynamic shared memory may be none or all."""
     if kernel.threads is None or kernel.registers is None or kernel.static_shared_bytes is None:
         return kernel
     if kernel.dynamic_shared_bytes is None or not 1 <= kernel.threads <= MAX_THREADS:

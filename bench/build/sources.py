@@ -184,9 +184,8 @@ def whole(_: Iterable[str]) -> None:
 
 def read_sources(tree: Path, name: str, card: str, spec: Extension, check_out: CheckOut = whole) -> Sources:
     """A card's sources in a work tree, which errors call `name`, with the headers that they include. `check_out` gets
-    every path before it is looked at: the tree may be a commit's, of which only that is there. Raises BuildError
-    where there is nothing to compile, a pattern or an include leads out of the tree, a name is no plain one, or a
-    source needs the classic ABI and the card does not say for which torch."""
+    every path before it is looked at: of a commit's tree only that is there. Raises BuildError for what cannot be
+    compiled, or leads out of the tree."""
     files: dict[str, bytes] = {}
     check_out(spec.sources)
     for pattern in spec.sources:
@@ -237,9 +236,8 @@ def _check_binding(name: str, sources: Sources) -> None:
 
 
 def package_sources(tree: Path, spec: Package, check_out: CheckOut = whole) -> dict[str, bytes]:
-    """The files of a package, or a module alone: path below the folder that must be on the import path -> contents.
-    `check_out` is as for read_sources. Raises NoKernelError where there is none, and BuildError where a file lies
-    outside of the tree or has an odd name."""
+    """The files of a package, or a module alone, by their paths below the folder that must be on the import path.
+    Raises NoKernelError where there is none, and BuildError for a link out of the tree or an odd name."""
     name = spec.root
     if not all(part.isidentifier() for part in spec.name.split(".")):
         raise NoKernelError(

@@ -84,8 +84,8 @@ writes into line tables when that was installed."""
 
 
 def breakdown(code: int, said: Iterable[str], work: Path) -> str | None:
-    """What kept this machine from compiling in the folder `work`; None where a failed build is its author's fault.
-    `code`: the command's exit code, of whose output `said` are lines."""
+    """What kept this machine from compiling in the folder `work`, by the exit code and lines of the output; None where
+    a failed build is its author's fault."""
     if was_ended(code):
         return f"it was ended by {signal.Signals(-code if code < 0 else code - 128).name}"
     if (line := next(filter(broke_down, said), None)) is not None:

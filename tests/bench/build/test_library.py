@@ -91,7 +91,7 @@ def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> No
 def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
     """What the cache holds knows no card: it is named beside it."""
     bare = exported.manifest.model_copy(update={"card_sha256": None})
-    build_cache._write_manifest(bare, exported.folder)
+    build_cache.write_manifest(bare, exported.folder)
     entry = library.read(exported.folder)
     assert entry.card is None
     card = write(tmp_path, {"gemm.py": "# in the tree"}) / "gemm.py"
