@@ -87,10 +87,8 @@ def comparable(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple
 def run(
     parts: Sequence[CardCases], seed: int, machine: record.Environment, workers: WorkerPool | None = None
 ) -> tuple[Check, ...]:
-    """The accuracy of each card's base and head. `workers`: processes that were started before.
-
-    Never raises for what a kernel does: a check that could not be made says why.
-    """
+    """The accuracy of each card's base and head, in `workers` if these were started before. A check that could not be
+    made says why."""
     checks: list[Check] = []
     left_s = BUDGET_S
     with (

@@ -23,8 +23,8 @@ from kernelgate.bench.record import OutputAccuracy, UlpErrors
 from kernelgate.bench.system.worker import Leader
 
 ELEMENTS = {"cuda": 2**21, "cpu": 2**18}
-"""Of an output, so many are compared in one draw where the card says that a part may be checked alone: their mean error
-is known to a fraction of a percent."""
+"""So many of an output are compared in a draw, where a part may be checked alone: the mean error is known to well below
+1%."""
 
 LEAST_DRAWS = 4
 """With fewer a case says nothing: three degrees of freedom still show a doubled error."""

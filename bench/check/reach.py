@@ -46,8 +46,8 @@ class Reach:
 
 
 def of_card(card: CardFacts, fuzzed: Iterable[CaseFacts] = ()) -> tuple[CaseFacts, ...]:
-    """Those that the card names for it; else its smallest timed one, since the tools slow a kernel down a hundredfold.
-    Where that is larger than MOST_BYTES, the largest of `fuzzed` that is not."""
+    """Those that the card names for it; else its smallest timed one, since the tools slow a kernel down a hundredfold,
+    or where that is larger than MOST_BYTES, the largest of `fuzzed` that is not."""
     timed = _by_size(card.suites["pr"])[:1]
     if card.sanitize or all(_bytes(case) <= MOST_BYTES for case in timed):
         return card.sanitize or tuple(timed)
@@ -56,8 +56,8 @@ def of_card(card: CardFacts, fuzzed: Iterable[CaseFacts] = ()) -> tuple[CaseFact
 
 
 def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float, workers: WorkerPool) -> Reach:
-    """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
-    launches; as far as that can be found out in the time, which counts from when torch is loaded."""
+    """The card's own cases, and of its suites and fuzz list the smallest that launch a kernel which no earlier one
+    launches, as far as that is found out in the time, which counts from when torch is loaded."""
     fuzzed = _fuzzed(card)
     # Triton would have to compile a fuzzed case of a package below a tool, which took more than 40 s.
     own = of_card(card, () if library.manifest.kind == "package" else fuzzed.values())
@@ -123,8 +123,8 @@ def _launches(
     patience_s: float,
     workers: WorkerPool,
 ) -> tuple[list[set[str]], str | None]:
-    """The kernels of each case, in order, until all that are wanted are among them; of the first `least` anyway. And
-    why some were not tried, where the time is over or the kernel takes the process down."""
+    """The kernels of each case, until all that are wanted are among them, of the first `least` anyway; and why some
+    were not tried, where the time is over or the kernel takes the process down."""
     found: list[set[str]] = []
     deadline = None
     try:

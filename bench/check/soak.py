@@ -75,9 +75,7 @@ class Soak:
 
 def run(library: Library, soak: Soak, seed: int, machine: record.Environment, workers: WorkerPool) -> None:
     """Replays what is kept, then tries new trials until the time is over. An interrupt still says what was found.
-
-    Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written.
-    """
+    Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written."""
     device = environment.kind(machine)
     drawn = fuzz_trials.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with trials.trying(library, soak.card, machine, workers) as process:

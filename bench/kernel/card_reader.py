@@ -459,10 +459,8 @@ def extremes(
     target: Mapping[str, Any], limits: Mapping[str, Any], largest: Callable[[Mapping[str, Any]], tuple[float, float]]
 ) -> Iterator[dict[str, Any]]:
     """For each axis with a range, cases with that axis at its largest and the others only as large as BEYOND asks for:
-    once for bytes, once for elements. There 32-bit offsets and grid dimensions overflow.
-
-    `largest`: the bytes of a case's largest tensor, and its elements. Nothing for an axis where BEYOND is out of reach.
-    """
+    once for bytes, once for elements. There 32-bit offsets and grid dimensions overflow. `largest`: the bytes of a
+    case's largest tensor, and its elements."""
     with_range = ((axis, limit) for axis, limit in limits.items() if isinstance(limit, Mapping) and "range" in limit)
     wholes = {axis: range(*limit["range"]) for axis, limit in with_range}
     ranges = {axis: whole[1:] if whole[0] == 0 and len(whole) > 1 else whole for axis, whole in wholes.items()}

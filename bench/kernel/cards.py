@@ -169,13 +169,9 @@ def read(
     more: Mapping[str, tuple[dict[str, AxisValue], ...]] | None = None,
     tiles: Sequence[Mapping[str, int]] = (),
 ) -> Cards:
-    """The cards in a folder; none where there is no such folder.
-
-    `more`: cases to describe besides, by card. `tiles`: what each card is asked about tiles.
-
-    A card that ends the process that reads it is a mistake, and the others are read without it. Raises KernelgateError
-    where one hangs, or the process is killed from outside.
-    """
+    """The cards in a folder; none where there is no such folder. `more`: cases to describe besides, by card. `tiles`:
+    what each card is asked about tiles. A card that ends the process that reads it is a mistake, and the others are
+    read without it. Raises KernelgateError where one hangs, or the process is killed from outside."""
     if not folder.is_dir():
         return Cards(folder, ())
     asked = CardQuestions(folder=folder, cases=dict(more or {}), tiles=tuple(map(dict, tiles)))
@@ -215,20 +211,15 @@ def _read(asked: CardQuestions) -> CardsAnswer:
 
 
 def of_checkout(repo: Path, folder: Path | None = None, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
-    """Those in `folder`, else of the checkout that `repo` is in: in a workflow the default branch's. `tiles` is as for
-    `read`."""
+    """Those in `folder`, which a workflow takes from the default branch, else of the checkout that `repo` is in."""
     return read(folder or git.root(repo) / FOLDER, tiles=tiles)
 
 
 def select(
     cards: Cards, device: DeviceKind, suite: str | None = None, ids: Iterable[str] = ()
 ) -> tuple[ChosenCase, ...]:
-    """The cases that were asked for: the ids where there are any, else the suite, else the device's default.
-
-    An id may be one that no suite has, if it is written like the others of its card; where two cards know it, it must
-    be written CARD/ID. Raises UsageError for an id or a suite that does not exist, for a card that has no cases for
-    the device, and for the first mistake in a card.
-    """
+    """The ids that were asked for (also one that no suite has; CARD/ID where two cards know it), else the suite, else
+    the device's default. Raises UsageError for what does not exist, and the first mistake in a card."""
     cards.without_mistakes()
     wanted = tuple(dict.fromkeys(ids))
     if wanted and suite:
@@ -282,10 +273,8 @@ def expected(
     target: str | None = None,
     checks: tuple[record.CheckKind, ...] = PLANNED_CHECKS,
 ) -> record.Expected:
-    """What a whole measurement of these cases holds: each in so many processes, and the results of the checks.
-
-    `label` and `target`: the GPU's label in the policy and its compute capability, where a particular one is meant.
-    """
+    """What a whole measurement of these cases holds: each in so many processes, and the results of the checks. `label`
+    and `target`: a particular GPU's label in the policy, and its compute capability."""
     listed = tuple(chosen)
     return record.Expected(
         label=label,

@@ -81,8 +81,7 @@ def build_commit(
     repo: Path, ref: str = "HEAD", how: HowToBuild | None = None, pins: Mapping[str, str] | None = None
 ) -> Libraries:
     """The libraries of the commit that `ref` names, compiled unless the cache holds them. `pins`: other commits for its
-    submodules, by path; then they are of no commit. Raises CompileError where the sources do not compile, and another
-    KernelgateError where that cannot be tried."""
+    submodules, by path; then they are of no commit. Raises as builder.build, and CardError."""
     sha, how = git.resolve(repo, ref), how or HowToBuild()
     with _tree_of(repo, sha, how.cards, pins) as tree:
         return _build(tree, how, None if pins else sha)
@@ -101,8 +100,8 @@ def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
 
 
 def fingerprints(repo: Path, ref: str | None, from_cards: Path | None) -> dict[str, str]:
-    """Of each card of a commit, or of the work tree, a hash of the card and of all files that its library is made from;
-    empty where the card names sources, or a module, that are not there. Nothing is compiled."""
+    """Of each card of a commit, or of the work tree, a hash of it and of all that its library is made from; empty where
+    that is not there. Nothing is compiled."""
     if ref is None:
         return _fingerprints(Tree(git.root(repo), "the working tree"), from_cards)
     with _tree_of(repo, git.resolve(repo, ref), from_cards) as tree:
@@ -125,11 +124,8 @@ def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
 
 
 def export(built: Libraries, folder: Path) -> Libraries:
-    """Copies of the libraries in folders of their cards, to be carried to the machine that measures.
-
-    Those of an earlier export to this folder are libraries no more. Raises OutputError where a card's folder holds
-    anything else, which would be removed.
-    """
+    """Copies of the libraries in folders of their cards, in place of an earlier export's. Raises OutputError where a
+    card's folder holds anything else, which would be removed."""
     earlier = {path.parent: made for path in folder.glob(f"*/{MANIFEST}") if (made := manifest_in(path.parent))}
     for place in (folder / name for name in built.built):
         if place not in earlier and place.is_dir() and any(place.iterdir()):
@@ -194,10 +190,8 @@ def _sources(of: Path, tree: Tree, card: CardFacts, check_out: CheckOut) -> Mapp
 
 
 def build_card(tree: Tree, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None) -> Library:
-    """One card's library. `sha`: its commit, else HEAD where the sources are its.
-
-    Raises CardError where the card names sources that are not there, or does not fit its library; else as build_commit.
-    """
+    """One card's library. `sha`: its commit, else HEAD where the sources are its. Raises CardError where the card names
+    sources that are not there, or does not fit its library; else as build_commit."""
     how, spec = how or HowToBuild(), card.build
     own = () if how.cards else (f"{cards.FOLDER}/{card.name}.py",)
 
@@ -270,10 +264,8 @@ class Compared:
 
 
 def judged(judging: Cards, sides: Mapping[str, Sides], source: Source | None = None) -> tuple[Compared, ...]:
-    """Every card's libraries with the card of `judging`; with the head's own where that has none.
-
-    Raises KernelgateError where neither is there.
-    """
+    """Every card's libraries with the card of `judging`, else with the head's own. Raises KernelgateError without
+    either."""
     judging.without_mistakes()
     return tuple(_judged(judging, name, both, source) for name, both in sides.items())
 

@@ -43,7 +43,7 @@ def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ..
 
 
 def outputs(kernel: Kernel, case: CaseAxes, made: Tensors, right: Tensors, given: Callable[[], Inputs]) -> Comparison:
-    """The worst of the outputs. `given`: what the kernel got. Raises UsageError where an oracle's result has another
+    """The worst of the outputs. `given`: what the kernel got. Raises UsageError for an oracle's result of another
     shape."""
     takes = signature(kernel.compare).parameters
     beside: dict[str, Any] = {"outputs": made} if "outputs" in takes else {}
@@ -61,10 +61,8 @@ def output(
     right: torch.Tensor,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> Comparison:
-    """One output: |output - oracle| <= atol * scale + rtol * |oracle| everywhere, where the oracle is finite.
-
-    NaN and Inf pass only where the oracle has the same, once it is rounded to the output's dtype.
-    """
+    """One output: |output - oracle| <= atol * scale + rtol * |oracle| everywhere, where the oracle is finite. NaN and
+    Inf pass only where the oracle has the same, once it is rounded to the output's dtype."""
     if made.shape != right.shape:
         raise UsageError(f"oracle() gave shape {list(right.shape)} for {name}, whose shape is {list(made.shape)}")
     if made.numel() == 0:

@@ -92,8 +92,8 @@ class Trial(Message):
 
 
 def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
-    """The whole list. Axes to choose from and distributions are spread: where the list is long enough, every
-    combination of them stands in it at least once."""
+    """The whole list. Of axes to choose from and distributions, it has every combination at least once where it is long
+    enough."""
     listed = card.fuzz[device]
     if not listed:
         return ()

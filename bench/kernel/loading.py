@@ -110,9 +110,8 @@ def line_of(tree: ast.Module, member: str) -> int | None:
 
 
 def error_message(error: Exception) -> Exception:
-    """The error, or one with what the kernel itself says: through torch's stable ABI an exception that a kernel throws
-    inside of `parallel_for`, or that an operator of torch throws in its call, arrives as "… API call failed at …", and
-    torch keeps its own text for whoever asks, in the same thread and soon after."""
+    """The error, or one with what the kernel itself says: an exception beyond torch's stable ABI arrives as "… API call
+    failed at …", and torch keeps its own text for whoever asks, in the same thread and soon after."""
     if isinstance(error, UnicodeDecodeError):  # the text itself could not be read
         return RuntimeError(error.object.decode(errors="replace"))
     if _STABLE_CALL not in first_line(error):
@@ -160,12 +159,9 @@ _import_module = importlib.import_module
 
 
 def load_package(folder: Path, name: str, side: str, importer: str | None = None) -> ModuleType:
-    """The package `name` from `folder`, or the module of one, as that of `side`, which is a word. A second call gives
-    the same module.
-
-    `importer`: the `__name__` of a module outside of the package that may import it, too: the side's card. Raises
-    PackageImportError, and KernelgateError where the side already has the package from another folder.
-    """
+    """The package `name` from `folder`, or the module of one, as that of `side`, which is a word; a second call gives
+    the same. `importer`: the `__name__` of a module outside of it that may import it, too: the side's card. Raises
+    PackageImportError, and KernelgateError where the side already has the package from another folder."""
     root, dot, inside = name.partition(".")
     package = SidePackage(folder.absolute(), root, alias_of(name, side), importer)
     wanted = f"{package.alias}{dot}{inside}"
@@ -196,8 +192,7 @@ _compiled: dict[str, ModuleType] = {}
 
 
 def load_compiled(path: Path, name: str, digest: str) -> ModuleType:
-    """The module `name` that pybind11 made, from a file of this digest: the same for the same file. Raises
-    KernelgateError where it cannot be loaded here."""
+    """The module `name` that pybind11 made, the same for a file of the same digest. Raises KernelgateError."""
     if digest not in _compiled:
         own = f"kernelgate_{digest[:12]}.{name}"  # pybind11 answers with the module that it made under a name before
         spec = importlib.util.spec_from_file_location(own, path, loader=ExtensionFileLoader(own, str(path)))

@@ -119,10 +119,8 @@ class Draw:
 
 
 def plant_nonfinite(given: Mapping[str, Any], allowed: Mapping[str, Sequence[float]], draw: Draw) -> None:
-    """Puts values of `allowed` into inputs by that name: one input at least, a few of its elements.
-
-    Raises UsageError where there is none, and for a name that is no tensor of real numbers.
-    """
+    """Puts values of `allowed` into inputs by that name: one input at least, a few of its elements. Raises
+    UsageError."""
     names = [name for name, values in allowed.items() if values]
     if not names:
         raise UsageError("nonfinite() names no input for this case")
@@ -304,19 +302,15 @@ _LOADED: set[str] = set()
 
 
 def bind(library: Library, judge: Kernel, side: str) -> Bound:
-    """Loads a library into this process, with its own commit's card, or with the judging one where it brings none.
-
-    Raises KernelgateError where it cannot be loaded here.
-    """
+    """Loads a library, with its own commit's card, or with the judging one where it brings none. Raises
+    KernelgateError."""
     kernel = judge if library.card is None else load_card(library.card)
     return Bound(kernel, load(library, side, type(kernel).__module__))
 
 
 def load(library: Library, side: str = "head", card: str | None = None) -> Any:
-    """An extension's operators or module, or the package. Raises KernelgateError where that cannot be loaded here.
-
-    `card`: the module of the commit's card, whose own imports of the package mean this one.
-    """
+    """An extension's operators or module, or the package, which the module `card` may import, too. Raises
+    KernelgateError."""
     manifest = library.manifest
     if manifest.torch and torch.__version__.split("+")[0] != manifest.torch.split("+")[0]:
         raise KernelgateError(

@@ -123,8 +123,8 @@ class Compiled(Message):
 def build_package(
     sources: Mapping[str, bytes], card: CardFacts, spec: Package, sha: str | None, limits: TimeLimits
 ) -> Library:
-    """The library of these files, compiled unless the cache holds it, for what TORCH_CUDA_ARCH_LIST asks for, else the
-    L4 and the GPU at hand. Raises as compile_package does."""
+    """The library of these files, compiled unless the cache holds it, for what was asked for, else the L4 and the GPU
+    at hand."""
     triton = interpreter.installed().triton
     if triton is None:
         say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
@@ -179,8 +179,7 @@ def compile_package(
     request: CompileRequest, targets: Sequence[str | None], limits: TimeLimits, of: str = "the working tree"
 ) -> Compiled:
     """Fills the cache of a library, by a few processes for each target, which share its cases. Raises CompileError at
-    the first error, and CannotCompileError past the time limit or where a worker is gone. `of`: whose library, for the
-    person who waits."""
+    the first error, and CannotCompileError past the time limit or where a worker is gone."""
     deadline = time.monotonic() + limits.total_s
     reports: list[Compiled] = []
     shares = _shares(request, targets)
@@ -243,8 +242,8 @@ def _shares(request: CompileRequest, targets: Sequence[str | None]) -> list[Comp
 
 
 def _together(reports: Iterable[Compiled], shares: Sequence[CompileRequest]) -> dict[str, tuple[str, ...]]:
-    """What all processes of a target tell of a timed case, each once, however many processes there were. How often
-    and in which order a call launches them its Python decides, which is compared, too."""
+    """What all processes of a target tell of a timed case, each once. How often and in which order a call launches them
+    its Python decides, which is compared, too."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for report in reports:
         for launched, entries in report.launched.items():
@@ -334,10 +333,8 @@ def finish(cache: Path) -> None:
 
 
 def facts(cache: Path, kernels: Iterable[PackageKernel]) -> MachineCode:
-    """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts.
-
-    Of one that @triton.autotune chooses, nothing: which will run the GPU shows, and that another spills is no fault.
-    """
+    """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts. Of one
+    that @triton.autotune chooses, nothing: which will run the GPU shows, and that another spills is no fault."""
     timed = [kernel for kernel in kernels if kernel.timed]
     wanted = [kernel for kernel in timed if kernel.config is None]
     if not wanted:

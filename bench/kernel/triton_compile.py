@@ -181,8 +181,8 @@ class _Launches:
         JITFunction.run = compile_instead
 
     def of(self, case: CompileCase) -> AbstractContextManager[None]:
-        """While the case is called: a timed one compiles all configurations that @triton.autotune would time, another
-        one the configuration that is fuzzed."""
+        """While a timed case is called, @triton.autotune's configurations are all compiled; of another one, that which
+        is fuzzed."""
         self._case, self._config = case, None
         self._failures.clear()
         self.entries.clear()
@@ -253,11 +253,9 @@ def brought(before: Set[str]) -> tuple[str, ...]:
 
 
 def watch_operators(alias: str, folder: Path) -> Callable[[], frozenset[str]]:
-    """Gives the function that tells what the package in `folder` has registered since, without the names of overloads.
-
-    What torch and installed packages register when they are first imported is not the package's: both sides have it
-    from the same file, so that it is registered once for both.
-    """
+    """Gives the function that tells what the package in `folder` has registered since, without overloads' names. What
+    torch and installed packages register when they are first imported is not its own: both sides have it from the same
+    file."""
 
     before, others = operands.registered(), set[str]()
     define = torch.library.Library.define
@@ -326,8 +324,8 @@ def _at(function: Any, line: int) -> str:
 
 
 def pretend(target: Target, alias: str) -> None:
-    """From now on this process sees one GPU of the target's compute capability. `alias`: what the package that is about
-    to be imported is called in sys.modules."""
+    """From now on this process sees one GPU of the target's compute capability. `alias`: the package's name in
+    sys.modules."""
     # The first GPU in the table with this compute capability, or the one that comes before it.
     major, minor = target[:2]
     models = {archs.target(one.limits.target.removeprefix("sm_"))[:2]: one for one in (*hardware.GPUS.values(),)[::-1]}

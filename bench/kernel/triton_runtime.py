@@ -59,11 +59,8 @@ def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
 
 
 def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
-    """Puts copies of libraries' kernels in `folder`, which becomes TRITON_CACHE_DIR.
-
-    Several libraries fit in one folder, for what has one key was compiled from the same source in the same way; the
-    first one's copy is taken, so that a head cannot bring another kernel for its base.
-    """
+    """Puts copies of libraries' kernels in `folder`, which becomes TRITON_CACHE_DIR. What has one key was compiled from
+    the same source in the same way; the first library's is taken: a head cannot bring another kernel for its base."""
     for entry in (path for cache in caches for path in sorted(cache.iterdir()) if path.is_dir()):
         copy = folder.absolute() / entry.name
         if not copy.exists():
@@ -75,11 +72,9 @@ def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
 
 
 def chosen(ops: Any) -> str:
-    """What the autotuned kernels of a package run with in this process, such as "scale: BLOCK=1024, warps=8, stages=3".
-
-    `ops` is the imported package; other operators choose nothing, and give "". A kernel that has not run yet, or has no
-    choice, is left out; of one that a call launches with several keys the last choice is given.
-    """
+    """What the autotuned kernels of an imported package run with, such as "scale: BLOCK=1024, warps=8, stages=3"; ""
+    for other operators. A kernel that has not run yet, or has no choice, is left out; of several keys the last choice
+    is given."""
     if "triton" not in sys.modules:
         return ""
     from triton.runtime.autotuner import Autotuner
@@ -106,12 +101,10 @@ def describe(config: Any) -> str:
 
 
 def every_config(before: Callable[[str | None], None], share: int = 0, shares: int = 1) -> AbstractContextManager[None]:
-    """While the block runs, an autotuned kernel runs with each of its configurations, and measures none.
-
-    `before` is told the configuration; None where there is only one, and after the last. A configuration that cannot be
-    compiled is left out, as Triton leaves it out; where none can, the first one's error is raised. `share`: of several
-    processes, which take the configurations in turn, this one's; another's runs where none of its own can.
-    """
+    """While the block runs, an autotuned kernel runs with each of its configurations, and measures none. `before` is
+    told it; None where there is only one, and after the last. One that cannot be compiled is left out, as Triton leaves
+    it out; where none can, the first one's error is raised. `share`: of several processes, which take turns, this
+    one's; another's runs where none of its own can."""
 
     def own_first(_: str, configs: Configs) -> tuple[Configs, int]:
         own = configs[share::shares] if len(configs) > 1 else configs
@@ -121,11 +114,8 @@ def every_config(before: Callable[[str | None], None], share: int = 0, shares: i
 
 
 def one_config(text: str) -> AbstractContextManager[None]:
-    """While the block runs, an autotuned kernel runs with one of its configurations that `text` decides.
-
-    For checks: over many texts all configurations come up, without the time that measuring each of them takes. The same
-    text gives the same one in every process. A configuration that cannot run gives way to the next.
-    """
+    """While the block runs, an autotuned kernel runs with one configuration that `text` decides, or the next that can
+    run: for checks, where over many texts all of them come up without the time to measure each."""
 
     def rotated(kernel: str, configs: Configs) -> tuple[Configs, int]:
         first = zlib.crc32(f"{text}/{kernel}".encode()) % len(configs)
