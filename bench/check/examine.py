@@ -362,7 +362,7 @@ def wrong(found: Comparison, right: Tensors) -> str | None:
 
 
 def _kind(shape: Sequence[int], dtype: torch.dtype) -> str:
-    return f"{compare.NAMES.get(dtype, dtype)} {list(shape)}"
+    return f"{operands.NAMES.get(dtype, dtype)} {list(shape)}"
 
 
 def _elements(name: str, mask: torch.Tensor) -> str:

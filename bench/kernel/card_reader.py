@@ -45,9 +45,6 @@ BEYOND = 2**31 + 2**27
 """Bytes, or elements, of the largest tensor: a signed 32-bit offset does not reach its end."""
 
 
-NAME = re.compile(r"[\w.-]+", re.ASCII)
-
-
 def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     """All cards of the folder, and the mistakes in those that cannot be used. The leader is told each file."""
     import_stubs.install()
@@ -55,7 +52,7 @@ def read(asked: CardQuestions, leader: Leader) -> CardsAnswer:
     mistakes: list[CardMistake] = []
     for path in sorted(path for path in asked.folder.glob("[!_]*.py") if path.name not in asked.without):
         leader.send(Doing(doing=path.name))
-        if not NAME.fullmatch(path.stem):
+        if not re.fullmatch(r"[\w.-]+", path.stem, re.ASCII):
             text = f"rename it: the name of a card has letters of ASCII, digits, _, . and -, and no {path.stem!a}"
             mistakes.append(CardMistake(file=str(path), line=None, member="", text=text))
             continue
@@ -228,10 +225,9 @@ class _Reader:
 
     def _configurations(self, device: DeviceKind) -> dict[str, dict[str, Any]]:
         """Name -> axis -> what is drawn for it. Empty where the kernel has no path for the device."""
-        self._must(
-            bool(self._names("distributions")), "distributions", "distributions is empty: name one, such as normal"
-        )
-        for distribution in self._names("distributions"):
+        distributions = self._names("distributions")
+        self._must(bool(distributions), "distributions", "distributions is empty: name one, such as normal")
+        for distribution in distributions:
             text = f"{distribution!r} is none of {', '.join(DISTRIBUTIONS)}, peaked"
             self._must(distribution in (*DISTRIBUTIONS, "peaked"), "distributions", text)
         cases = self.suites["cpu" if device == "cpu" else "pr"]
@@ -291,10 +287,9 @@ class _Reader:
     def _doubt_dead_members(self) -> None:
         """A name that no card has and that nothing in the file uses is a typing error: `cpu_case`."""
         known = [*(name for name in vars(Kernel) if not name.startswith("_")), "build"]
-        used = {node.attr for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
-        used |= {
-            node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        }
+        nodes = list(ast.walk(self.tree))
+        used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        used |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         for name in vars(type(self.kernel)):
             if name not in known and name not in used and not name.startswith("_"):
                 near = get_close_matches(name, known, 1)
@@ -314,9 +309,7 @@ class _Reader:
 
     def _doubt_sizes(self, axes: Mapping[str, Any]) -> None:
         """Whether one axis alone may become larger than any memory."""
-        ranges = {
-            axis: range(*one["range"]) for axis, one in axes.items() if isinstance(one, Mapping) and "range" in one
-        }
+        ranges = _ranges(axes)
         least = {axis: fuzz_trials.draw(Random(0), one) for axis, one in axes.items()}  # noqa: S311 - not for secrets
         least |= {axis: whole[0] for axis, whole in ranges.items()}
         for axis, whole in ranges.items():
@@ -455,15 +448,19 @@ def drawn(axis: str, values: Any) -> Any:
     return found
 
 
+def _ranges(axes: Mapping[str, Any]) -> dict[str, range]:
+    """Of the axes that are drawn from a range, that."""
+    return {axis: range(*one["range"]) for axis, one in axes.items() if isinstance(one, Mapping) and "range" in one}
+
+
 def extremes(
     target: Mapping[str, Any], limits: Mapping[str, Any], largest: Callable[[Mapping[str, Any]], tuple[float, float]]
 ) -> Iterator[dict[str, Any]]:
     """For each axis with a range, cases with that axis at its largest and the others only as large as BEYOND asks for:
     once for bytes, once for elements. There 32-bit offsets and grid dimensions overflow. `largest`: the bytes of a
     case's largest tensor, and its elements."""
-    with_range = ((axis, limit) for axis, limit in limits.items() if isinstance(limit, Mapping) and "range" in limit)
-    wholes = {axis: range(*limit["range"]) for axis, limit in with_range}
-    ranges = {axis: whole[1:] if whole[0] == 0 and len(whole) > 1 else whole for axis, whole in wholes.items()}
+    wholes = _ranges(limits).items()
+    ranges = {axis: whole[1:] if whole[0] == 0 and len(whole) > 1 else whole for axis, whole in wholes}
     made: list[dict[str, Any]] = []
     for unit in (0, 1):
         for axis in ranges:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -102,24 +102,22 @@ def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
 def fingerprints(repo: Path, ref: str | None, from_cards: Path | None) -> dict[str, str]:
     """Of each card of a commit, or of the work tree, a hash of it and of all that its library is made from; empty where
     that is not there. Nothing is compiled."""
-    if ref is None:
-        return _fingerprints(Tree(git.root(repo), "the working tree"), from_cards)
-    with _tree_of(repo, git.resolve(repo, ref), from_cards) as tree:
-        return _fingerprints(tree, from_cards)
-
-
-def _fingerprints(tree: Tree, from_cards: Path | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for card in cards.read(from_cards or tree.path / cards.FOLDER).cards:
-        found[card.name] = ""
-        with suppress(BuildError):
-            files = _sources(tree.path, tree, card, tree.check_out)
-            if isinstance(card.build, Package) and not card.build.is_in(files):
-                continue
-            digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-            if isinstance(card.build, Package):
-                digests = followed(files, card.build, card.file.read_bytes()).digests(files)
-            found[card.name] = cache.digest([card.sha256, digests])
+    with (
+        nullcontext(Tree(git.root(repo), "the working tree"))
+        if ref is None
+        else _tree_of(repo, git.resolve(repo, ref), from_cards)
+    ) as tree:
+        for card in cards.read(from_cards or tree.path / cards.FOLDER).cards:
+            found[card.name] = ""
+            with suppress(BuildError):
+                files = _sources(tree.path, tree, card, tree.check_out)
+                if isinstance(card.build, Package) and not card.build.is_in(files):
+                    continue
+                digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+                if isinstance(card.build, Package):
+                    digests = followed(files, card.build, card.file.read_bytes()).digests(files)
+                found[card.name] = cache.digest([card.sha256, digests])
     return found
 
 
@@ -149,6 +147,7 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
         if not how.forgiving:
             raise KernelgateError(tree.own(str(error))) from None
         return Libraries({}, {path.stem: tree.own(str(error)) for path in sorted(folder.glob("[!_]*.py"))})
+    wanted = [card for card in found.cards if how.only is None or card.name in how.only]
     if how.forgiving:
         absent = {Path(mistake.file).stem: tree.own(str(mistake)) for mistake in found.mistakes}
 
@@ -158,20 +157,16 @@ def _build(tree: Tree, how: HowToBuild, sha: str | None) -> Libraries:
             except BuildError as error:
                 return tree.own(str(error))
 
-        made = _each(tried, _wanted(found, how))
+        made = _each(tried, wanted)
         absent |= {name: one for name, one in made.items() if isinstance(one, str)}
         return Libraries({name: one for name, one in made.items() if not isinstance(one, str)}, absent)
     try:
         if not found.without_mistakes().cards:
             lacks = f"{how.cards} holds no card" if how.cards else f"{tree.name} has no card in {cards.FOLDER}/"
             raise NoKernelError(f"{lacks}: there is no kernel to compile ({page('cards.md')})")
-        return Libraries(_each(lambda card: build_card(tree, card, how, sha), _wanted(found, how)))
+        return Libraries(_each(lambda card: build_card(tree, card, how, sha), wanted))
     except CardError as error:
         raise CardError(tree.own(error.file), error.line, error.member, tree.own(error.text)) from None
-
-
-def _wanted(found: Cards, how: HowToBuild) -> list[CardFacts]:
-    return [card for card in found.cards if how.only is None or card.name in how.only]
 
 
 def _each(make: Callable[[CardFacts], T], listed: Sequence[CardFacts]) -> dict[str, T]:
@@ -297,18 +292,18 @@ def same_code(compared: Sequence[Compared], cases: Sequence[ChosenCase], machine
         own = [case for case in cases if case.card.name == one.card.name]
         alike = [case for case in own if head.same_code(base, case.case.id)]
         words = ", ".join(case.case.id for case in alike) if len(alike) < len(own) else "every case"
-        if alike and all(head.same_call(base, case.case.id) for case in alike):
+        if not alike:
+            continue
+        code, text = "host_changed", f"same machine code, host changed, so measured: {words}"
+        if all(head.same_call(base, case.case.id) for case in alike):
             left_out += alike
-            text = f"same machine code on both sides, not run: {words}"
-            notes.append(record.Note(code="same_machine_code", card=one.card.name, text=text))
-        elif alike:
-            text = f"same machine code, host changed, so measured: {words}"
-            notes.append(record.Note(code="host_changed", card=one.card.name, text=text))
+            code, text = "same_machine_code", f"same machine code on both sides, not run: {words}"
+        notes.append(record.Note(code=code, card=one.card.name, text=text))
     return SameCode(tuple(left_out), tuple(notes))
 
 
 def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> Compared:
-    own = own_card(sides.head)
+    own, notes = own_card(sides.head), list[record.Note]()
     if name not in judging.names:
         if own is None:
             raise KernelgateError(f"no card says how {name} is judged: {judging.folder} has none of that name")
@@ -316,33 +311,28 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
             f"the default branch has no card {name} yet, so the pull request's own is used: it says itself what is "
             "right, and nothing that was measured with it can block"
         )
-        notes = [record.Note(code="no_card_on_base", card=name, text=text), *_alone(name, sides)]
-        return Compared(own, sides, source and "head", tuple(notes))
-    card = judging[name]
-    notes = []
-    if own is not None and own.sha256 != card.sha256 and source == "default branch":
-        text = f"the card {name} is changed: the default branch's card measured; the new one counts after the merge"
-        notes.append(record.Note(code="card_changed", card=name, text=text))
-    if own is not None and (missing := lacking(own, card)):
-        text = (
-            f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so that "
-            "the head was measured by its own card"
-        )
-        alone = replace(sides, base=None, pinned=None, why_alone=text)
-        return Compared(own, alone, source and "head", (*notes, *_alone(name, alone)))
-    for side, name_of in (("base", "base"), ("pinned", "pinned commit")):
-        library: Library | None = getattr(sides, side)
-        if library and (missing := lacking(own_card(library), card)):
-            text = f"the {name_of}'s call() takes {', '.join(missing)}, which the card does not give"
-            sides = replace(sides, why_alone=text, **cast(Any, {side: None}))
-    return Compared(card, sides, source, (*notes, *_alone(name, sides)))
-
-
-def _alone(name: str, sides: Sides) -> tuple[record.Note, ...]:
-    """Why there is no base, and no pinned commit, where one was asked for."""
-    if sides.base is not None or sides.pinned is not None or not sides.why_alone:
-        return ()
-    return (record.Note(code="head_alone", card=name, text=sides.why_alone),)
+        notes.append(record.Note(code="no_card_on_base", card=name, text=text))
+        card, source = own, source and "head"
+    else:
+        card = judging[name]
+        if own is not None and own.sha256 != card.sha256 and source == "default branch":
+            text = f"the card {name} is changed: the default branch's card measured; the new one counts after the merge"
+            notes.append(record.Note(code="card_changed", card=name, text=text))
+        if own is not None and (missing := lacking(own, card)):
+            text = (
+                f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so "
+                "that the head was measured by its own card"
+            )
+            sides = replace(sides, base=None, pinned=None, why_alone=text)
+            card, source = own, source and "head"
+        for side, name_of in (("base", "base"), ("pinned", "pinned commit")):
+            library: Library | None = getattr(sides, side)
+            if library and (missing := lacking(own_card(library), card)):
+                text = f"the {name_of}'s call() takes {', '.join(missing)}, which the card does not give"
+                sides = replace(sides, why_alone=text, **cast(Any, {side: None}))
+    if sides.base is None and sides.pinned is None and sides.why_alone:
+        notes.append(record.Note(code="head_alone", card=name, text=sides.why_alone))
+    return Compared(card, sides, source, tuple(notes))
 
 
 def own_card(library: Library) -> CardFacts | None:

@@ -14,10 +14,8 @@ from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
-from kernelgate.bench.kernel.operands import TORCH_DTYPES, Inputs, Tensors
+from kernelgate.bench.kernel.operands import NAMES, Inputs, Tensors
 from kernelgate.bench.record import LARGEST
-
-NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
 
 @dataclass(frozen=True)

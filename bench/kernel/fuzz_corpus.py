@@ -37,9 +37,6 @@ FOLDER = "corpus"
 MAX_BYTES = 20_000
 """Of a file; those that kernelgate writes have a few hundred."""
 Group = Literal["failed", "near"]
-MODULI = tuple(2**exponent for exponent in range(2, 13))
-"""Of tiles: a fault of the last part of one is met by what is left after whole ones, too."""
-
 Fails = Callable[[Axes], bool]
 """Whether the trial with these axes fails as the first did; False, too, where it may not be tried any more."""
 
@@ -151,7 +148,9 @@ def _least_size(value: int, whole: range, still: Callable[[int], bool]) -> int:
     """The lowest, or what is left of the size after whole tiles; else halves what is between right and wrong."""
     if value not in whole or value == whole[0]:
         return value
-    left_over = sorted({rest for modulus in MODULI for rest in (value % modulus, value % modulus + modulus)})
+    # A fault of a tile's last part is met by what is left after whole ones, too.
+    tiles = [2**exponent for exponent in range(2, 13)]
+    left_over = sorted({rest for tile in tiles for rest in (value % tile, value % tile + tile)})
     right = whole[0]
     for size in [whole[0], *(one for one in left_over if whole[0] < one < value and one in whole)]:
         if still(size):
@@ -173,19 +172,16 @@ def _plainer(axes: Axes, axis: str, known: Domain) -> Sequence[AxisValue]:
     if axis == WAY:
         return () if value in (PLAIN, HUGE) else (PLAIN,)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        numbers: list[float] = [one for one in known.choices[axis] if not isinstance(one, str | bool)]
+        numbers = {value, *(one for one in known.choices[axis] if not isinstance(one, str | bool))}
         if axis in known.intervals:
             low, high = known.intervals[axis]
             rounded = (float(f"{value:.{digits}g}") for digits in (1, 2, 3))
-            numbers += [one for one in (1.0, -1.0, 0.5, *rounded) if low <= one <= high]
-        every: list[AxisValue] = [*sorted({*numbers, value}, key=_plainness)]
+            numbers |= {one for one in (1.0, -1.0, 0.5, *rounded) if low <= one <= high}
+        # 1 is the plainest number: at 0 much disappears that is wrong.
+        plainest = sorted(numbers, key=lambda one: (one != 1, len(repr(float(one))), abs(one) + 0.5 * (one < 0)))
+        every: list[AxisValue] = [*plainest]
     elif isinstance(value, bool):
         every = [False, True]
     else:
         every = list(known.choices[axis])
     return every[: every.index(value)] if value in every else every
-
-
-def _plainness(number: float) -> tuple[bool, int, float]:
-    """1 is the plainest number: at 0 much disappears that is wrong."""
-    return (number != 1, len(repr(float(number))), abs(number) if number >= 0 else abs(number) + 0.5)

@@ -29,7 +29,6 @@ from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import AxisError, Kernel
 
 _numbers = count()
-_STABLE_CALL = " API call failed at "
 _TEXT = "torch_exception_get_what_without_backtrace"
 """Of torch's library: gives the text of the error that torch turned into a number last in this thread."""
 
@@ -114,7 +113,7 @@ def error_message(error: Exception) -> Exception:
     failed at …", and torch keeps its own text for whoever asks, in the same thread and soon after."""
     if isinstance(error, UnicodeDecodeError):  # the text itself could not be read
         return RuntimeError(error.object.decode(errors="replace"))
-    if _STABLE_CALL not in first_line(error):
+    if " API call failed at " not in first_line(error):
         return error
     import torch
 
@@ -294,18 +293,14 @@ def place(error: BaseException, *folders: Path) -> str:
 
 def _spec(package: SidePackage) -> ModuleSpec:
     folder = package.folder / package.name
-    init, module = folder / "__init__.py", folder.with_suffix(".py")
-    if folder.is_dir() and not init.is_file():
-        spec: ModuleSpec | None = ModuleSpec(package.alias, None, is_package=True)
-    elif folder.is_dir():
-        spec = importlib.util.spec_from_file_location(package.alias, init)
-    else:
-        spec = importlib.util.spec_from_file_location(package.alias, module) if module.is_file() else None
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    spec = importlib.util.spec_from_file_location(package.alias, file) if file.is_file() else None
+    if folder.is_dir():
+        spec = spec or ModuleSpec(package.alias, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
     if spec is None:
         text = f"{package.folder} has neither {package.name}/ nor {package.name}.py"
         raise ModuleNotFoundError(text, name=package.name)
-    if folder.is_dir():
-        spec.submodule_search_locations = [str(folder)]
     return spec
 
 

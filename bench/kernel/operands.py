@@ -22,17 +22,13 @@ from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.loading import load_compiled, load_installed, load_package, load_tvm_ffi
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
-TINY = 2.0**-12
-LARGE = 2.0**8
-FP8_TINY, FP8_LARGE = 2.0**-4, 2.0**3
-"""An 8-bit float has no room for more."""
+NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 PLANTED = 3
 """NaN and Inf in an input at most: most of each output shall stay finite, so that what must not spread is seen."""
 Inputs = dict[str, Any]
 """By name: tensors, lists or tuples of tensors, numbers, words and None."""
 Tensors = dict[str, torch.Tensor]
 Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
-KNOWN = frozenset(TORCH_DTYPES.values())
 
 
 class Draw:
@@ -77,16 +73,17 @@ class Draw:
         return tensor.to(wanted)
 
     def _reals(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-        narrow = DTYPES[dtype].bits == 8
+        # An 8-bit float has no room for more.
+        large, tiny = (2.0**3, 2.0**-4) if DTYPES[dtype].bits == 8 else (2.0**8, 2.0**-12)
         match self.distribution:
             case "normal" | "peaked" | "nonfinite":  # what is not finite comes into it later: plant_nonfinite
                 return self.normal(*shape)
             case "uniform":
                 return self.uniform(-1, 1, *shape)
             case "large":
-                return (FP8_LARGE if narrow else LARGE) * self.normal(*shape)
+                return large * self.normal(*shape)
             case "tiny":
-                return (FP8_TINY if narrow else TINY) * self.normal(*shape)
+                return tiny * self.normal(*shape)
             case "mixed":
                 return self.normal(*shape) * torch.exp2(self.uniform(-6, 2, *shape[:-1], 1))
         # "special": normal values, of which a fifth are zeros, ones and the smallest numbers, of either sign; some rows
@@ -143,14 +140,12 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
     if not isinstance(made, Mapping):
         raise UsageError(f"inputs() gave a {type(made).__name__}; it must give a dict of named inputs")
     for name, value in made.items():
-        items = value if isinstance(value, list | tuple) else [value]
-        strange = next((item for item in items if not isinstance(item, torch.Tensor | int | float | str | None)), 0)
-        if strange != 0 and not isinstance(strange, torch.Tensor):
-            kind = type(strange).__name__
-            raise UsageError(f"the input {name} is a {kind}; inputs are tensors, lists of tensors, numbers and words")
-        odd = next((item.dtype for item in items if isinstance(item, torch.Tensor) and item.dtype not in KNOWN), None)
-        if odd is not None:
-            raise UsageError(f"the input {name} has the dtype {odd}; there are {', '.join(TORCH_DTYPES)}")
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(item, torch.Tensor | int | float | str | None):
+                said = "inputs are tensors, lists of tensors, numbers and words"
+                raise UsageError(f"the input {name} is a {type(item).__name__}; {said}")
+            if isinstance(item, torch.Tensor) and item.dtype not in NAMES:
+                raise UsageError(f"the input {name} has the dtype {item.dtype}; there are {', '.join(TORCH_DTYPES)}")
     if draw.distribution == NONFINITE:
         plant_nonfinite(made, kernel.nonfinite(case), draw)
     return with_state(kernel, case, made)
@@ -168,12 +163,12 @@ def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     said = kernel.outputs(case, **asked_for(kernel, kernel.outputs, given))
     if not isinstance(said, Output | Mapping):
         raise UsageError(f"outputs() gave a {type(said).__name__}; write Output(M, N), or a dict of them")
-    listed = by_name(said)
-    strange = next((name for name, output in listed.items() if not isinstance(output, Output)), None)
-    if strange is not None:
-        raise UsageError(f"outputs() gave a {type(listed[strange]).__name__} for {strange}; write Output(M, N)")
-    dtypes = {name: known(output.dtype or case_axes.dtype(case)) for name, output in listed.items()}
-    return {name: (tuple(output.shape), TORCH_DTYPES[dtypes[name]]) for name, output in listed.items()}
+    shapes: Shapes = {}
+    for name, output in by_name(said).items():
+        if not isinstance(output, Output):
+            raise UsageError(f"outputs() gave a {type(output).__name__} for {name}; write Output(M, N)")
+        shapes[name] = tuple(output.shape), TORCH_DTYPES[known(output.dtype or case_axes.dtype(case))]
+    return shapes
 
 
 def empty_outputs(kernel: Kernel, shapes: Shapes, device: str) -> Tensors:

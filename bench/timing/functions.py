@@ -23,7 +23,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output
 from kernelgate.bench.kernel.cards import CaseFacts
-from kernelgate.bench.kernel.operands import KNOWN, Bound, Inputs, Tensors
+from kernelgate.bench.kernel.operands import NAMES, Bound, Inputs, Tensors
 from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, nvml
@@ -124,7 +124,7 @@ class FunctionCard(Kernel):
         self.within = tolerance
         if not self.tensors:
             raise UsageError("no argument is a tensor: pass what the functions read as arguments")
-        odd = next((one.dtype for one in self.tensors.values() if one.dtype not in KNOWN), None)
+        odd = next((one.dtype for one in self.tensors.values() if one.dtype not in NAMES), None)
         if odd is not None:
             raise UsageError(f"an argument has the dtype {odd}, which is not supported")
         self.made = self._shapes()
