@@ -13,6 +13,7 @@ from kernelgate.bench.build import archs, build, library
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import cuda_tools
+from tests.bench.build.test_launches import record
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -89,21 +90,12 @@ def test_a_failed_kernel_names_its_target(tree: Path) -> None:
     assert caught.value.target == "sm_89"
 
 
-LAUNCHES = """\
-#include <cstdint>
-struct alignas(32) KernelgateLaunch {
-  char kernel[112];
-  std::int32_t version, target, dynamic_shared_bytes, threads;
-};
-[[maybe_unused]] __attribute__((section("kernelgate_launches"), used, aligned(32))) static const KernelgateLaunch
-    kernelgate_launch_0 = {"kernel", 1, 89, 6144, 96};
-"""
-
-
 @pytest.fixture
 def carried(tree: Path, tmp_path: Path) -> Library:
     """A library that says what its launches ask for, carried to a folder beside which there is nothing else."""
-    built = compiled(write(tree, {"csrc/answer_sm89.cu": LAUNCHES + KERNEL}), sha="1" * 40)
+    built = compiled(
+        write(tree, {"csrc/answer_sm89.cu": record('"kernel"', "1", "89", "6144", "96") + KERNEL}), sha="1" * 40
+    )
     build.export(built, tmp_path / "elsewhere")
     shutil.rmtree(tree)
     return library.read(tmp_path / "elsewhere")

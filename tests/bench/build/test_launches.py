@@ -11,21 +11,11 @@ from kernelgate.bench.build import launches
 from kernelgate.bench.build.launches import LaunchFacts
 from kernelgate.bench.core.errors import KernelgateError
 
-STRUCT = """\
-#include <cstdint>
-struct alignas(32) KernelgateLaunch {
-  char kernel[112];
-  std::int32_t version;
-  std::int32_t target;
-  std::int32_t dynamic_shared_bytes;
-  std::int32_t threads;
-};
-static_assert(sizeof(KernelgateLaunch) == 128);
-"""
 DOCUMENTED = "\n".join(
     line.removeprefix("    ") for line in (launches.__doc__ or "").splitlines() if line.startswith("    ")
 )
 """The struct and the macro as the module documents them."""
+STRUCT = f"#include <cstdint>\n{DOCUMENTED.partition('#define')[0]}static_assert(sizeof(KernelgateLaunch) == 128);\n"
 
 
 def library(folder: Path, source: str) -> bytes:
@@ -53,7 +43,7 @@ def test_the_documented_macro_is_what_is_read(tmp_path: Path) -> None:
 
 def record(*fields: str) -> str:
     attribute = '__attribute__((section("kernelgate_launches"), used, aligned(32)))'
-    return f"{STRUCT}{attribute} static const KernelgateLaunch one = {{{', '.join(fields)}}};"
+    return f"{STRUCT}{attribute} static const KernelgateLaunch one = {{{', '.join(fields)}}};\n"
 
 
 @pytest.mark.parametrize(

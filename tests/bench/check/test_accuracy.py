@@ -5,7 +5,10 @@ With attention, whose faults are planted (tests/faulty.py), and with cards of a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -46,26 +49,25 @@ def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
 
 
+@dataclass(frozen=True)
 class AccuracyBench:
-    """A card of a few lines, and libraries for it."""
+    """A card of a few lines, and libraries for it, in a folder that has the test's name."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.name = "".join(letter if letter.isalnum() else "_" for letter in name)
+    folder: Path
 
     def card(self, body: str = CASE) -> CardFacts:
         return registered.facts(registered.write_card(self.folder / "cards", "third", body))
 
     def library(self, side: str, code: str) -> Library:
-        return registered.build(self.folder / side, f"{self.name}_{side}", KERNEL.replace("CODE", code), "third")
+        return registered.build(self.folder / side, f"{self.folder.name}_{side}", KERNEL.replace("CODE", code), "third")
 
     def measure(self, base: str, head: str, body: str = CASE) -> Check:
         return measured(self.card(body), Sides(self.library("base", base), self.library("head", head)))
 
 
 @pytest.fixture
-def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AccuracyBench:
-    return AccuracyBench(tmp_path, request.node.name)
+def bench(tmp_path: Path) -> AccuracyBench:
+    return AccuracyBench(tmp_path)
 
 
 def measured(card: CardFacts, sides: Sides, only: str = "") -> Check:
@@ -132,20 +134,12 @@ def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
 def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
     asked = accuracy.DrawnInputs(id="one", axes={}, distribution="normal", seeds=(1,))
     answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
-    said = [accuracy._measured(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
+    measured = (accuracy.CaseMeasured(outputs=one) for one in answers)
+    speaking: list[Any] = [SimpleNamespace(ask=lambda *_, one=one: one) for one in measured]
+    said = [accuracy._measured(one, asked) for one in speaking]
     unexpected = "the process sent an unexpected message"
     assert [one.left_out for one in said] == [None, None, unexpected, unexpected]
     assert [one.last for one in said] == [False, False, True, True]
-
-
-class Speaking:
-    """A child that has one thing to say."""
-
-    def __init__(self, outputs: tuple[OutputAccuracy, ...]) -> None:
-        self.answer = accuracy.CaseMeasured(outputs=outputs)
-
-    def ask(self, *_: object) -> accuracy.CaseMeasured:
-        return self.answer
 
 
 def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -58,17 +57,13 @@ SPECIAL = "m9_n64{}_fp32_distribution-special_way-plain"  # many zeros, and ones
 SHARED = "m9_n64{}_fp32_distribution-normal_way-shared-inputs"
 
 
-def made(folder: Path, name: str, kernel: str, request: pytest.FixtureRequest) -> tuple[Library, CardFacts]:
-    card = registered.facts(KINDS / f"{name}.py")
-    namespace = re.sub(r"\W", "_", f"documented_{request.node.name}")
-    return registered.build(folder / "library", namespace, kernel, name), card
+def made(folder: Path, name: str, kernel: str) -> tuple[Library, CardFacts]:
+    return registered.build(folder / "library", folder.name, kernel, name), registered.facts(KINDS / f"{name}.py")
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_documented_card_is_right_and_so_is_its_kernel(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    library, card = made(tmp_path, name, KERNELS[name], request)
+def test_a_documented_card_is_right_and_so_is_its_kernel(name: str, tmp_path: Path) -> None:
+    library, card = made(tmp_path, name, KERNELS[name])
     assert card_check.check(library, card).mistakes == ()
     more = [SPECIAL, *([SHARED] if name == "rms_norm_backward" else [])]
     done = fuzz.run(library, card, 3, CPU, [*IDS, *(one.format("_k3" if name == "top_k" else "") for one in more)])
@@ -77,10 +72,8 @@ def test_a_documented_card_is_right_and_so_is_its_kernel(
 
 
 @pytest.mark.parametrize(("name", "old", "new"), FAULTS.values(), ids=FAULTS)
-def test_a_wrong_kernel_of_a_documented_card_is_caught(
-    name: str, old: str, new: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_wrong_kernel_of_a_documented_card_is_caught(name: str, old: str, new: str, tmp_path: Path) -> None:
     assert KERNELS[name].count(old) == 1
-    library, card = made(tmp_path, name, KERNELS[name].replace(old, new), request)
+    library, card = made(tmp_path, name, KERNELS[name].replace(old, new))
     done = fuzz.run(library, card, 3, CPU, IDS)
     assert (done.status, done.reason) == ("failed", None)

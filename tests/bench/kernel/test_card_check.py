@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,11 @@ def add(x, bias, out):
 """
 
 
+@dataclass(frozen=True)
 class TriedCard:
-    """Makes cards and libraries for one test."""
+    """Makes cards and libraries for one test, in a folder that has its name."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.namespace = "".join(letter if letter.isalnum() else "_" for letter in name)
+    folder: Path
 
     def check(self, *changes: tuple[str, str], kernel: str = KERNEL) -> tuple[CardError, ...]:
         try:
@@ -57,12 +57,12 @@ class TriedCard:
             assert body.count(old) == 1, old
             body = body.replace(old, new)
         card = registered.facts(registered.write_card(self.folder, "tried", body))
-        return card, registered.build(self.folder / "library", self.namespace, kernel, "tried")
+        return card, registered.build(self.folder / "library", self.folder.name, kernel, "tried")
 
 
 @pytest.fixture
-def trial(tmp_path: Path, request: pytest.FixtureRequest) -> TriedCard:
-    return TriedCard(tmp_path, request.node.name)
+def trial(tmp_path: Path) -> TriedCard:
+    return TriedCard(tmp_path)
 
 
 def test_a_right_card_has_no_mistakes(trial: TriedCard) -> None:
@@ -167,7 +167,7 @@ def test_a_packages_call_must_name_what_is_there(trial: TriedCard, call: str, on
     cpu = next(line for line in ON_CPU.splitlines() if line.startswith("cpu_cases"))
     card, _ = trial.both(("ops.add(x, bias, out)", call), (cpu, ""))
     code = PACKAGE.replace("ON_GPU", str(on_gpu))
-    package = registered.package(trial.folder / "package", f"{trial.namespace}_package", code, "tried")
+    package = registered.package(trial.folder / "package", f"{trial.folder.name}_package", code, "tried")
     found = card_check.check(package, card)
     if says is None:
         assert found.mistakes == ()

@@ -12,37 +12,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.interpreter import ROOT
 from kernelgate.bench.system.supervise import LIMITS, Running
 from kernelgate.bench.system.worker import child_environment
-from tests import faulty, registered
-
-CARD = """
-cases = [dict(M=4, dtype="fp32")]
-def inputs(self, case, draw):
-    return dict(x=draw(case.M))
-def call(self, ops, case, out, x):
-    return ops.twice(x, out)
-def oracle(self, case, x):
-    return 2 * x
-"""
-KERNEL = """
-calls = []
-@operator("twice(Tensor x, Tensor(a!) out) -> int")
-def twice(x, out):
-    out.copy_(2 * x)
-    calls.append(out.data_ptr())
-    return len(calls)
-"""
+from tests import faulty
 
 
-def request(folder: Path, namespace: str, body: str) -> WatchedCall:
-    card = registered.write_card(folder / "cards", "doubled", body)
-    library = registered.build(folder / "library", namespace, KERNEL, "doubled")
-    return WatchedCall(library=LibraryAt.of(library), card=card, cases=(registered.facts(card).target.axes,))
+def asked(folder: Path) -> WatchedCall:
+    return WatchedCall.of(faulty.build(folder / "library", folder.name), faulty.card(), faulty.card().target)
 
 
 def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
@@ -55,7 +34,7 @@ def test_ten_calls_warm_up_and_the_one_after_alone_is_watched(
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
     monkeypatch.setattr(watched_call, "prepared", lambda *_: iter([lambda: done.append("call")]))
-    watched_call.run(request(tmp_path, "watched_warm", CARD), lambda: done.append("turn"))
+    watched_call.run(asked(tmp_path), lambda: done.append("turn"))
     assert done == ["call", "wait", "turn", *["call"] * 10, "wait", "start", "call", "wait", "stop"]
     assert capsys.readouterr().out == f"{watched_call.DONE}\n"
 
@@ -80,8 +59,7 @@ def tool(tmp_path: Path) -> Path:
 
 
 def watching(tool: Path, count: int) -> list[Watching]:
-    built = faulty.build(tool.parent / "library", "watched_in_turn")
-    call = WatchedCall.of(built, faulty.card(), faulty.card().target)
+    call = asked(tool.parent)
     return [Watching((tool, str(number)), call) for number in range(count)]
 
 
@@ -96,8 +74,8 @@ def said(tool: Path, what: str) -> list[int]:
 
 
 def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
-    asked = watching(tool, 5)
-    with watched_call.warm(asked) as processes:
+    calls = watching(tool, 5)
+    with watched_call.warm(calls) as processes:
         assert len(processes.waiting) == watched_call.AHEAD
         for at in range(5):
             assert followed(processes.go(at)) == 0
@@ -107,7 +85,7 @@ def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
             assert sorted(said(tool, "loaded")) == list(range(min(5, at + 2 - at % 2)))
     assert sorted(said(tool, "started")) == [0, 1, 2, 3, 4]
     line = next(line for line in Path(f"{tool}.log").read_text().splitlines() if line.startswith("4 loaded"))
-    assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
+    assert WatchedCall.model_validate_json(line[line.index("{") :]) == calls[-1].call
 
 
 @pytest.mark.slow
