@@ -85,10 +85,6 @@ def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
     assert "--use_fast_math" in given.without_contents().ninja_file, "a machine's own flags are not the sources' fault"
 
 
-def other_torch(version: str) -> Toolchain:
-    return replace(toolchain(), torch=torch(version))
-
-
 DIFFERENT = {
     "a header": edited(BOTH, "csrc/a.h", b"other"),
     "card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
@@ -98,7 +94,7 @@ DIFFERENT = {
     "namespace": replace(BOTH, fixed_namespace="gemm"),
     "g++": replace(BOTH, toolchain=replace(toolchain(), gxx_version="g++ 13")),
     "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("n"), Path("i"), Path("l"), "nvcc 14"))),
-    "torch": replace(BOTH, toolchain=other_torch("2.14.0")),
+    "torch": replace(BOTH, toolchain=replace(toolchain(), torch=torch("2.14.0"))),
     "CUDAFLAGS": replace(BOTH, environment=(("CUDAFLAGS", "-DFAST -Xptxas -v"),)),
 }
 EQUAL = {

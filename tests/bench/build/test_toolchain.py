@@ -66,24 +66,15 @@ def test_an_incomplete_cuda_is_passed_over(machine: Path, headers: bool, runtime
     assert found.cuda.nvcc == complete
 
 
-def test_without_a_compiler(machine: Path) -> None:
-    (machine / "bin" / "g++").unlink()
-    with pytest.raises(BuildError, match=r"g\+\+ is not on PATH; install it \(apt-get install g\+\+\)"):
-        toolchain.find()
-
-
-def test_without_ninja(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(machine / "nowhere" / "python"))
-    with pytest.raises(
-        BuildError, match=r"ninja is neither on PATH nor beside Python; install it \(pip install ninja\)"
-    ):
-        toolchain.find()
-
-
-@pytest.mark.usefixtures("machine")
-def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nothing_can_be_compiled_without_is_named(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(BuildError, match=r"torch is not installed beside this Python; .* -m pip install torch"):
+        toolchain.find()
+    monkeypatch.setattr(sys, "executable", str(machine / "nowhere" / "python"))
+    with pytest.raises(BuildError, match=r"ninja is neither on PATH nor beside Python; install it \(pip install ninja"):
+        toolchain.find()
+    (machine / "bin" / "g++").unlink()
+    with pytest.raises(BuildError, match=r"g\+\+ is not on PATH; install it \(apt-get install g\+\+\)"):
         toolchain.find()
 
 

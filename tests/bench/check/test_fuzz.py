@@ -31,16 +31,6 @@ SEED = 1
 Build = Callable[[str], Library]
 
 
-@pytest.fixture(scope="module")
-def causal() -> list[str]:
-    return drawn(True)
-
-
-@pytest.fixture(scope="module")
-def full() -> list[str]:
-    return drawn(False)
-
-
 def drawn(causal: bool) -> list[str]:
     """The configurations that this seed draws with a mask, or without."""
     trials = fuzz_trials.trials(SEED, faulty.card(), "cpu")
@@ -98,7 +88,8 @@ def test_what_is_wrong_is_named_with_its_place(
     assert fuzz.failure(result) in capsys.readouterr().err
 
 
-def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build, causal: list[str], full: list[str]) -> None:
+def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build) -> None:
+    causal, full = drawn(True), drawn(False)
     ids = [causal[0], full[0], *causal[1:5], full[1]]
     done = run(built("raises_if_causal"), ids)
     assert [result.passed for result in done.results] == [False, True, False, False, False, False, True]
@@ -107,23 +98,23 @@ def test_an_error_that_a_kernel_raises_fails_its_case_alone(built: Build, causal
 
 
 @pytest.mark.usefixtures("apart")
-def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[str], full: list[str]) -> None:
-    done = run(built("crashes_if_causal"), [full[0], causal[0], full[1]])
-    assert [result.passed for result in done.results] == [True, False, True]
+def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build) -> None:
+    """However many: each has a process of its own."""
+    causal, full = drawn(True), drawn(False)
+    done = run(built("crashes_if_causal"), [full[0], *causal[:2], full[1]])
+    assert sorted(result.passed for result in done.results) == [False, False, True, True]
     assert done.results[1].message == "the process was killed by SIGSEGV; last lines of stderr: about to crash"
+    assert (done.asked, done.run, done.failed, done.reason) == (4, 4, 2, None)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("apart")
 def test_a_hang_fails_its_case_and_the_list_goes_on(
-    built: Build,
-    causal: list[str],
-    full: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Which one it is, is said long before."""
     assert trials.NAMED_S <= 30
+    causal, full = drawn(True), drawn(False)
     monkeypatch.setattr(trials, "PATIENCE_S", 8.0)
     monkeypatch.setattr(trials, "NAMED_S", 4.0)
     done = run(built("hangs_if_causal"), [causal[0], full[0]])
@@ -132,15 +123,6 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
     assert f"{full[0]} has not answered" not in said
     assert [result.passed for result in done.results] == [False, True]
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("apart")
-def test_crashes_leave_the_rest_to_be_tried(built: Build, causal: list[str], full: list[str]) -> None:
-    """However many: each has a process of its own."""
-    done = run(built("crashes_if_causal"), [*causal[:4], *full[:3]])
-    assert sorted(result.passed for result in done.results) == [False] * 4 + [True] * 3
-    assert (done.asked, done.run, done.failed, done.reason) == (7, 7, 4, None)
 
 
 def test_what_is_as_large_as_a_crash_comes_last_and_is_not_run_where_crashes_take_too_long(
@@ -298,8 +280,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], limits: Fuzz
 
 def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = TrialOutcome(fault="wrong", max_abs_error=1.0, error_ratio=2.0)
-    right = TrialOutcome(fault=None, max_abs_error=0.0, error_ratio=0.0)
-    monkeypatch.setattr(TrialProcess, "tried", lambda _, one: wrong if one.axes["N"] == 64 else right)
+    monkeypatch.setattr(TrialProcess, "tried", lambda _, one: wrong if one.axes["N"] == 64 else TrialOutcome())
     done = listed(monkeypatch, (9, 64, 2, 65), FuzzLimits(smallest_first=True))
     assert [(one.id, one.passed) for one in done.results] == [("n2", True), ("n9", True), ("n64", False)]
     assert (done.reason or "").startswith("the larger 1 are not run after the first that fails")

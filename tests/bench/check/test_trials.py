@@ -89,19 +89,12 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("apart")
-def test_a_crash_becomes_smaller_too(built: Build) -> None:
+def test_a_crash_and_a_hang_become_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = examined(built("crashes_from_37_keys_on"), LARGE.format(130, "plain"))
     assert facts.smallest is not None
-    assert facts.smallest.id == f"s37_b1_h1_{PLAIN}"
-    assert "SIGSEGV" in (facts.fault or "")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("apart")
-def test_a_hang_becomes_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (facts.smallest.id, "SIGSEGV" in (facts.fault or "")) == (f"s37_b1_h1_{PLAIN}", True)
     monkeypatch.setattr(trials, "PATIENCE_S", 6.0)
     monkeypatch.setattr(trials, "SHRINK_PATIENCE_S", 6.0)
     facts = examined(built("hangs_if_long"), "s2_b2_h2_d64_fp32_scale0.125_distribution-normal_way-plain")
     assert facts.smallest is not None
-    assert facts.smallest.id == f"s2_b1_h1_{PLAIN}"
-    assert facts.runs == 1, "each costs its patience"
+    assert (facts.smallest.id, facts.runs) == (f"s2_b1_h1_{PLAIN}", 1), "each costs its patience"

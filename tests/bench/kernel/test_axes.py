@@ -56,13 +56,10 @@ def test_ids_and_labels_as_the_documents_show_them(case: dict[str, AxisValue], i
     assert axes.label(case) == label
 
 
-WRONG = ("", "s_b1_h1_d64_fp16", "s512_b32_h8_d64_fp8", "b1_s512_h1_d64_fp16", "s٣_b1_h1_d64_fp16")
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_written_otherwise_is_no_id(wrong: str) -> None:
-    example = {"S": 512, "B": 32, "H": 8, "D": 64, "dtype": "fp16", "causal": False}
-    assert axes.parse(wrong, example) is None
+def test_what_is_written_otherwise_is_no_id() -> None:
+    example = {"S": 512, "B": 32, "dtype": "fp16", "causal": False}
+    for wrong in ("", "s_b1_fp16", "s512_b32_fp8", "b1_s512_fp16", "s٣_b1_fp16"):
+        assert axes.parse(wrong, example) is None
 
 
 @pytest.mark.parametrize(

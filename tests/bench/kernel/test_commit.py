@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -189,16 +189,14 @@ def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeyp
 
 
 def test_a_base_without_a_card(repo: Path, tmp_path: Path) -> None:
+    """Or without anything."""
     git(repo, "rm", "-r", "--quiet", ".ci")
     miniature.commit(repo)
-    found = commit.build_commit(repo, "HEAD", BASE)
-    assert (dict(found.built), dict(found.absent)) == ({}, {})
+    for base in (repo, repository(tmp_path / "empty", {})):
+        found = commit.build_commit(base, "HEAD", BASE)
+        assert (dict(found.built), dict(found.absent)) == ({}, {})
     commit.export(found, tmp_path / "out")
     assert library.read_all(tmp_path / "out") == found
-
-
-def test_a_base_that_is_empty(tmp_path: Path) -> None:
-    assert commit.build_commit(repository(tmp_path / "empty", {}), "HEAD", BASE).built == {}
 
 
 def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> None:
@@ -244,21 +242,15 @@ def test_verb_exit_codes(repo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert cli.run(["build"]) == 2
 
 
-@pytest.fixture
-def empty_folder(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    yield folder
-    assert not list(folder.iterdir())
-
-
 def test_an_interrupted_build_leaves_nothing(
-    repo: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path, empty_folder: Path
+    repo: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path
 ) -> None:
     """Ctrl-C."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     compiler(f"echo $$ > '{tmp_path}/pid.new'; mv '{tmp_path}/pid.new' '{tmp_path}/pid'; exec sleep 1000")
     words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "HEAD"]
-    environment = {**os.environ, "TMPDIR": str(empty_folder), "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(words, cwd=repo, env=environment, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
@@ -268,4 +260,4 @@ def test_an_interrupted_build_leaves_nothing(
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert not alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
-    assert not list((cache / "building").iterdir())
+    assert not [*(cache / "building").iterdir(), *temporary.iterdir()]

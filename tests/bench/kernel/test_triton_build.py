@@ -19,13 +19,7 @@ import pytest
 from kernelgate.bench.build.sources import Package, package_sources
 from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.kernel import fuzz_trials, triton_build
-from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.triton_build import (
-    CompileCase,
-    Compiled,
-    CompileRequest,
-    compile_package,
-)
+from kernelgate.bench.kernel.triton_build import CompileCase, Compiled, CompileRequest, compile_package
 from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.record import LAYOUTS
 from kernelgate.bench.system.interpreter import ROOT
@@ -313,15 +307,9 @@ def test_two_builds_are_the_same_bytes(
 
 # What is compiled for -------------------------------------------------------------------------------------------------
 
-CARD = registered.ROOT / "tests" / "repositories" / "swiglu" / ".ci" / "kernels" / "swiglu.py"
-
-
-def facts() -> CardFacts:
-    return registered.facts(CARD)
-
 
 def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
-    card = facts()
+    card = registered.facts(registered.ROOT / "tests/repositories/swiglu/.ci/kernels/swiglu.py")
     cases = list(triton_build.cases(card))
     own = {trial.id for trial in fuzz_trials.trials(triton_build.FUZZ_SEED, card, "cuda")}
     risky = [case for case in cases if not case.timed and case.id not in own]
