@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.compiler_output import CompilerOutput, FirstError
+from kernelgate.bench.build import library
+from kernelgate.bench.build.compiler_output import CompilerOutput
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.record import CompilerWarning
+from tests.miniature import BINDING, CPU_FILES, compiled, write
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp
@@ -53,12 +58,12 @@ FILES = {
 """The commit's files."""
 
 
-def first_error(log: str, files: Collection[str]) -> FirstError:
-    """Of what ninja printed, line by line."""
-    search = CompilerOutput(files, "", "")
+def read(log: str, files: Collection[str] = FILES, namespace: str = "", card: str = "") -> CompilerOutput:
+    """What ninja printed, line by line."""
+    search = CompilerOutput(files, namespace, card)
     for line in log.splitlines():
         search.read(line)
-    return search.error
+    return search
 
 
 def failed(step: str, *printed: str) -> str:
@@ -133,7 +138,7 @@ CASES = {
 
 @pytest.mark.parametrize(("log", "expected"), CASES.values(), ids=CASES.keys())
 def test_first_error(log: str, expected: str) -> None:
-    assert first_error(log, FILES).text == expected
+    assert read(log).error.text == expected
 
 
 PASSWORDS = """\
@@ -154,7 +159,7 @@ csrc/a.cpp:9:1: error: 'own' was not declared
 )
 def test_what_stands_in_a_file_of_the_machine_is_not_quoted(file: str) -> None:
     printed = PASSWORDS.replace("/etc/passwd", file)
-    found = first_error(failed("csrc/a.cpp", *printed.splitlines()), FILES)
+    found = read(failed("csrc/a.cpp", *printed.splitlines())).error
     assert "root:" not in str(found)
     assert "own;" in str(found.excerpt)
     assert found.text.startswith("csrc/a.cpp:9: error") or "is none of the commit's files" in found.text
@@ -215,11 +220,66 @@ BREAKDOWNS = {
 
 @pytest.mark.parametrize("log", AT_FAULT.values(), ids=AT_FAULT.keys())
 def test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them(log: str) -> None:
-    found = first_error(log, FILES)
+    found = read(log).error
     assert (found.in_sources, found.broken) == (True, False), found
 
 
 @pytest.mark.parametrize("log", BREAKDOWNS.values(), ids=BREAKDOWNS.keys())
 def test_a_compiler_that_breaks_down_does_not_blame_the_sources(log: str) -> None:
-    found = first_error(log, FILES)
+    found = read(log).error
     assert (found.in_sources, found.broken) == (False, True), found
+
+
+# Warnings -------------------------------------------------------------------------------------------------------------
+
+PRINTED = """\
+[1/4] csrc/a.cu
+csrc/b/a.cuh(3): warning #68-D: integer conversion resulted in a change of sign
+  __attribute__((global)) void k(int* p) { if (threadIdx.x < -1) p[1]=2; }
+                                                             ^
+
+Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
+
+/proc/self/cwd/csrc/b/../a.cu: In function 'int host(int)':
+csrc/b/../a.cu:6:32: warning: comparison of integers of different signedness [-Wsign-compare]
+ptxas warning : Local memory used for function '_Z3fibi', size of stack frame: 24 bytes
+[2/4] csrc/a.cpp
+In file included from csrc/a.cpp:1:
+csrc/b/a.cuh(3): warning #68-D: integer conversion resulted in a change of sign
+../tools/torch/x.h:6:32: warning: not ours [-Wall]
+/etc/passwd:1:1: warning: root
+csrc/a.cpp:9: warning: 'gemm_0123456789ab::helper' defined but not used [-Wunused-function]
+csrc/a.cpp:10: error: no warning: this is an error
+[3/4] kernel.so
+/usr/bin/ld: warning: something of the linker
+nvcc warning : Support for offline compilation is deprecated
+"""
+
+
+def test_each_warning_of_the_sources_is_kept_once() -> None:
+    """Without the build's namespace, which is another one in each commit."""
+    found = read(PRINTED, ("csrc/a.cu", "csrc/b/a.cuh", "csrc/a.cpp"), "gemm_0123456789ab", "gemm").warnings
+    assert [(one.file, one.line, one.text) for one in found] == [
+        ("csrc/a.cpp", 9, "'gemm::helper' defined but not used [-Wunused-function]"),
+        ("csrc/a.cu", None, "ptxas: Local memory used for function '_Z3fibi', size of stack frame: 24 bytes"),
+        ("csrc/a.cu", 6, "comparison of integers of different signedness [-Wsign-compare]"),
+        ("csrc/b/a.cuh", 3, "integer conversion resulted in a change of sign [#68-D]"),
+    ]
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_planted_warning_is_in_the_record_from_the_cache_too(tmp_path: Path) -> None:
+    planted = f"{BINDING}static int forgotten = 1;\n"
+    tree = write(tmp_path / "a checkout", {**CPU_FILES, "csrc/binding.cpp": planted})
+    head = compiled(tree)
+    line = planted.count("\n")
+    assert head.manifest.warnings == (
+        CompilerWarning(
+            file="csrc/binding.cpp", line=line, text="'forgotten' defined but not used [-Wunused-variable]"
+        ),
+    )
+    again = compiled(tree)
+    assert again.cached
+    (build,) = library.build_records(Sides(None, again))
+    assert build.warnings == head.manifest.warnings
+    assert compiled(write(tree, CPU_FILES)).manifest.warnings == ()

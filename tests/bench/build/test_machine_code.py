@@ -41,7 +41,5 @@ def test_spills_are_what_ptxas_says(tmp_path: Path) -> None:
 def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = cuda_tools.candidates
     monkeypatch.setattr(cuda_tools, "candidates", lambda name, *_: iter(()) if name == "cuobjdump" else find(name, *_))
-    with pytest.raises(
-        NoDeviceError, match=r"cuobjdump, .* is neither on PATH .*; install it: pip install nvidia-cuda"
-    ):
+    with pytest.raises(NoDeviceError, match=r"cuobjdump, .* is neither on PATH .*; install it: pip install nvidia"):
         machine_code.read(tmp_path / "kernel.so")

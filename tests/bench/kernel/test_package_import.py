@@ -149,21 +149,18 @@ def card(name: str) -> Any:
     return module
 
 
-def test_a_card_may_import_its_own_sides_package(tmp_path: Path) -> None:
-    cards = {side: card(f"card_of_{side}") for side in ("base", "head")}
-    for side, module in cards.items():
+@pytest.mark.parametrize("own", [True, False], ids=["each side's card", "one card of both"])
+def test_a_card_may_import_its_own_sides_package(tmp_path: Path, own: bool) -> None:
+    """One of both sides is told to use what it is handed."""
+    cards = [card(f"card_of_{side}") for side in ("base", "head")] if own else [card("judging_card")] * 2
+    for side, module in zip(("base", "head"), cards, strict=True):
         folder = written(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
         load(folder, "my_kernels", side, module.__name__)
-    assert [module.call() for module in cards.values()] == ["base", "head"]
-
-
-def test_one_card_of_both_sides_is_told_to_use_what_it_is_handed(tmp_path: Path) -> None:
-    judge = card("judging_card")
-    for side in ("base", "head"):
-        folder = written(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
-        load(folder, "my_kernels", side, judge.__name__)
-    with pytest.raises(ImportError, match=r"both sides here: use the one that call\(\) is handed"):
-        judge.call()
+    if own:
+        assert [module.call() for module in cards] == ["base", "head"]
+    else:
+        with pytest.raises(ImportError, match=r"both sides here: use the one that call\(\) is handed"):
+            cards[0].call()
 
 
 @pytest.mark.parametrize(
