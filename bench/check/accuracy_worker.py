@@ -16,9 +16,9 @@ from kernelgate.bench.check.accuracy import CaseMeasured, DrawnInputs
 from kernelgate.bench.check.examine import KernelCallError, Subject, bits, synchronize
 from kernelgate.bench.check.trials import CheckRequest
 from kernelgate.bench.kernel import compare, loading, operands
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import PairErrors
-from kernelgate.bench.kernel.operands import Draw, Inputs, Parts, Shapes
+from kernelgate.bench.kernel.operands import Draw, Parts, Shapes
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
 from kernelgate.bench.system.worker import Leader
 
@@ -70,7 +70,10 @@ def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]
         base, head = (examine.called(examine.prepared(sides[side], draw, originals=given)) for side in ("base", "head"))
     except KernelCallError as error:
         raise LeftOutError(str(error)) from None
-    parts = _parts(judge, given, shapes)
+    by_name = {name: tuple(value.shape) for name, value in given.items() if isinstance(value, torch.Tensor)}
+    by_name |= {name: shape for name, (shape, _) in shapes.items()}
+    # Only where no output needs all of the inputs can the oracle be asked about a part.
+    parts = operands.parts(judge, by_name) if shapes and set(shapes) <= set(judge.independent) else None
     entries = _entries(parts, shapes, draw) if parts else None
 
     def part(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -85,14 +88,6 @@ def drawn(sides: Sides, asked: DrawnInputs, seed: int) -> dict[str, DrawnOutput]
         identical = torch.equal(bits(base[name]), bits(head[name]))
         results[name] = DrawnOutput(compare.ulp_errors(of_base, of_head, right[name]), identical, of_base.numel())
     return results
-
-
-def _parts(judge: Kernel, given: Inputs, shapes: Shapes) -> Parts | None:
-    """How the oracle can be asked about a part of the outputs; None where it must compute all of them."""
-    if not shapes or any(name not in judge.independent for name in shapes):
-        return None
-    by_name = {name: tuple(value.shape) for name, value in given.items() if isinstance(value, torch.Tensor)}
-    return operands.parts(judge, {**by_name, **{name: shape for name, (shape, _) in shapes.items()}})
 
 
 def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
@@ -133,19 +128,15 @@ def measure_each(request: CheckRequest, leader: Leader) -> None:
 
 def _outcome(card: Path, sides: Sides, asked: DrawnInputs) -> CaseMeasured:
     begun = time.perf_counter()
-    outputs: tuple[OutputAccuracy, ...] = ()
-    left_out: str | None = None
-    no_memory = False
     try:
-        outputs = measure(sides, asked, begun + asked.share_s)
+        done = CaseMeasured(outputs=measure(sides, asked, begun + asked.share_s))
     except LeftOutError as error:
-        left_out = str(error)
-        no_memory = "out of memory" in left_out
+        done = CaseMeasured(left_out=str(error), no_memory="out of memory" in str(error))
     except torch.cuda.OutOfMemoryError:
-        no_memory, left_out = True, "two sides and the oracle in float64 take more memory than the GPU has free"
+        text = "two sides and the oracle in float64 take more memory than the GPU has free"
+        done = CaseMeasured(left_out=text, no_memory=True)
     except Exception as error:
-        left_out = str(loading.mistake_of(card, "", error))
+        done = CaseMeasured(left_out=str(loading.mistake_of(card, "", error)))
     if sides["head"].device != "cpu":
         torch.cuda.empty_cache()  # what the next case takes is of other sizes
-    seconds = time.perf_counter() - begun
-    return CaseMeasured(outputs=outputs, left_out=left_out, no_memory=no_memory, seconds=seconds)
+    return done.model_copy(update={"seconds": time.perf_counter() - begun})

@@ -17,11 +17,11 @@ two-threads               two threads call at once, each with inputs of its own:
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -215,25 +215,16 @@ def two_threads(subject: Subject, trial: Trial) -> TrialOutcome:
     rights = [one.right() for one in ready]
     for one in ready:
         examine.called(one)  # the first call loads the kernel
-    compared: list[Comparison] = []
-    raised: list[Exception] = []
 
-    def call(side: int) -> None:
-        try:
-            compared.extend(one for one, _ in islice(_repeated(ready[side], rights[side]), THREAD_CALLS))
-        except Exception as error:
-            raised.append(error)
+    def compared(side: int) -> list[Comparison]:
+        return [one for one, _ in islice(_repeated(ready[side], rights[side]), THREAD_CALLS)]
 
-    threads = [threading.Thread(target=call, args=(side,)) for side in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for error in raised:
-        if isinstance(error, KernelCallError):
-            raise KernelCallError(f"called from two threads at once, {error}") from None
-        raise error
-    return _judged("called from two threads at once", examine.worst(compared), rights[0])
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            worst = examine.worst(chain.from_iterable(pool.map(compared, (0, 1))))
+    except KernelCallError as error:
+        raise KernelCallError(f"called from two threads at once, {error}") from None
+    return _judged("called from two threads at once", worst, rights[0])
 
 
 # Streams and graphs ---------------------------------------------------------------------------------------------------
