@@ -347,8 +347,7 @@ SMALLEST: dict[str, float] = {
 """The step between subnormal numbers: no output can be nearer to the oracle than that. Of integers half a step."""
 
 
-def output_tolerance(output: str, case: str | None) -> Tolerance:
+def output_tolerance(output: str, case: str) -> Tolerance:
     """The tolerance of an output's dtype; of a float that is computed from coarser floats, theirs."""
-    own, inputs = TOLERANCES[output], TOLERANCES.get(case or output)
-    floats = own.atol and inputs and inputs.atol
-    return max(own, inputs, key=lambda one: one.atol or 0.0) if floats and inputs else own
+    own, inputs = TOLERANCES[output], TOLERANCES[case]
+    return max(own, inputs, key=lambda one: one.atol or 0.0) if own.atol and inputs.atol else own

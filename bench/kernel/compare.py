@@ -12,6 +12,7 @@ import torch
 
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import cards, operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, asked_for
 from kernelgate.bench.kernel.operands import NAMES, Inputs, Tensors
@@ -97,10 +98,8 @@ def nonfinite(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 def limits(kernel: Kernel, case: CaseAxes, dtype: torch.dtype, right: torch.Tensor) -> tuple[float, float]:
     """What an output of `dtype` may be off: atol, with its scale, and rtol. `right`: what the scale is taken from."""
-    name = NAMES[dtype]
-    given = kernel.tolerance(case)
-    named_dtype = case.get("dtype")
-    by_dtype = cards.output_tolerance(name, named_dtype if isinstance(named_dtype, str) else None)
+    name, given = NAMES[dtype], kernel.tolerance(case)
+    by_dtype = cards.output_tolerance(name, case_axes.dtype(case))
     atol, rtol = given if given is not None else (by_dtype.atol or 0.0, by_dtype.rtol or 0.0)
     finite = torch.isfinite(right)
     scale = kernel.atol_scale(case, right if bool(finite.all()) else right[finite]) if atol else 0.0

@@ -21,7 +21,6 @@ KERNELS = Path(__file__).parents[2] / "gpu" / "kernels"
 def compiled(source: str, target: str, folder: Path) -> tuple[Path, str]:
     """The cubin, and what ptxas said of it."""
     cuda = find_toolchain().cuda
-    assert cuda is not None
     cubin = folder / f"{source}.cubin"
     words = [str(cuda.nvcc), "-arch", target, "-O3", "-std=c++17", "-cubin", "-Xptxas=-v", "-o", str(cubin)]
     done = subprocess.run([*words, str(KERNELS / f"{source}.cu")], capture_output=True, text=True, check=True)

@@ -43,7 +43,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_this_environment_can_compile_for_a_gpu() -> None:
     found = toolchain.find()
-    assert found.cuda is not None
     assert "release 13" in found.cuda.version
     assert found.cuda_missing == ""
     assert (found.torch.include / "torch" / "csrc" / "stable" / "library.h").is_file()
@@ -62,7 +61,6 @@ def test_an_incomplete_cuda_is_passed_over(machine: Path, headers: bool, runtime
 
     complete = cuda(machine / "usr" / "local" / "cuda-13.0")
     found = toolchain.find()
-    assert found.cuda is not None
     assert found.cuda.nvcc == complete
 
 

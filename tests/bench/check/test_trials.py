@@ -30,7 +30,6 @@ def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def examined(library: Library, id_: str) -> FailureFacts:
     trial = fuzz_trials.parse(1, faulty.card(), "cpu", id_)
-    assert trial is not None
     with worker_pool() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
         outcome = process.tried(trial)
         assert outcome.fault is not None
@@ -47,7 +46,6 @@ def examined(library: Library, id_: str) -> FailureFacts:
 )
 def test_a_failure_becomes_the_smallest_case(built: Build, fault: str, failing: str, smallest: str) -> None:
     facts = examined(built(fault), failing)
-    assert facts.smallest is not None
     assert facts.smallest.id == f"{smallest}distribution-normal_way-plain"
     assert (facts.failed, facts.runs, facts.alone) == (5, 5, True)
     again = fuzz.run(built(fault), faulty.card(), facts.smallest.run_seed, CPU, [facts.smallest.id])
@@ -56,7 +54,6 @@ def test_a_failure_becomes_the_smallest_case(built: Build, fault: str, failing: 
 
 def test_what_only_a_way_of_calling_shows_keeps_that_way(built: Build) -> None:
     facts = examined(built("ignores_strides"), "s9_b2_h3_d64_fp16_scale0.125_distribution-mixed_way-gaps")
-    assert facts.smallest is not None
     assert facts.smallest.way == "gaps"
     assert facts.smallest.distribution == "normal"
 
@@ -91,10 +88,8 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
 @pytest.mark.usefixtures("apart")
 def test_a_crash_and_a_hang_become_smaller_in_few_tries(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = examined(built("crashes_from_37_keys_on"), LARGE.format(130, "plain"))
-    assert facts.smallest is not None
     assert (facts.smallest.id, "SIGSEGV" in (facts.fault or "")) == (f"s37_b1_h1_{PLAIN}", True)
     monkeypatch.setattr(trials, "PATIENCE_S", 6.0)
     monkeypatch.setattr(trials, "SHRINK_PATIENCE_S", 6.0)
     facts = examined(built("hangs_if_long"), "s2_b2_h2_d64_fp32_scale0.125_distribution-normal_way-plain")
-    assert facts.smallest is not None
     assert (facts.smallest.id, facts.runs) == (f"s2_b1_h1_{PLAIN}", 1), "each costs its patience"

@@ -83,7 +83,6 @@ def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: in
     axes = tuple(range(first, last + 1))
     tensor = torch.arange(torch.Size(shape).numel()).reshape(shape)
     parts = operands.parts(Given(independent={"x": axes if more else first}), {"x": tuple(shape)})
-    assert parts is not None
     assert parts.count == torch.Size(shape[first : last + 1]).numel()
     generator = torch.Generator().manual_seed(seed)
     entries = torch.randperm(parts.count, generator=generator)[: max(1, parts.count // 2)]
