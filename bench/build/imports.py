@@ -119,11 +119,8 @@ class _Walk:
 
     @cached_property
     def modules(self) -> dict[str, _Module]:
-        made = {}
-        for path, data in self.files.items():
-            name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            made[name] = _Module(name, path, data)
-        return made
+        names = {path: path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in self.files}
+        return {name: _Module(name, path, self.files[path]) for path, name in names.items()}
 
     def reach(self, base: str, name: str | None) -> None:
         """`import base`, or `from base import name`; `name` may be a chain of attributes."""
@@ -188,17 +185,12 @@ def _starts(card: bytes, spec: Package) -> Iterator[tuple[str, str | None]]:
     if not calls or len(calls[0].args.args) < 2:
         raise _UnreadableError
     handed = calls[0].args.args[1].arg
-    chains: set[str] = set()
-    used = 0
-    for node in ast.walk(calls[0]):
-        used += isinstance(node, ast.Name) and node.id == handed
-        if isinstance(node, ast.Attribute) and (chain := _chain(node, handed)):
-            chains.add(chain)
-    counted = sum(isinstance(node, ast.Attribute) and _is(node.value, handed) for node in ast.walk(calls[0]))
-    if used != counted:  # it is handed on, and may be asked for anything
-        raise _UnreadableError
+    nodes = list(ast.walk(calls[0]))
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    if sum(_is(node, handed) for node in nodes) != sum(_is(node.value, handed) for node in attributes):
+        raise _UnreadableError  # it is handed on, and may be asked for anything
     yield spec.name, ""
-    yield from ((spec.name, chain) for chain in sorted(chains))
+    yield from ((spec.name, chain) for chain in sorted({_chain(node, handed) for node in attributes} - {""}))
 
 
 def _is(node: ast.AST, name: str) -> bool:

@@ -48,11 +48,6 @@ from kernelgate.bench.system.worker import Doing, Leader
 
 SIDE = "build"
 MAX_TEXT = 500
-DISABLED = (
-    *("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER"),
-    *("TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE"),
-)
-"""Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
 _DIAGNOSTIC = re.compile(rf"^(?:{SOURCES}/)?(?P<place>\S+?:\d+):\d+: error: (?P<text>.*)$", re.MULTILINE)
 """Of the compiler behind the front end, which prints on standard error."""
 _PTXAS = re.compile(r"^ptxas.*?(?:error|fatal)\s*: (?P<text>.*)$", re.MULTILINE)
@@ -65,10 +60,11 @@ def run(request: CompileRequest, leader: Leader) -> Compiled:
     """Calls every case with a GPU of the target; without a target nothing is called."""
     sys.dont_write_bytecode = True  # the folder is a library's
     alias, folder = loading.alias_of(request.package, SIDE), request.library / PACKAGE
-    for name in DISABLED:
-        os.environ.pop(name, None)
+    # With these Triton compiles nothing, or keeps it elsewhere; torch.compile would compile for the CPU.
+    for name in ("INTERPRET", "ALWAYS_COMPILE", "CACHE_MANAGER", "KERNEL_DUMP", "KERNEL_OVERRIDE"):
+        os.environ.pop(f"TRITON_{name}", None)
     os.environ |= {"TRITON_CACHE_DIR": str(request.library / CACHE), "TRITON_STORE_BINARY_ONLY": "1"}
-    os.environ["TORCH_COMPILE_DISABLE"] = "1"  # torch.compile would compile for the CPU
+    os.environ |= {"TORCH_COMPILE_DISABLE": "1"}
     os.dup2(os.open(folder, os.O_DIRECTORY), int(SOURCES.name), inheritable=False)
     faulthandler.enable()
     if request.target:
