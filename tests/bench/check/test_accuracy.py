@@ -93,10 +93,6 @@ def test_every_case_as_it_is_timed_and_the_first_in_every_distribution(bench: Ac
     assert len(set(found[half, "normal"].base.mean)) == accuracy.DRAWS, "each draw is another one"
 
 
-IN_PLACE = CASE.replace("out, x):\n    ops.third(x, out)", "x):\n    ops.third(x, x)") + 'in_place = ("x",)\n'
-RETURNS = CASE.replace(
-    "out, x):\n    ops.third(x, out)", "x):\n    out = x.clone()\n    ops.third(x, out)\n    return out"
-)
 TWO = """
 cases = [dict(M=16, N=256, dtype="fp16")]
 cpu_cases = cases
@@ -111,15 +107,6 @@ def call(self, ops, case, out, index, x):
 def oracle(self, case, x):
     return x / 3, x.argmax(-1)
 """
-
-
-@pytest.mark.parametrize(("body", "output"), [(IN_PLACE, "x"), (RETURNS, "out")], ids=["in place", "returned"])
-def test_outputs_are_found_where_the_card_says(bench: AccuracyBench, body: str, output: str) -> None:
-    check = bench.measure(RIGHT, TWICE, body)
-    assert check.status == "passed", check.reason
-    for one in check.accuracies:
-        assert one.output == output
-        assert max(one.base.maximum) < 0.501 < max(one.head.maximum)
 
 
 def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
@@ -204,14 +191,9 @@ def test_a_case_that_does_not_fit_beside_others_has_a_process_of_its_own(bench: 
     assert done.reason == (f"{why} free" if always else None)
 
 
-def test_cases_beyond_the_time_are_left_out_and_said(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accuracy, "BUDGET_S", 1e-9)
-    check = bench.measure(RIGHT, OTHER)
-    assert (check.status, check.run) == ("skipped", 0)
-    assert check.reason.startswith("3 of 3 left out, such as m16_n256_fp16: the time for it ran out after ")
-
-
-def test_fewer_draws_are_better_than_none(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_draws_are_better_than_none_and_without_time_a_case_is_left_out(
+    bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter(range(10_000))
     monkeypatch.setattr(accuracy_worker.time, "perf_counter", lambda: float(next(clock)))
     monkeypatch.setattr(accuracy, "BUDGET_S", 18.0)
