@@ -179,9 +179,8 @@ class ReadyCall:
     def made(self, returned: Any) -> Tensors:
         """The outputs of a call. Raises KernelCallError where they are not what outputs() says."""
         judge, outs = self.subject.judge, {name: one.tensor for name, one in self.outputs.items()}
-        handed = outs or {name: self.given[name] for name in self.shapes}
         try:  # `call` is the commit's own, as the kernel is
-            made = operands.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
+            made = operands.results(self.subject.bound, returned, self.given, outs, tuple(judge.in_place))
         except Exception as error:
             raise KernelCallError(first_line(loading.error_message(error))) from None
         for name, tensor in made.items():
