@@ -48,9 +48,11 @@ def cards(tmp_path: Path, text: str) -> commits.HowToBuild:
     return commits.HowToBuild(cards=tmp_path / "cards")
 
 
-def scaled(ops: object) -> float:
+def scaled(library: Library) -> float:
     x, out = torch.ones(3), torch.zeros(3)
-    ops.scale(out.data_ptr(), x.data_ptr(), 2.0, 3)  # type: ignore[attr-defined]
+    by_address = library.manifest.binding == "pybind"
+    arguments = (out.data_ptr(), x.data_ptr(), 2.0, 3) if by_address else (out, x, 2.0)
+    operands.load(library).scale(*arguments)
     return float(out.sum())
 
 
@@ -67,7 +69,7 @@ def test_both_sides_of_a_module_of_one_name_share_a_process_unless_pybind11_know
     assert Sides(base, head).clash is None
     other = replace(head, manifest=head.manifest.model_copy(update={"key": "0" * 32, "sha256": "0" * 64}))
     assert Sides(head, other).clash == "both tell pybind11 of C++ types, of which it knows each once in a process"
-    assert [scaled(operands.load(library)) for library in (base, head, base)] == [6.0, 60.0, 6.0]
+    assert [scaled(library) for library in (base, head, base)] == [6.0, 60.0, 6.0]
     assert "their_own_name" not in sys.modules
     with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales; it has scale"):
         commits.build_commit(repo, "HEAD~1", cards(tmp_path, PYBIND_CARD.replace("ops.scale(", "ops.scales(")))
@@ -117,12 +119,7 @@ def test_functions_of_tvm_ffi_are_called_and_of_both_sides_in_one_process(tmp_pa
     how = cards(tmp_path, SCALE_CARD)
     base, head = (commits.build_commit(repo, ref, how).built["scale"] for ref in ("HEAD~1", "HEAD"))
     assert (head.manifest.binding, head.manifest.torch, Sides(base, head).clash) == ("tvm_ffi", None, None)
-    found = []
-    for library in (base, head, base):
-        x, out = torch.ones(3), torch.zeros(3)
-        operands.load(library).scale(out, x, 2.0)
-        found.append(float(out.sum()))
-    assert found == [6.0, 60.0, 6.0]
+    assert [scaled(library) for library in (base, head, base)] == [6.0, 60.0, 6.0]
     with pytest.raises(CardError, match=r"scale\.py:12: call: .*the module has no scales"):
         commits.build_commit(repo, "HEAD", cards(tmp_path, SCALE_CARD.replace("ops.scale(", "ops.scales(")))
 
@@ -168,9 +165,7 @@ def test_a_project_builds_itself_once_and_each_side_has_a_process(
     head = built(project, tmp_path, pip)
     assert Sides(base, same).clash is None
     assert Sides(base, head).clash == "each is what the project built itself, under one name"
-    x, out = torch.ones(3), torch.zeros(3)
-    operands.load(head).scale(out, x, 2.0)
-    assert float(out.sum()) == 60.0
+    assert scaled(head) == 60.0
     with pytest.raises(KernelgateError, match=r"this process has theirs from .* already"):
         operands.load(base)
     assert git(project, "status", "--porcelain") == ""

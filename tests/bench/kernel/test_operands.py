@@ -46,22 +46,16 @@ def test_an_output_is_like_the_first_input_unless_the_card_says_more() -> None:
     given = {"n": 3, "x": torch.ones(2, 5, dtype=torch.bfloat16), "y": torch.ones(9)}
     assert operands.output_shapes(Given(), CASE, given) == {"out": ((2, 5), torch.bfloat16)}
     said = {"a": Output(4), "b": Output(dtype="torch.int32")}
-    assert operands.output_shapes(Given(outputs=said), CASE, given) == {
-        "a": ((4,), torch.float16),
-        "b": ((), torch.int32),
-    }
+    shapes = {"a": ((4,), torch.float16), "b": ((), torch.int32)}
+    assert operands.output_shapes(Given(outputs=said), CASE, given) == shapes
     assert operands.output_shapes(Given(in_place=["y"]), CASE, given) == {"y": ((9,), torch.float32)}
 
 
 def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     given = {"x": torch.ones(2).half(), "parts": (torch.ones(1).bfloat16(),), "index": torch.arange(2), "n": 3}
     exact = operands.exact(given)
-    assert (exact["x"].dtype, exact["parts"][0].dtype, exact["index"].dtype) == (
-        torch.float64,
-        torch.float64,
-        torch.int64,
-    )
-    assert (type(exact["parts"]), exact["n"]) == (tuple, 3)
+    assert exact["x"].dtype == exact["parts"][0].dtype == torch.float64
+    assert (exact["index"].dtype, type(exact["parts"]), exact["n"]) == (torch.int64, tuple, 3)
 
 
 @pytest.mark.parametrize("results", [None, 5, (torch.ones(1),) * 2, {"other": torch.ones(1)}, [None]])
@@ -70,12 +64,7 @@ def test_other_results_are_refused(results: Any) -> None:
         operands.named(results, ("out",), "oracle()")
 
 
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=4),
-    st.integers(0, 3),
-    st.integers(0, 2),
-    st.integers(0, 99),
-)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 3), st.integers(0, 2), st.integers(0, 99))
 def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: int, seed: int) -> None:
     """Along one axis or several neighbouring ones."""
     first = min(first, len(shape) - 1)

@@ -180,10 +180,8 @@ def write(folder: Path, *paths: str) -> None:
 def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
     kept = ("ops/__init__.py", "ops/deep/er/kernel.py", "ops/table.json", "ops/py.typed")
     write(tmp_path, *(root + path for path in kept))
-    write(
-        tmp_path, *(f"{root}ops/{path}" for path in ("__pycache__/a.pyc", "old.pyc", "_C.so", ".hidden", ".git/x.py"))
-    )
-    write(tmp_path, "other.py", "tests/ops/__init__.py", f"{root}ops_more/__init__.py")
+    no_sources = (f"{root}ops/{path}" for path in ("__pycache__/a.pyc", "old.pyc", "_C.so", ".hidden", ".git/x.py"))
+    write(tmp_path, *no_sources, "other.py", "tests/ops/__init__.py", f"{root}ops_more/__init__.py")
     assert package_sources(tmp_path, Package("ops")) == {path: (root + path).encode() for path in sorted(kept)}
 
 
@@ -222,8 +220,7 @@ def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
     moved = built.rename(tmp_path / "moved")
     used = fill(tmp_path / "used", [moved])
     assert {path.relative_to(tmp_path).as_posix() for path in used.known} == {
-        "used/AAA/scale.cubin",
-        "used/BBB/scale.cubin",
+        f"used/{entry}/scale.cubin" for entry in ("AAA", "BBB")
     }
     listed = json.loads((tmp_path / "used" / "AAA" / "__grp__scale.json").read_text())["child_paths"]
     assert listed == {name: str(tmp_path / "used" / "AAA" / name) for name in ("scale.cubin", "scale.json")}
@@ -239,10 +236,7 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
     for built in (base, head):
         triton_build.finish(built)
     used = fill(tmp_path / "used", [base, head])
-    assert {path.parent.name: path.read_text() for path in used.known} == {
-        "AAA": "base",
-        "BBB": "head",
-    }
+    assert {path.parent.name: path.read_text() for path in used.known} == {"AAA": "base", "BBB": "head"}
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------
@@ -260,8 +254,7 @@ def test_facts_of_the_timed_kernels(tmp_path: Path) -> None:
     assert found.threads == 256
     assert found.spill_bytes
     assert found.registers
-    assert (
-        triton_build.facts(entry.parent, kernels[2:]).missing == "@triton.autotune chooses the kernel when it measures"
-    )
+    tuned = triton_build.facts(entry.parent, kernels[2:])
+    assert tuned.missing == "@triton.autotune chooses the kernel when it measures"
     (entry / "scale.cubin").write_text("")
     assert "cuobjdump cannot read it" in str(triton_build.facts(entry.parent, kernels).missing)
